@@ -1,4 +1,4 @@
-"""The features in the order in which they open: the core, and the extensions between its parts."""
+"""List all features in the order in which they open. Extensions open between the features of the core."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from agent_memory.features.transfer.feature import TRANSFER
 from agent_memory.foundation.core.feature import Feature, import_name
 
 ENTRY_POINTS = "agent_memory.extensions"
-"""The group of entry points in which other packages name their features."""
+"""The entry point group in which installed packages name their features."""
 
 
 def find_extensions() -> Iterator[Feature]:
-    """Yield the feature of each folder in `extensions/`, then the entry points of installed packages; both sorted by
-    name.
+    """Yield the feature of each folder in `extensions/`, then those of installed packages. Both are sorted by name.
 
-    Raises every exception of an extension's import, so a broken extension stops the start.
+    Raises any exception of an extension's import, so that a broken extension stops the start.
     """
     extensions = files("agent_memory").joinpath("extensions")
     if extensions.is_dir():

@@ -1,4 +1,4 @@
-"""Opens the foundation, then the features, hands them down, and closes everything in reverse."""
+"""Open the foundation and then the features, and close everything in reverse order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from agent_memory.foundation.storage.store_watch import Problem
 
 log = logging.getLogger(__name__)
 
-# About 1.5 kB each at 384 dimensions.
+# A vector of 384 dimensions takes about 1.5 kB.
 _CACHED_VECTORS = 20_000
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether requests can be served, what was looked at, and what is wrong."""
+    """The readiness of a process. `ok`: it can serve requests. `checks`: results to show. `problems`: what is wrong."""
 
     ok: bool
     checks: dict[str, Any]
@@ -53,32 +53,33 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Runtime(Foundation):
-    """Everything that a process opened for one bucket of the store; that of the first bucket, `home`, has the others.
+    """All objects that a process opened for one bucket of the store. `home` is the first bucket's; it has the others.
 
-    `runtime[WorkingMemoryService]` is what a feature opened under that type. Credentials, and how often a tenant may ask, are asked of
-    `home`; all else of the bucket of the tenant (`of`).
+    `runtime[SearchService]` returns the service that a feature opened with that type. Use `home` for credentials and
+    request limits, and the runtime of the tenant's bucket (`of`) for everything else.
     """
 
     services: Services = field(default_factory=Services)
     others: tuple[Runtime, ...] = ()
 
     def __getitem__(self, kind: type[T]) -> T:
-        """The service of this type. Raises KeyError when no feature opened one."""
+        """Return the service of this type. Raises KeyError if no feature opened one."""
         return self.services[kind]
 
     @property
     def all(self) -> tuple[Runtime, ...]:
-        """Every bucket of the store, this one first."""
+        """The runtimes of all buckets of the store, this one first."""
         return (self, *self.others)
 
     def of(self, tenant: str) -> Runtime:
-        """What has a tenant's data."""
+        """Return the runtime of the bucket that has the tenant's data."""
         return self.all[bucket_of(tenant, len(self.others) + 1)] if self.others else self
 
     async def ready(self) -> Readiness:
-        """What the watch last saw, at most a second ago, and what is pending; not ready while anything is wrong with `home`.
+        """Return the state that the watches saw at most a second ago, and the pending work.
 
-        With several buckets it is `home` that counts: whose tenants' bucket is away get 503, and all others are served.
+        The process is not ready while `home` has a problem. If another bucket has a problem, its tenants get 503 and
+        the process serves all other tenants.
         """
         looks = await asyncio.gather(*(bucket.watch.look() for bucket in self.all))
         backlogs = await asyncio.gather(*(bucket.outbox.backlog() for bucket in self.all), return_exceptions=True)
@@ -110,12 +111,12 @@ class Runtime(Foundation):
         return Readiness(not problems, checks, problems)
 
     async def backlog(self) -> dict[DueKind, Backlog]:
-        """What is due in all buckets together. Raises RedisUnavailable."""
+        """Return the pending work of all buckets together. Raises RedisUnavailable."""
         return sum_backlogs([await bucket.outbox.backlog() for bucket in self.all])
 
 
 def _schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Every search index of a bucket, by what it holds."""
+    """Return all search indexes of a bucket by kind."""
     schemas = shared_schemas(keys, spec)
     for feature in FEATURES:
         if feature.indexes is not None:
@@ -125,12 +126,12 @@ def _schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | None = None, begin: bool = True) -> AsyncGenerator[Runtime]:
-    """Opens everything: the runtime of the first bucket, which has those of the others.
+    """Open the runtime of the first bucket, which has the runtimes of all others.
 
-    `data_dir` is where an embedded Redis keeps its data: beside them stands which store it is. A store that is not there yet is begun,
-    unless `begin` is false: then nothing can be found in it.
+    `data_dir` is the data directory of an embedded Redis. A file in it names the store. If there is no store yet,
+    create one. With `begin` false, create no store and no indexes; an empty Redis then stays empty.
 
-    Raises StartupError in one line when Redis or the models cannot be used.
+    Raises StartupError, with a message of one line, if Redis or the models cannot be used.
     """
     options = settings.redis
     timeout = options.command_timeout_seconds
@@ -149,7 +150,7 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
         spec = VectorSpec(
             models.embedder.model, models.embedder.dimensions, longterm.vector_algorithm, longterm.vector_type, profile.digest
         )
-        # The first says whether the number of buckets is right, before anything is made.
+        # The first bucket opens first: it checks the number of buckets before any index is created.
         file = None if data_dir is None else StoreFile(data_dir)
         home, *others = [
             _open_features(
@@ -170,7 +171,7 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
 
 
 async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys: Keys) -> Settings:
-    """Return the settings with the local model that the store was made with, unless LOCAL_MODEL names one.
+    """Return the settings with the local model that the store was created with, unless LOCAL_MODEL names a model.
 
     Raises RedisUnavailable.
     """

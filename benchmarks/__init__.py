@@ -1,1 +1,4 @@
-"""What the server costs, beside what it cannot cost less than. `.venv/bin/python -m benchmarks run`; see docs/performance.md."""
+"""Measure what the server costs, beside the least that it could cost.
+
+Run it with `.venv/bin/python -m benchmarks run`; see docs/performance.md.
+"""

@@ -1,4 +1,7 @@
-"""`python -m benchmarks run|versions|sections|cluster|compare|show`. A run takes minutes and wants a machine that does nothing else."""
+"""Run `python -m benchmarks run|versions|sections|cluster|compare|show`.
+
+A run takes minutes. Use a machine that does nothing else.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def main() -> None:
-    """Reads the arguments and does what they say."""
+    """Read the arguments and run the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run", help="measure everything and print the tables")
@@ -103,7 +106,7 @@ def _operations(text: str) -> tuple[str, ...]:
 
 
 def _cluster(plan: cluster.Plan) -> int:
-    """The exit status: 1 when a read was not whole."""
+    """Run the cluster benchmark. Return the exit status: 1 if a read was incomplete."""
     with tempfile.TemporaryDirectory(prefix="am-cluster-") as folder:
         result = asyncio.run(cluster.experiment(Path(folder), plan, lambda line: print(line, file=sys.stderr, flush=True)))
     print(cluster.table(result))
@@ -111,11 +114,11 @@ def _cluster(plan: cluster.Plan) -> int:
 
 
 def _run(given: argparse.Namespace) -> int:
-    """The exit status: 1 when something could not be measured."""
+    """Run the benchmark. Return the exit status: 1 if something could not be measured."""
     plan = Plan(given.memories, given.concurrency, given.requests, given.turns, given.parts, given.minutes)
     if given.quick:
         plan = Plan((10_000,), (1, 32), 200, 100, PARTS - {"local", "two"}, given.minutes)
-    # The client runs on the same loop as the servers, or it would be the slowest part.
+    # The client uses the same event loop as the servers. Otherwise it would be the slowest part.
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())  # pyright: ignore[reportDeprecated]
     result = asyncio.run(run(plan, lambda line: print(line, file=sys.stderr, flush=True)))
     result["machine"] = {

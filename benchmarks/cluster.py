@@ -1,7 +1,8 @@
-"""The server on a Redis Cluster of loopback processes: tenants in buckets, buckets on nodes, and whether every read is whole.
+"""Run the server on a Redis Cluster of loopback processes, and check that every read is complete.
 
-`python -m benchmarks cluster`. It counts what is missing and what is somebody else's, before and after a bucket has moved to another node,
-and with `--replicas 1` after a node was killed and its replica has taken its place.
+Tenants are in buckets, buckets on nodes. `python -m benchmarks cluster` counts missing data and data of other tenants,
+before and after a bucket moves to another node. With `--replicas 1` it counts again after a node is killed and its
+replica has taken over.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is written: of each tenant so many memories and sessions of so many messages."""
+    """How much each tenant writes: memories, sessions, and messages in each session."""
 
     nodes: int = 3
     replicas: int = 0
@@ -57,7 +58,7 @@ class Plan:
 
 @dataclass
 class ReadTally:
-    """What a round of reads found."""
+    """The result of a round of reads."""
 
     reads: int = 0
     whole: int = 0
@@ -66,7 +67,7 @@ class ReadTally:
     refused: int = 0
 
     def count_answer(self, got: Sequence[str], expected: set[str]) -> None:
-        """Counts an answer: the ids that came, against those that should."""
+        """Count an answer: compare its ids with the expected ones."""
         self.reads += 1
         lacking, strange = expected - set(got), set(got) - expected
         self.missing += len(lacking)
@@ -84,7 +85,7 @@ class ReadTally:
 
 
 async def experiment(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
-    """Starts everything, writes, reads, moves a bucket, reads again, stops everything; what it saw."""
+    """Start everything, write, read, move a bucket, read again and stop everything. Return the results."""
     async with (
         redis_cluster(folder, nodes=plan.nodes, replicas=plan.replicas > 0) as cluster,
         _servers(folder, cluster, plan) as base,
@@ -115,7 +116,7 @@ async def experiment(folder: Path, plan: Plan, say: Say) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The result for people."""
+    """Return the result as a table for people."""
     plan = result["plan"]
     lines = [
         f"{plan['nodes']} nodes, {plan['buckets']} buckets, {plan['tenants']} tenants, {plan['memories']} memories and {plan['sessions']} "
@@ -137,14 +138,14 @@ def table(result: dict[str, Any]) -> str:
 
 
 def whole(result: dict[str, Any]) -> bool:
-    """Whether every read was complete and nobody saw another's data."""
+    """True if every read was complete and no tenant saw another tenant's data."""
     complete = all(reads["complete"] == reads["reads"] > 0 and not reads["of other tenants"] for reads in result["reads"].values())
     return complete and all(node["memories"] for node in result["nodes"])
 
 
 @asynccontextmanager
 async def _servers(folder: Path, cluster: Cluster, plan: Plan) -> AsyncGenerator[str]:
-    """An API and a worker, told of one node; yields the API's URL."""
+    """Start an API and a worker that know one node, and yield the API's URL."""
     async with AsyncExitStack() as stack:
 
         def start(name: str, command: Sequence[str], environment: dict[str, str]) -> Process:
@@ -187,7 +188,7 @@ async def _each(clients: Sequence[httpx.AsyncClient], work: Callable[[int, httpx
 
 
 async def _ask(client: httpx.AsyncClient, tally: ReadTally, method: str, path: str, body: Any = None) -> Any:
-    """An answer. A 503 is asked again when it says to, as a client would; anything else that is no success ends the run."""
+    """Return an answer. Retry a 503 after the time that it names, like a client. Raises for any other refusal."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
         answer = await client.request(method, path, json=body)
@@ -202,7 +203,7 @@ async def _write(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
     tally = ReadTally()
     for first in range(0, plan.memories, _BATCH):
         records = [
-            # The same user and words for every tenant: only the tenant tells them apart.
+            # Every tenant has the same user and words, so its data differ only by tenant.
             {"id": f"t{tenant}-m{number}", "text": corpus.fact(0, number), "user_id": "ada"}
             for number in range(first, min(first + _BATCH, plan.memories))
         ]
@@ -215,7 +216,7 @@ async def _write(client: httpx.AsyncClient, tenant: int, plan: Plan) -> None:
 
 
 async def _write_again(client: httpx.AsyncClient, tenant: int, time_of: int) -> None:
-    """Changes a memory: its vector has to be made anew, by the worker, where the bucket is now."""
+    """Change a memory, so that a worker must make its vector anew on the bucket's current node."""
     await _ask(client, ReadTally(), "PATCH", f"/v1/long-term-memory/t{tenant}-m0", {"text": corpus.fact(time_of, tenant)})
 
 
@@ -236,7 +237,7 @@ async def _read_all(clients: Sequence[httpx.AsyncClient], plan: Plan) -> dict[st
 
 
 async def _read(client: httpx.AsyncClient, tenant: int, plan: Plan, tally: ReadTally) -> None:
-    """Everything that a tenant has: all memories by words and filters, some by meaning, its sessions and what they hold."""
+    """Read all data of a tenant: all memories by words and filters, some by meaning, and its sessions with messages."""
     ids = plan.memory_ids(tenant)
     got: list[str] = []
     while page := await _search(client, tally, {"text": "", "user_id": {"eq": "ada"}, "memory_type": {"eq": "semantic"}}, len(got)):
@@ -259,7 +260,7 @@ async def _search(client: httpx.AsyncClient, tally: ReadTally, body: dict[str, A
 
 
 def _buckets_of(node: int, plan: Plan) -> list[int]:
-    """The buckets of a node before anything has moved."""
+    """Return the buckets of a node before any bucket has moved."""
     return [bucket for bucket in range(plan.buckets) if _slot(bucket) * plan.nodes // SLOTS == node]
 
 
@@ -268,7 +269,7 @@ def _slot(bucket: int) -> int:
 
 
 async def _nodes(cluster: Cluster, plan: Plan) -> list[dict[str, Any]]:
-    """What lies on each node, counted by its own keys."""
+    """Return the contents of each node, counted by its own keys."""
     tenants = Counter(bucket_of(f"tenant-{number}", plan.buckets) for number in range(plan.tenants))
     rows: list[dict[str, Any]] = []
     for number, node in enumerate(cluster.nodes):
@@ -296,7 +297,7 @@ async def _nodes(cluster: Cluster, plan: Plan) -> list[dict[str, Any]]:
 
 
 async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
-    """Moves the fullest bucket of the first node that has one, while its tenants go on reading."""
+    """Move the fullest bucket of the first node that has tenants, while these tenants read."""
     tenants = Counter(bucket_of(f"tenant-{number}", plan.buckets) for number in range(plan.tenants))
     source = next(node for node in range(plan.nodes) if any(tenants[bucket] for bucket in _buckets_of(node, plan)))
     bucket = max(_buckets_of(source, plan), key=lambda one: tenants[one])
@@ -324,7 +325,7 @@ async def _move(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClien
 
 
 async def _kill(cluster: Cluster, plan: Plan, clients: Sequence[httpx.AsyncClient], say: Say) -> dict[str, Any]:
-    """Kills the process of the last node, and reads what a tenant there has until it is served again."""
+    """Kill the process of the last node, and read the data of a tenant there until it is served again."""
     number = plan.nodes - 1
     reader = next(one for one in range(plan.tenants) if bucket_of(f"tenant-{one}", plan.buckets) in _buckets_of(number, plan))
     say(f"node {number} is killed")

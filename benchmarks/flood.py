@@ -1,14 +1,18 @@
-"""`python -m benchmarks.flood`: one tenant asks for far more than it may have; do the others notice?
+"""Check that a tenant that asks for far too much does not slow down the others: `python -m benchmarks.flood`.
 
-Two tenants with keys of their own. The quiet one appends and searches steadily, in short slices: alone, and while the other one sends
-many times its rate, searches for everything, writes sessions and messages that are far too long, and has work waiting. Each round has a
-slice of both kinds with the same requests at the same distances; which of them comes first changes from round to round, so that a machine
-that gets slower or faster meanwhile does so for both. Before each slice the work that waits is done. Prints the figures of both and whether
-the promise holds: the quiet tenant's 95th percentile within 1.5 times of what it was alone, every answer of its 200, the flood there in
-full, and each refusal of it with a time to come back.
+There are two tenants with keys of their own. The quiet one appends and searches at a steady rate, in short slices:
+alone, and while the loud one floods the server. The flood is many times the quiet tenant's rate. It searches for
+everything, writes sessions and messages that are far too long, and leaves background work waiting.
 
-The flood comes from a process of its own, which runs only where a core has nothing else to do, as if it came from another machine: what it
-costs to send is not the server's.
+Each round has a slice of both kinds, with the same requests at the same intervals. Their order changes from round to
+round, so that a change in the machine's speed affects both. Before each slice, all waiting work is done.
+
+The command prints the figures of both tenants and whether the promise holds: the quiet tenant's 95th percentile is
+within 1.5 times of its value alone, each of its answers is a 200, the flood was sent in full, and each refusal of it
+names a time to retry.
+
+The flood comes from its own process, which runs only on idle cores, as if it came from another machine: the cost of
+sending it is not the server's.
 """
 
 from __future__ import annotations
@@ -44,16 +48,16 @@ _FLOOD = {"append": 150.0, "search": 50.0, "everything": 20.0, "long session": 2
 _ROUNDS = 6
 _SLICE_SECONDS = 12.0
 _SIDES = ("alone", "beside the flood")
-# So much of what the flood was to send must have been answered, or it was none.
+# This share of the planned flood must have been answered, or it was no flood.
 _IN_FULL = 0.95
 _TIMES = 1.5
-# Differences below this are the noise of the machine.
+# Smaller differences are noise of the machine.
 _NOISE_MS = 1.0
 _MODULE = "benchmarks.flood"
 
 
 class Tenant:
-    """What a tenant sends."""
+    """Send the requests of a tenant."""
 
     def __init__(self, driver: Driver, key: str) -> None:
         self.driver = driver
@@ -71,35 +75,35 @@ class Tenant:
         return self._number
 
     async def remember(self, count: int) -> None:
-        """So many memories, twenty at a time."""
+        """Create `count` memories, twenty at a time."""
         for start in range(0, count, 20):
             memories = [{"id": f"m{n}", "text": corpus.fact(n // 100, n % 100), "user_id": "ada"} for n in range(start, start + 20)]
             await self.driver.ask("create", self._request("POST", "/v1/long-term-memory/", {"memories": memories}), time.perf_counter())
 
     async def append(self, due: float) -> None:
-        """One message to one of twenty sessions."""
+        """Append one message to one of twenty sessions."""
         number = self._next()
         message = {"role": "user", "content": f"{corpus.fact(3, number % 100)} It was message {number}."}
         path = f"/v1/working-memory/s{number % 20}-{number // 800}/messages"
         await self.driver.ask("append", self._request("POST", path, {"messages": [message], "user_id": "ada"}), due)
 
     async def search(self, due: float) -> None:
-        """A question about one of the memories."""
+        """Search with a question about one of the memories."""
         body = {"text": corpus.question(0, self._next() % 100), "user_id": {"eq": "ada"}, "limit": 10}
         await self.driver.ask("search", self._request("POST", "/v1/long-term-memory/search", body), due)
 
     async def everything(self, due: float) -> None:
-        """As many memories as nobody may ask for, and then as many as one may."""
+        """Search with a limit far above the maximum, and in turn with the maximum."""
         limit = 1_000_000 if self._next() % 2 else 100
         await self.driver.ask("everything", self._request("POST", "/v1/long-term-memory/search", {"text": "what", "limit": limit}), due)
 
     async def long_session(self, due: float) -> None:
-        """A session of hundreds of messages at once."""
+        """Put a session of hundreds of messages at once."""
         path = f"/v1/working-memory/long-{self._next()}"
         await self.driver.ask("long session", request("PUT", path, self._long_session, key=self._key), due)
 
     async def long_message(self, due: float) -> None:
-        """A message of a megabyte."""
+        """Append a message of a megabyte."""
         path = f"/v1/working-memory/much-{self._next()}/messages"
         await self.driver.ask("long message", request("POST", path, self._long_message, key=self._key), due)
 
@@ -112,7 +116,10 @@ async def _key(base: str, operator: str, tenant: str) -> str:
 
 
 async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
-    """The quiet tenant's figures alone and beside the flood, in `rounds` slices of `seconds` each, and the flood's."""
+    """Return the figures of the quiet tenant, alone and beside the flood, and of the flood.
+
+    Each side has `rounds` slices of `seconds`.
+    """
     operator = secrets.token_hex(32)
     limits = {"LIMIT_TENANTS": json.dumps({"loud": {"requests_per_minute": _PER_MINUTE, "requests_burst": 60, "memories": 20_000}})}
     async with running(folder, settings={"AUTH_MODE": "token", "AUTH_ADMIN_TOKEN": operator, **limits}) as stack:
@@ -120,8 +127,8 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
         keys = {tenant: await _key(base, operator, tenant) for tenant in ("quiet", "loud")}
         quiet = Tenant(Driver(stack.apis), keys["quiet"])
         await quiet.remember(_MEMORIES)
-        await _steadily(quiet, 10.0, _RATES)  # embeds the queries and warms everything up
-        garbage_collection.settle()  # the sender's pauses are not the server's
+        await _steadily(quiet, 10.0, _RATES)  # embed the queries and fill the caches
+        garbage_collection.settle()  # pauses of the sender must not count as the server's
         drivers = {side: Driver(stack.apis) for side in _SIDES}
         by_round: dict[str, list[float]] = {kind: [] for kind in _RATES}
         used: dict[str, dict[str, float]] = {side: defaultdict(float) for side in _SIDES}
@@ -154,7 +161,7 @@ async def flood(rounds: int, seconds: float, folder: Path) -> dict[str, Any]:
 
 
 async def _worked_off(base: str, operator: str) -> None:
-    """Returns when no background work waits: what the flood has left must not slow down the slice alone."""
+    """Wait until no background work is pending. What the flood has left must not slow down the slice alone."""
     connection = await connect(base)
     while True:
         work = json.loads(await connection.expect(request("GET", "/v1/ready", key=operator)))["checks"]["work"]
@@ -166,7 +173,7 @@ async def _worked_off(base: str, operator: str) -> None:
 
 @asynccontextmanager
 async def _sender(base: str, key: str) -> AsyncGenerator[asyncio.subprocess.Process]:
-    """The process that the flood comes from; until it is told to, it sends nothing."""
+    """Start the process that sends the flood. It sends nothing until `_flooding` starts it."""
     sender = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
@@ -190,7 +197,7 @@ async def _sender(base: str, key: str) -> AsyncGenerator[asyncio.subprocess.Proc
 
 @asynccontextmanager
 async def _flooding(sender: asyncio.subprocess.Process, seconds: float, number: int, into: dict[str, Tally] | None) -> AsyncGenerator[None]:
-    """The flood beside what the caller does meanwhile, its figures added `into` there; nothing without it."""
+    """Run the flood while the caller's code runs, and add its figures to `into`. Without `into`, run no flood."""
     if into is None:
         yield
         return
@@ -204,7 +211,10 @@ async def _flooding(sender: asyncio.subprocess.Process, seconds: float, number: 
 
 
 async def _be_the_flood(given: dict[str, Any]) -> None:
-    """What the other process does: says that it is ready; for each line that comes that it begins, sends, and says what came of it."""
+    """Run the flood's process.
+
+    Report that it is ready. For each line on stdin, report the start, send, and report results.
+    """
     _give_way()
     garbage_collection.settle()
     loud = Tenant(Driver([given["base"]]), given["key"])
@@ -219,7 +229,7 @@ async def _be_the_flood(given: dict[str, Any]) -> None:
 
 
 def _give_way() -> None:
-    """From now on this process gets only the time that nobody else wants."""
+    """Give this process only the time that no other process wants."""
     os.nice(19)
     if sys.platform == "linux":
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -238,7 +248,7 @@ async def _steadily(tenant: Tenant, seconds: float, rates: dict[str, float], *, 
 
 
 def verdicts(result: dict[str, Any]) -> list[Verdict]:
-    """Whether the quiet tenant was left in peace, and the loud one told when to come back."""
+    """Return the verdicts: the quiet tenant was not disturbed, and each refusal of the loud one has a time to retry."""
     quiet = [result[side][kind] for side in _SIDES for kind in _RATES]
     wrong = sum(count for one in quiet for status, count in one["answers"].items() if status != 200) + sum(
         sum(one["broken connections"].values()) for one in quiet
@@ -265,12 +275,12 @@ def verdicts(result: dict[str, Any]) -> list[Verdict]:
 
 
 def _due(plan: dict[str, Any]) -> int:
-    """How many requests the flood has for its time, on the average."""
+    """Return the number of requests that the flood should send in its time, on average."""
     return round(sum(plan["loud"].values()) * plan["seconds"] * plan["rounds"])
 
 
 def main() -> int:
-    """Reads the arguments, runs, prints the figures as JSON and the verdicts; returns the exit code."""
+    """Read the arguments, run, and print the figures as JSON and the verdicts. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flood", description=__doc__)
     parser.add_argument("--rounds", type=int, default=_ROUNDS, help="slices alone, and as many beside the flood")
     parser.add_argument("--seconds", type=float, default=_SLICE_SECONDS, help="of each slice")

@@ -1,9 +1,11 @@
-"""`python -m benchmarks.load sustained|overload`: a server under a steady load for minutes, or under twice what it can do.
+"""Load a server for minutes, or with twice what it can serve: `python -m benchmarks.load sustained|overload`.
 
-Prints the figures and, for each criterion of rows L1 and L2 in docs/guarantees.md, whether it holds; the exit code is 1 when one does not.
+The command prints the figures, and for each criterion of rows L1 and L2 in docs/guarantees.md whether it holds. The
+exit code is 1 if one does not.
 
-The load is open: requests are sent at their times whether or not earlier ones were answered, and a request's latency counts from the time
-at which it was due. Queries are asked once before, so that their embeddings come from the cache and searching alone is measured.
+The load is open: requests are sent on time whether or not earlier ones were answered. A request's latency counts from
+the time at which it was due. Queries are asked once before, so that their embeddings come from the cache and only the
+search is measured.
 """
 
 from __future__ import annotations
@@ -33,18 +35,18 @@ from benchmarks.setup.preload import PER_USER, preload
 from benchmarks.setup.stack import Stack, running
 
 _QUERIES = 500
-# A conversation of this many messages ends and another one begins.
+# A conversation ends after this many messages, and another one begins.
 _MESSAGES_PER_SESSION = 40
 _SESSIONS_AT_ONCE = 200
 _DRAIN_SECONDS = 300.0
 REFUSED = (429, 503)
-# As clients do: an idle connection is not used again when the server may be closing it just now.
+# Like clients, do not reuse an older idle connection: the server may be closing it.
 _IDLE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Given:
-    """What is asked for. Rates are per second."""
+    """The options of a run. Rates are per second."""
 
     seconds: float
     memories: int
@@ -55,7 +57,7 @@ class Given:
 
 
 class Answering(Connection):
-    """A connection that also knows whether an answer names a time to come back."""
+    """A connection that also records whether an answer names a time to retry."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,7 +81,7 @@ async def _connect(base: str) -> Answering:
 
 @dataclass
 class Tally:
-    """What the answers to one kind of request were. Seconds from when each was due, and from when it was sent."""
+    """The answers to one kind of request: seconds since each request was due, and since it was sent."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     due: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -88,7 +90,7 @@ class Tally:
     broken: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Mapping[str, Any]) -> None:
-        """Takes in what another process counted: the attributes of its tally after their way through JSON."""
+        """Add the counts of another process: the attributes of its tally, after JSON."""
         self.statuses.update({int(status): count for status, count in other["statuses"].items()})
         self.broken.update(other["broken"])
         self.without_time += other["without_time"]
@@ -97,7 +99,7 @@ class Tally:
                 mine[int(status)] += seconds
 
     def figures(self) -> dict[str, Any]:
-        """For the report; times in ms."""
+        """Return the figures for the report. Times are in ms."""
         fine = self.due[200]
         refused = [seconds for status in REFUSED for seconds in self.sent[status]]
         return {
@@ -121,7 +123,7 @@ def _ms(values: Sequence[float], share: float) -> float | None:
 
 
 class Driver:
-    """Sends requests at their times, over as many connections as there are requests under way."""
+    """Send requests at their times, over as many connections as there are requests under way."""
 
     def __init__(self, bases: Sequence[str]) -> None:
         self._bases = bases
@@ -141,7 +143,7 @@ class Driver:
         return await _connect(self._bases[self._opened % len(self._bases)])
 
     async def ask(self, kind: str, raw: bytes, due: float) -> int:
-        """One request; returns the status, 0 when there was no answer."""
+        """Send one request. Return its status, or 0 if there was no answer."""
         tally = self.tallies[kind]
         try:
             connection = await self.connection()
@@ -160,17 +162,20 @@ class Driver:
         return status
 
     def give_back(self, connection: Answering) -> None:
-        """The connection is free again."""
+        """Make a connection available again."""
         self._idle.append((connection, time.perf_counter()))
 
     def close(self) -> None:
-        """Closes the connections that are free."""
+        """Close the idle connections."""
         for connection, _ in self._idle:
             connection.close()
         self._idle.clear()
 
     async def steadily(self, rate: float, seconds: float, act: Callable[[float], Coroutine[Any, Any, None]], *, turn: int = 0) -> None:
-        """Starts `act` with its due time, `rate` times per second with random gaps (a Poisson process), others in each `turn`."""
+        """Start `act` with its due time, `rate` times per second, with random gaps (a Poisson process).
+
+        Each `turn` has other gaps.
+        """
         rng = random.Random(rate + turn)
         due = began = time.perf_counter()
         while due < began + seconds:
@@ -183,20 +188,20 @@ class Driver:
             self.most_under_way = max(self.most_under_way, len(self._under_way))
 
     async def answered(self) -> None:
-        """Returns when nothing is under way."""
+        """Wait until no request is under way."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
 
 class Talk:
-    """The requests of a run: messages to sessions that come and go, and searches for what users said."""
+    """Make the requests of a run: messages to sessions that come and go, and searches for what users said."""
 
     def __init__(self, driver: Driver, memories: int) -> None:
         self.driver = driver
         self._users = max(memories // PER_USER, 1)
         self._number = 0
         self.acknowledged: dict[str, list[str]] = defaultdict(list)
-        """The ids of acknowledged messages by session."""
+        """The ids of acknowledged messages, by session."""
         rng = random.Random(7)
         self._queries: list[bytes] = []
         for _ in range(_QUERIES):
@@ -205,12 +210,12 @@ class Talk:
             self._queries.append(request("POST", "/v1/long-term-memory/search", json.dumps(body).encode()))
 
     async def warm(self) -> None:
-        """Asks every query once, some at a time."""
+        """Ask every query once, some at a time."""
         for start in range(0, len(self._queries), 20):
             await asyncio.gather(*(self.driver.ask("warm", raw, time.perf_counter()) for raw in self._queries[start : start + 20]))
 
     async def append(self, due: float) -> None:
-        """One message to one of the sessions that are going on."""
+        """Append one message to one of the current sessions."""
         self._number += 1
         number = self._number
         slot, generation = number % _SESSIONS_AT_ONCE, number // (_SESSIONS_AT_ONCE * _MESSAGES_PER_SESSION)
@@ -226,12 +231,12 @@ class Talk:
             self.acknowledged[f"{session}?user_id={user}"].append(message["id"])
 
     async def search(self, due: float) -> None:
-        """One of the queries."""
+        """Search with one of the queries."""
         self._number += 1
         await self.driver.ask("search", self._queries[self._number % len(self._queries)], due)
 
     async def lost(self) -> int:
-        """How many acknowledged messages are in no session and under no summary."""
+        """Return the number of acknowledged messages that are missing in sessions without a summary."""
         missing = 0
         for place, ids in self.acknowledged.items():
             connection = await self.driver.connection()
@@ -243,7 +248,7 @@ class Talk:
 
 
 async def _until_drained(stack: Stack) -> float | None:
-    """Seconds until no work waits; None when that takes longer than minutes."""
+    """Return the seconds until no work is pending, or None after five minutes."""
     began = time.perf_counter()
     connection = await _connect(stack.apis[0])
     while time.perf_counter() - began < _DRAIN_SECONDS:
@@ -255,7 +260,7 @@ async def _until_drained(stack: Stack) -> float | None:
 
 
 async def _watched(stack: Stack, samples: dict[str, list[int]], seconds: float) -> None:
-    """Resident bytes of each part, about 200 times."""
+    """Sample the resident bytes of each part, about 200 times."""
     while True:
         for name, pids in stack.pids.items():
             samples[name].append(sum(rss_bytes(pid) for pid in pids))
@@ -263,7 +268,7 @@ async def _watched(stack: Stack, samples: dict[str, list[int]], seconds: float) 
 
 
 def _growth(samples: Sequence[int]) -> float:
-    """By how many per cent the mean of the last tenth passes that of the tenth after the middle."""
+    """Return by how many per cent the mean of the last tenth exceeds that of the tenth after the middle."""
     tenth = max(len(samples) // 10, 1)
     middle = samples[len(samples) // 2 : len(samples) // 2 + tenth]
     return round((sum(samples[-tenth:]) / tenth / (sum(middle) / len(middle)) - 1) * 100, 1)
@@ -274,14 +279,14 @@ def _alive(stack: Stack) -> bool:
 
 
 async def sustained(given: Given, folder: Path) -> dict[str, Any]:
-    """L1: the given rates for the given time."""
+    """Run L1: send at the given rates for the given time."""
     async with running(folder, apis=given.apis, workers=given.workers) as stack:
         filled = await preload(stack.redis_url, stack.environment, 0, given.memories)
         print(f"{given.memories} memories preloaded in {filled.seconds:.0f} s", file=sys.stderr, flush=True)
         driver = Driver(stack.apis)
         talk = Talk(driver, given.memories)
         await talk.warm()
-        garbage_collection.settle()  # the senders' pauses are not the server's
+        garbage_collection.settle()  # pauses of the senders must not count as the server's
         samples: dict[str, list[int]] = defaultdict(list)
         meter = Meter(stack.pids)
         meter.start()
@@ -310,7 +315,7 @@ async def sustained(given: Given, folder: Path) -> dict[str, Any]:
 
 
 async def overload(given: Given, folder: Path) -> dict[str, Any]:
-    """L2: first what the server can do with as many requests as it takes at a time, then twice that."""
+    """Run L2: measure how much the server can serve, then send twice as much."""
     async with running(folder, apis=given.apis, workers=given.workers) as stack:
         await preload(stack.redis_url, stack.environment, 0, given.memories)
         driver = Driver(stack.apis)
@@ -318,7 +323,7 @@ async def overload(given: Given, folder: Path) -> dict[str, Any]:
         await talk.warm()
         capacity = await _capacity(talk, min(given.seconds, 5.0))
         driver = talk.driver = Driver(stack.apis)
-        garbage_collection.settle()  # the senders' pauses are not the server's
+        garbage_collection.settle()  # pauses of the senders must not count as the server's
         print(f"capacity {capacity:.0f} requests/s", file=sys.stderr, flush=True)
         await asyncio.gather(
             driver.steadily(capacity * 1.6, given.seconds, talk.append), driver.steadily(capacity * 0.4, given.seconds, talk.search)
@@ -339,7 +344,7 @@ async def overload(given: Given, folder: Path) -> dict[str, Any]:
 
 
 async def _capacity(talk: Talk, seconds: float) -> float:
-    """Requests per second of 64 clients that each wait for their answer, four appends to a search."""
+    """Return the requests per second of 64 clients that each wait for their answer, with four appends per search."""
     until = time.perf_counter() + seconds
     request_count = 0
 
@@ -354,7 +359,7 @@ async def _capacity(talk: Talk, seconds: float) -> float:
 
 
 def main() -> int:
-    """Reads the arguments, runs, prints the figures as JSON and the verdicts; returns the exit code."""
+    """Read the arguments, run, and print the figures as JSON and the verdicts. Return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
     parser.add_argument("what", choices=["sustained", "overload"])
     parser.add_argument("--seconds", type=float, default=None, help="600, or 20 of overload")

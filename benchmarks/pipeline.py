@@ -1,4 +1,7 @@
-"""From a message to its memory: how long after an append the message is found by meaning, and how many tasks workers get done."""
+"""Measure the way from a message to its memory.
+
+How long after an append does a search by meaning find the message, and how many tasks do workers finish?
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,11 @@ _PATIENCE_SECONDS = 300.0
 
 
 async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> dict[str, Any]:
-    """Appends at RATE per second, each followed until the index holds its vector; then a backlog, by one worker and by two."""
+    """Measure latency and throughput.
+
+    Append at RATE per second, and follow each message until its vector is in the index. Then time a backlog with one
+    worker and with two.
+    """
     result: dict[str, Any] = {"appends_per_second": RATE, "workers": {}}
 
     async def latency() -> list[float]:
@@ -59,7 +66,7 @@ async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> 
 
 
 async def _latency(stack: Stack) -> list[float]:
-    # redis-py's pool refuses the 101st of those who ask at one time.
+    # redis-py's default pool refuses the 101st simultaneous caller.
     client = redis.asyncio.Redis.from_url(stack.redis_url, max_connections=2 * RATE * _SECONDS)
     index = await _vector_index(client)
     seconds: list[float] = []
@@ -76,7 +83,7 @@ async def _latency(stack: Stack) -> list[float]:
             if int(_total(reply)):
                 seconds.append(time.perf_counter() - began)
                 return
-            # Who waits long must not be what makes others wait.
+            # Ask less often after a while, so that long waits do not slow down the others.
             await asyncio.sleep(0.005 if time.perf_counter() - began < 0.25 else 0.05)
         raise RuntimeError(f"message {n} was not found by meaning within {_PATIENCE_SECONDS:.0f} s")
 
@@ -95,7 +102,7 @@ async def _latency(stack: Stack) -> list[float]:
 
 
 async def _calls_for_100(stack: Stack) -> int:
-    """Embedding calls for 100 memories that are created in 5 requests."""
+    """Return the number of embedding calls for 100 memories that are created in 5 requests."""
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     index, user = await _vector_index(client), "c-user"
     connection, model = await connect(stack.apis[0]), await connect(stack.model)
@@ -116,7 +123,7 @@ async def _calls_for_100(stack: Stack) -> int:
 
 
 async def _backlog(stack: Stack) -> float:
-    """Memories per second while workers work off sessions of 20 messages that came all at once."""
+    """Return the memories per second while workers process a backlog of sessions with 20 messages each."""
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     index = await _vector_index(client)
     connection = await connect(stack.apis[0])

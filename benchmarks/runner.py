@@ -1,4 +1,4 @@
-"""One run: the stack is started and filled, the limits and our operations are measured in turn, every figure lands in one dictionary."""
+"""Run the benchmarks: start and fill the processes, measure limits and operations in turn, and collect all figures."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from benchmarks.setup.preload import preload
 from benchmarks.setup.stack import Stack, running
 
 Say = Callable[[str], None]
-# Requests of an operation before each later round of it.
+# Requests of an operation that warm up each of its later rounds.
 _WARM_AGAIN = 10
 
 PARTS = frozenset({"sizes", "stores", "pipeline", "two", "local"})
-"""What a run consists of; "stores" are the operations beside their limits, over each size of the store."""
+"""The parts of a run. "stores" measures the operations beside their limits, for each size of the store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is measured."""
+    """How much a run measures."""
 
     memories: Sequence[int] = (1_000, 10_000, 100_000)
     concurrency: Sequence[int] = (1, 8, 32)
@@ -46,11 +46,11 @@ class Plan:
     turns: int = 400
     parts: frozenset[str] = PARTS
     minutes: float = 30.0
-    """After so long nothing new is begun; what was left out is said."""
+    """After this many minutes, start nothing new and report what was left out."""
 
 
 async def run(plan: Plan, say: Say) -> dict[str, Any]:
-    """The whole run; its result is what `report` shows and `compare` reads. What failed stands in its `failures`."""
+    """Run everything. `report` shows the result, and `compare` reads it. Its `failures` list what failed."""
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-bench-"))
     tries = Attempts(say, plan.minutes * 60)
     result: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": tries.failures}
@@ -83,13 +83,17 @@ async def _stores(folder: Path, plan: Plan, result: dict[str, Any], tries: Attem
             of_memories += took.redis_bytes
             result["stores"].append(await _store(stack, memories, of_memories, (memories - filled) / took.seconds))
             filled = memories
-            # What does not depend on the store is measured once, at 10,000 or what comes next to it.
+            # Operations that do not depend on the store's size are measured once, at about 10,000 memories.
             whole = memories == min(plan.memories, key=lambda count: abs(math.log10(count) - 4))
             await _operations(stack, plan, memories, result, tries, say, whole=whole)
 
 
 async def _store(stack: Stack, memories: int, of_memories: int, rate: float) -> dict[str, Any]:
-    """`redis_bytes` is all that Redis holds, with what the requests on smaller stores have written; the bytes per memory are without."""
+    """Return the figures of a store.
+
+    `redis_bytes` is all memory that Redis uses, including writes of requests to smaller stores. The bytes per memory
+    exclude these.
+    """
     client = redis.asyncio.Redis.from_url(stack.redis_url)
     used = int((await client.info("memory"))["used_memory"])
     await client.aclose()
@@ -124,17 +128,20 @@ async def _series(
     tries: Attempts,
     say: Say,
 ) -> None:
-    """All operations at each concurrency, in short rounds: each operation's limits are measured just before or just after itself."""
+    """Measure all operations at each concurrency in short rounds.
+
+    The limits of an operation come just before or after it.
+    """
     numbers = dict.fromkeys(operations, 0)
     for concurrency in plan.concurrency:
         rounds, rows = count(plan.requests, concurrency), list[dict[str, Any]]()
         for turn in range(rounds):
             for operation in operations[:: -1 if turn % 2 else 1]:
-                # What was known at first is known later too.
+                # Caches that were filled at first are still filled later.
                 warm = min(operation.warm, _WARM_AGAIN) if numbers[operation] else operation.warm
                 series = {"requests": plan.requests // rounds, "concurrency": concurrency, "offset": numbers[operation], "warm": warm}
                 numbers[operation] += series["requests"] + warm
-                # Who comes first is the last one in the next round, and so it is with operations.
+                # Reverse the order of limit and operation in each round, as with the operations.
                 for work in [*(limit.measure for limit in limits), ours][:: -1 if turn % 2 else 1]:
                     row = await tries.of(f"{operation.name} x{concurrency}", partial(work, operation, **series))
                     if row is not None:
@@ -179,7 +186,7 @@ async def _answers(stack: Stack, operations: Sequence[Operation]) -> dict[str, A
 
 
 async def _chat(apis: Sequence[str], scenarios: Scenarios, meter: Meter, *, turns: int, concurrency: int) -> dict[str, Any]:
-    """Prompt and append, turn by turn, in many sessions at one time; a time is that of a whole turn."""
+    """Measure prompt and append, turn by turn, in many sessions at a time. A time is that of a whole turn."""
     each = 10
     conversations = iter(scenarios.chat(range(concurrency * 1000, concurrency * 1000 + max(turns // each, concurrency)), each))
     seconds: list[float] = []
@@ -201,7 +208,7 @@ async def _chat(apis: Sequence[str], scenarios: Scenarios, meter: Meter, *, turn
 
 
 async def _local(folder: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """Searches with the local model in the API's process, each with a query that it has not seen."""
+    """Measure searches with the local model in the API's process. Each has a query that the model has not seen."""
     rows: list[dict[str, Any]] = []
     shutil.rmtree(folder, ignore_errors=True)
     async with running(folder, local=True, workers=1) as stack:

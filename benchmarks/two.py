@@ -1,8 +1,9 @@
-"""Two API processes beside one, in turns on one store: how many chat turns get done.
+"""Compare two API processes to one, in turn on one store: how many chat turns do they finish?
 
-A throughput tells something only when nothing but the API is the limit. With cores enough for all parts that is so by itself. With fewer,
-each API process is held to a quarter of a core by the kernel, so that Redis, the embedding server and the generator have what they want.
-Where that cannot be done either, both are given the same rate each, far below what they could do, and their CPU per turn is compared.
+A throughput is meaningful only if nothing but the API is the limit. With enough cores for all parts, that is the case.
+With fewer, the kernel limits each API process to a quarter of a core, so that Redis, the embedding server and the
+generator get what they need. If the kernel cannot do that either, each process gets the same rate, far below its
+capacity, and the CPU per turn is compared.
 """
 
 from __future__ import annotations
@@ -31,21 +32,24 @@ from benchmarks.setup.stack import running
 _MEMORIES = 2000
 _ROUNDS = 8
 _SECONDS = 1.25
-# Conversations at one time with each process, and their turns.
+# Concurrent conversations with each process, and turns in each.
 _CLIENTS, _TURNS = 8, 10
-# After so many conversations the questions of the scenarios begin again: each process then has their vectors.
+# The questions repeat after this many conversations. Each process then has their vectors.
 _DIFFERENT = 100
 _SHARE = 0.25
-# Chat turns per second that each process is given where nothing holds it.
+# Chat turns per second for each process, if no quota limits it.
 _RATE = 40.0
-# Two APIs, Redis, the embedding server, the generator, and one for the rest of the machine.
+# Cores for two APIs, Redis, the embedding server, the generator and the rest of the machine.
 _CORES = 6
 
 Turn = tuple[bytes, bytes]
 
 
 async def measure(folder: Path, tries: Attempts, say: Callable[[str], None]) -> dict[str, Any] | None:
-    """`how` it was measured ("cores", "quota" or "cpu"), the `ratio` of two to one, that of each round, and a row of figures for each."""
+    """Return the method (`how`: "cores", "quota" or "cpu"), the `ratio` of two to one, and a row of figures for each.
+
+    The result also has the ratio of each round.
+    """
     result = await tries.of("chat turns through one and two API processes", partial(_apis, folder))
     if result is not None:
         say(f"2 API processes do {result['ratio']:.2f} times the chat turns of one ({result['how']})")
@@ -75,16 +79,16 @@ def _cores() -> int:
 async def _rounds(turns: Callable[..., Any], apis: Sequence[str], how: str) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     for number in range(_ROUNDS):
-        # Each comes first in every other round, and each process is the one in every other.
+        # One and two processes take turns in coming first. Each process is the single one in every other round.
         for some in [[apis[number % 2]], apis][:: 1 if number % 2 else -1]:
             rows.append({"processes": len(some), **await turns(some)})
     return {"how": how, **ratios(rows, how), **{str(row["processes"]): row for row in joined(rows, ("processes",))}}
 
 
 def ratios(rows: Sequence[dict[str, Any]], how: str) -> dict[str, Any]:
-    """What two processes do beside what one does: the median of the rounds, of which each is a row of one and a row of two.
+    """Return the ratio of two processes to one: the median of the rounds, which have a row each for one and for two.
 
-    By CPU per turn it is 2 x (that of one / that of two): what two full cores would do beside one.
+    By CPU per turn, the ratio is 2 x (CPU of one / CPU of two): what two full cores would do compared to one.
     """
     one, two = ([row for row in rows if row["processes"] == processes] for processes in (1, 2))
     by_cpu = [2 * a["cpu_per_1000"]["api"] / b["cpu_per_1000"]["api"] for a, b in zip(one, two, strict=True)]
@@ -110,7 +114,10 @@ async def _warm(api: str, conversations: Iterator[list[Turn]]) -> None:
 
 
 async def _turns(apis: Sequence[str], *, conversations: Iterator[list[Turn]], meter: Meter, rate: float | None = None) -> dict[str, Any]:
-    """Chat turns for some time: each client's next one when its last was answered, or `rate` per second and process."""
+    """Run chat turns for some time.
+
+    Each client starts its next turn after an answer, or at `rate` per second and process.
+    """
     seconds: list[float] = []
     count = _CLIENTS * len(apis)
     gap = 0.0 if rate is None else _CLIENTS / rate

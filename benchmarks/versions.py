@@ -1,7 +1,7 @@
-"""Two checkouts of the server beside each other: `python -m benchmarks versions BEFORE [AFTER]`, each with a store of its own.
+"""Compare two checkouts of the server, each with its own store: `python -m benchmarks versions BEFORE [AFTER]`.
 
-Both run at the same time and are measured in turns, so that a machine whose speed changes weighs on both alike. What counts is the ratio
-of each pair of series, and of the pairs' ratios the median with its upper bound. Every question is asked once.
+Both run at the same time and are measured in turn, so that a change in the machine's speed affects both. The result is
+the median of the ratios of all pairs of series, with its upper bound. Every question is asked once.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class _Version:
 
 
 async def compare(before: Path, after: Path, plan: Plan, say: Say) -> list[dict[str, Any]]:
-    """A row for each operation and concurrency: both figures, and the median ratio and its upper bound.
+    """Return a row for each operation and concurrency: both figures, the median ratio and its upper bound.
 
-    Each checkout must have its environment (`make dev`). Raises RuntimeError when one does not start.
+    Each checkout must have its environment (`make dev`). Raises RuntimeError if a server does not start.
     """
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-versions-"))
     try:
@@ -75,7 +75,7 @@ def _filled(folder: Path, checkout: Path, memories: int) -> Any:
 
 
 async def _fill(base: str, memories: int) -> None:
-    """Creates the memories over HTTP, and waits until each batch is embedded: how a version stores them is its own affair."""
+    """Create the memories over HTTP, whatever the way a version stores them, and wait until they are embedded."""
     connection = await connect(base)
     for first in range(0, memories, _CREATED_AT_ONCE):
         batch = [memory(number).model_dump(mode="json", exclude_unset=True) for number in range(first, first + _CREATED_AT_ONCE)]
@@ -101,7 +101,7 @@ async def _pairs(versions: Sequence[_Version], plan: Plan, say: Say) -> list[dic
                 warm = min(operation.warm, 10) if pair else operation.warm
                 series = {"requests": plan.requests, "concurrency": concurrency, "offset": offset + (concurrency << 24), "warm": warm}
                 rows: list[dict[str, float]] = [{}, {}]
-                # Who comes first is the second in the next pair.
+                # The first version of a pair is the second of the next pair.
                 for turn in (0, 1) if (pair + index) % 2 == 0 else (1, 0):
                     version = versions[turn]
                     measured = await measure(version.stack.apis[0], version.operations[index], version.meter, **series)  # pyright: ignore[reportArgumentType]
@@ -114,7 +114,7 @@ async def _pairs(versions: Sequence[_Version], plan: Plan, say: Say) -> list[dic
 
 
 def _together(operations: Sequence[Sequence[Sequence[dict[str, float]]]]) -> list[list[dict[str, float]]]:
-    """Pair by pair the geometric mean over the operations, so that no operation weighs more because it takes longer."""
+    """Return the geometric mean over the operations for each pair, so that slower operations do not weigh more."""
     return [
         [{figure: math.exp(math.fsum(math.log(rows[turn][figure]) for rows in pair) / len(pair)) for figure in _FIGURES} for turn in (0, 1)]
         for pair in zip(*operations, strict=True)
@@ -122,7 +122,7 @@ def _together(operations: Sequence[Sequence[Sequence[dict[str, float]]]]) -> lis
 
 
 def row(name: str, concurrency: int, pairs: Sequence[Sequence[dict[str, float]]]) -> dict[str, Any]:
-    """The figures of one operation: medians before and after, the median of the pairs' ratios and its upper bound."""
+    """Return the figures of one operation: medians before and after, and the median ratio with its upper bound."""
     result: dict[str, Any] = {"operation": name, "concurrency": concurrency, "pairs": len(pairs)}
     for figure in _FIGURES:
         ratios = [after[figure] / before[figure] for before, after in pairs]
@@ -136,9 +136,10 @@ def row(name: str, concurrency: int, pairs: Sequence[Sequence[dict[str, float]]]
 
 
 def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:
-    """The one-sided upper confidence bound of the median: an order statistic, by the binomial distribution of how many lie below it.
+    """Return the one-sided upper confidence bound of the median.
 
-    (Conover, "Practical Nonparametric Statistics", 3rd edition, 3.2.) With too few values for the confidence it is infinite.
+    It is an order statistic, by the binomial distribution of the number of values below it (Conover, "Practical
+    Nonparametric Statistics", 3rd edition, 3.2). It is infinite if there are too few values for `confidence`.
     """
     count = len(values)
     above = 0.0
@@ -150,7 +151,7 @@ def upper_bound(values: Sequence[float], confidence: float = 0.95) -> float:
 
 
 def markdown(rows: Sequence[dict[str, Any]], before: str = "before", after: str = "after") -> str:
-    """The rows as a table; what is compared is named in its head."""
+    """Return the rows as a table. Its head names what is compared."""
     head = [
         "operation",
         "at one time",

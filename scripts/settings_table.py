@@ -27,7 +27,7 @@ TITLES = {
     "longterm": "Long-term memory",
     "search": "Search and prompts",
     "worker": "Worker",
-    "forgetting": "Forgetting",
+    "forgetting": "Retention policy",
     "compaction": "Compaction",
     "views": "Summary views",
     "mcp": "MCP",

@@ -1,4 +1,4 @@
-"""The runtime of a request, for interfaces that need more than one bucket's services."""
+"""Find the runtime of a request, for interfaces that need more than one bucket's services."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ def home_runtime_of(request: Request) -> Runtime:
 
 
 def runtime_of(request: Request) -> Runtime:
-    """Return the runtime of the tenant's bucket. Raises Unavailable; with several buckets Unauthenticated, too."""
+    """Return the runtime of the tenant's bucket.
+
+    Raises Unavailable before the store is open. With several buckets it also raises Unauthenticated.
+    """
     home = home_runtime_of(request)
     return home.of(scope_of(request).tenant) if home.others else home
 

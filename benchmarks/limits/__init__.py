@@ -1,1 +1,1 @@
-"""What operations are measured beside."""
+"""The limits beside which operations are measured."""

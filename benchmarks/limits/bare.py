@@ -1,7 +1,7 @@
-"""Limit (a): FastAPI and uvicorn alone. Bodies as large as ours are parsed, validated, serialized and returned; no more.
+"""Serve limit (a): FastAPI and uvicorn alone. Bodies of our sizes are parsed, validated, serialized and returned.
 
-`python -m benchmarks.limits.bare PORT FILE`; FILE maps the name of an operation to one answer of ours.
-Models are plain, routes are FastAPI's own.
+`python -m benchmarks.limits.bare PORT FILE`; FILE maps an operation's name to one of our answers. Models are plain, and
+routes are FastAPI's own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Turn(BaseModel):
 
 
 class Fact(BaseModel):
-    """A memory as a client writes it."""
+    """A memory in a client's request."""
 
     id: str
     text: str
@@ -59,13 +59,13 @@ class Question(BaseModel):
 
 
 class Answer(BaseModel):
-    """Any answer: what it holds is serialized as it is."""
+    """Any answer. Its fields are serialized unchanged."""
 
     model_config = ConfigDict(extra="allow")
 
 
 def app(answers: dict[str, Any]) -> FastAPI:
-    """One route for each operation."""
+    """Return an application with one route for each operation."""
     made = FastAPI()
     ready = {name: Answer.model_validate(answer) for name, answer in answers.items()}
 

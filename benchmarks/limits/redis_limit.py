@@ -1,6 +1,6 @@
-"""Limit (b): the fewest Redis commands that each operation needs, through redis-py in one process, on the store that the server filled.
+"""Run limit (b): the fewest Redis commands that each operation needs, through redis-py, on the server's filled store.
 
-`python -m benchmarks.limits.redis_limit` reads jobs from standard input, a line each, and prints what each used.
+`python -m benchmarks.limits.redis_limit` reads jobs from standard input, one per line, and prints what each used.
 Bodies have the sizes of ours.
 """
 
@@ -27,7 +27,7 @@ _SESSIONS = 40
 
 
 class Limit:
-    """The commands of each operation, one pipeline each."""
+    """The commands of each operation, in one pipeline each."""
 
     def __init__(self, client: redis.asyncio.Redis, words: str, vectors: str, field: str, users: int) -> None:
         self._client = client
@@ -37,7 +37,7 @@ class Limit:
         self._queries: dict[int, tuple[str, str, bytes]] = {}
 
     async def prepare(self) -> None:
-        """Sessions of 20 messages, and the queries."""
+        """Store sessions of 20 messages, and make the queries."""
         pipe = self._client.pipeline(transaction=False)
         for number in range(_SESSIONS):
             pipe.hset(f"lim:s:{number}", mapping={"version": 1, "user": corpus.user(number), "tokens": 0})
@@ -101,7 +101,7 @@ class Limit:
 
 
 async def run() -> None:
-    """Answers each line with a line: the first names the store, the others series of an operation's commands."""
+    """Answer each line with a line. The first line names the store, the others series of an operation's commands."""
     store = await _line()
     client = redis.asyncio.Redis.from_url(store["url"], protocol=3, max_connections=100)
     limit = Limit(client, store["words"], store["vectors"], store["field"], store["users"])
@@ -113,7 +113,7 @@ async def run() -> None:
 
 
 async def _line() -> dict[str, Any]:
-    """What is asked next; nothing at the end of standard input."""
+    """Return the next job, or nothing at the end of standard input."""
     return json.loads(await asyncio.to_thread(sys.stdin.readline) or "{}")
 
 

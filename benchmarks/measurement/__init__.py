@@ -1,1 +1,1 @@
-"""How it is measured: figures of processes and requests, in series and rounds."""
+"""Measure processes and requests, in series and rounds."""

@@ -1,4 +1,4 @@
-"""Parts of a run that may fail without ending it: each is tried twice, and what failed is part of the result."""
+"""Run parts that may fail without ending the run. Each part is tried twice, and failures belong to the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PAUSE_SECONDS = 2.0
 
 
 class Attempts:
-    """Tries parts until the time of the whole run is over. `failures` has every try that failed, and what was left out."""
+    """Try parts until the run's time is over. `failures` lists every failed try and every part that was left out."""
 
     def __init__(self, say: Callable[[str], None], seconds: float, *, pause_seconds: float = _PAUSE_SECONDS) -> None:
         self._say = say
@@ -21,7 +21,10 @@ class Attempts:
         self.failures: list[dict[str, Any]] = []
 
     async def of(self, what: str, work: Callable[[], Awaitable[Result]], *, most_seconds: float = 120.0) -> Result | None:
-        """The result of `work`, which is called again when it failed; None when it failed twice or there is no time left."""
+        """Return the result of `work`, called again after a failure.
+
+        Return None after two failures or without time left.
+        """
         for last in (False, True):
             left = self._end - time.monotonic()
             if left <= 0:
@@ -32,7 +35,7 @@ class Attempts:
                     return await work()
             except TimeoutError as error:
                 why = str(error) or f"took longer than {min(most_seconds, left):.0f} s"
-            # Whatever went wrong is told; the rows after it do not depend on it.
+            # Every error is reported. Later rows do not depend on this part.
             except Exception as error:  # noqa: BLE001 - every failure becomes part of the result
                 why = f"{type(error).__name__}: {error}"
             self._note(what, why, again=not last)

@@ -1,4 +1,4 @@
-"""What processes used between two moments: CPU seconds and memory from /proc, and how much others disturbed."""
+"""Measure what processes use between two moments: CPU seconds and memory from /proc, and how much others disturb."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _CPUCLOCK_SCHED = 2
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system CPU seconds of a process, all its threads together.
+    """Return the user and system CPU seconds of a process with all its threads.
 
-    From the process' own CPU clock, which counts nanoseconds; /proc counts hundredths of a second, a tenth of what a short series uses.
+    They come from the process' own CPU clock, which counts nanoseconds. /proc counts hundredths of a second, which is a
+    tenth of a short series.
     """
     try:
         return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)  # as clock_getcpuclockid(3) makes it
@@ -31,13 +32,16 @@ def _ticked_seconds(pid: int) -> float:
 
 
 def children_seconds(pid: int) -> float:
-    """CPU seconds of the children of a process that have ended: what Redis forks to rewrite its file and to collect garbage."""
+    """Return the CPU seconds of ended child processes.
+
+    Redis forks them to rewrite its file and to collect garbage.
+    """
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[13]) + int(fields[14])) / _TICK
 
 
 def rss_bytes(pid: int) -> int:
-    """The resident memory of a process."""
+    """Return the resident memory of a process in bytes."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -47,7 +51,7 @@ def _busy_seconds() -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` (0..1) of the values lie, between neighbours in proportion."""
+    """Return the value below which `share` (0 to 1) of the values lie, interpolated between neighbors."""
     ordered = sorted(values)
     place = (len(ordered) - 1) * share
     low = int(place)
@@ -57,7 +61,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """CPU seconds by process, wall seconds, and the CPU share (1 = one core) of processes that do not belong to the run."""
+    """CPU seconds by process, wall seconds, and the CPU share (1 is one core) of processes outside the run."""
 
     cpu: Mapping[str, float]
     wall: float
@@ -65,19 +69,19 @@ class Used:
 
 
 class Meter:
-    """Measures processes by name."""
+    """Measure processes by name."""
 
     def __init__(self, processes: Mapping[str, Sequence[int]]) -> None:
         self._processes = {**processes, _OWN: [os.getpid()]}
 
     def start(self) -> None:
-        """Begins; the same meter can be started again."""
+        """Start measuring. The same meter can be started again."""
         self._cpu = self._read()
         self._busy = _busy_seconds()
         self._began = time.perf_counter()
 
     def stop(self) -> Used:
-        """What was used since `start`."""
+        """Return what was used since `start`."""
         wall = time.perf_counter() - self._began
         now = self._read()
         cpu = {name: round(now[name] - self._cpu[name], 6) for name in now}
@@ -85,7 +89,7 @@ class Meter:
         return Used(cpu, wall, round(foreign, 3))
 
     def rss(self) -> dict[str, int]:
-        """Resident bytes by process, now."""
+        """Return the current resident bytes, by process."""
         return {name: sum(rss_bytes(pid) for pid in pids) for name, pids in self._processes.items() if name != _OWN}
 
     def _read(self) -> dict[str, float]:
@@ -93,7 +97,7 @@ class Meter:
 
 
 def figures(seconds: Sequence[float], wall: float, cpu: dict[str, float], foreign: float) -> dict[str, Any]:
-    """What is reported of a series: times in ms, rates, CPU seconds per 1,000 requests."""
+    """Return the figures of a series: times in ms, rates, and CPU seconds per 1,000 requests."""
     count = len(seconds)
     return {
         "requests": count,

@@ -1,4 +1,4 @@
-"""A share of one core for a process, kept by the kernel's cgroups where they can be written (v1 and v2; that is, by root)."""
+"""Limit a process to a share of one core with the kernel's cgroups (v1 and v2), if they can be written (as root)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-# Long enough for some requests in one go: after each pause a process finds its caches cold. Short enough for many periods in a second.
+# Long enough for several requests, since caches are cold after each pause. Short enough for many periods a second.
 _PERIOD_MICROSECONDS = 50_000
 _ROOT = Path("/sys/fs/cgroup")
 
 
 @contextlib.contextmanager  # pyright: ignore[reportDeprecated]
 def limited(pids: Sequence[int], share: float, root: Path = _ROOT) -> Iterator[bool]:
-    """Each of the processes gets at most `share` of a core, by itself, until the end. False, and nothing is done, where that cannot be."""
+    """Limit each process to `share` of a core until the end. Yield False, and do nothing, if that is impossible."""
     old, new = (root / "cpu" / "cpu.cfs_quota_us").exists(), _hands_down(root)
     with contextlib.ExitStack() as stack:
         is_limited = old or new
@@ -31,7 +31,7 @@ def limited(pids: Sequence[int], share: float, root: Path = _ROOT) -> Iterator[b
 
 
 def _hands_down(root: Path) -> bool:
-    """Whether groups of v2's root get the CPU controller."""
+    """True if groups below v2's root get the CPU controller."""
     with contextlib.suppress(OSError):
         return "cpu" in (root / "cgroup.subtree_control").read_text().split()
     return False

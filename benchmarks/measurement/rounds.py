@@ -1,4 +1,7 @@
-"""Rounds of a measurement as one: a machine's speed changes from minute to minute, so what is compared is measured in turns."""
+"""Combine the rounds of a measurement.
+
+A machine's speed changes from minute to minute, so what is compared is measured in turn.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,17 @@ _BLOCK, _BLOCK_PER_CLIENT = 40, 4
 
 
 def count(requests: int, concurrency: int) -> int:
-    """In how many rounds so many requests are measured: short ones, each long enough for its clients to be all at work."""
+    """Return the number of rounds for `requests` requests.
+
+    A round is short, but long enough to keep all its clients busy.
+    """
     return max(requests // max(_BLOCK, _BLOCK_PER_CLIENT * concurrency), 1)
 
 
 def joined(rows: Iterable[dict[str, Any]], named: Sequence[str]) -> list[dict[str, Any]]:
-    """One row for all of the same name: counts are added, CPU and rates are means, times those of all rounds' `seconds` together.
+    """Return one row for all rows of the same name, with the rounds in `rounds`.
 
-    What is compared of each round stands in its `rounds`.
+    Counts are added, CPU and rates are averaged, and times are computed from the `seconds` of all rounds together.
     """
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
@@ -54,9 +60,10 @@ def _one(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def paired(figure: Callable[..., float], *rows: dict[str, Any]) -> float:
-    """A figure from several series, as the median of the rounds in which they were measured one after the other.
+    """Return a figure of several series: the median over the rounds in which they were measured one after the other.
 
-    A ratio of sums would be that of the rounds in which the machine was slow. Series with other numbers of rounds are taken as wholes.
+    A ratio of sums would depend most on the rounds in which the machine was slow. Series with different numbers of
+    rounds are compared as wholes.
     """
     rounds = [row.get("rounds") or [row] for row in rows]
     if len({len(some) for some in rounds}) > 1:

@@ -1,4 +1,4 @@
-"""One series of requests over kept connections, with what the server's processes used meanwhile."""
+"""Measure one series of requests over kept connections, and what the server's processes use meanwhile."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ async def measure(
     warm: int,
     warmed: Callable[[], Awaitable[object]] | None = None,
 ) -> dict[str, Any]:
-    """The requests from `offset` on: first `warm` ones, then `warmed` is awaited, then come those that are measured.
+    """Send the requests from `offset` on: first `warm` unmeasured ones, then await `warmed`, then measure the others.
 
-    The result has their figures and, in order of their answers, the `seconds` of each.
+    The result contains their figures and the `seconds` of each, in order of the answers.
     """
     connections = [await connect(base) for _ in range(concurrency)]
     for n in range(warm):

@@ -1,1 +1,1 @@
-"""What a run's figures say: tables, plots, goals, verdicts."""
+"""Report a run's figures as tables, plots, goals and verdicts."""

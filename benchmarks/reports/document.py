@@ -1,4 +1,4 @@
-"""Writes the figures of runs into docs/performance.md, between its two marks, and their picture beside it."""
+"""Write the figures of runs into docs/performance.md, between its two marks, and their picture beside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DOCS = Path(__file__).parents[2] / "docs"
 
 
 def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Several results as one. Of what more than one has measured, the first counts; sizes of the store are compared within one run."""
+    """Merge several results. If several measured the same, the first counts. Store sizes compare within one run."""
     merged_result: dict[str, Any] = {"operations": [], "limits": [], "stores": [], "failures": []}
     for result in results:
         if "growth" not in merged_result and (pair := goals.small_and_large(result)):
@@ -33,7 +33,7 @@ def _name(row: dict[str, Any]) -> tuple[object, ...]:
 
 
 def page(before: str, result: dict[str, Any]) -> str:
-    """The page with the figures of a result. Raises ValueError for a page without the two marks."""
+    """Return the page with the figures of a result. Raises ValueError if the page lacks one of the two marks."""
     head, begin, rest = before.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:
@@ -45,7 +45,7 @@ def page(before: str, result: dict[str, Any]) -> str:
 
 
 def write(results: Sequence[dict[str, Any]], folder: Path = _DOCS) -> None:
-    """Changes the page and the picture."""
+    """Write the page and the picture."""
     result, path = merged(results), folder / "performance.md"
     path.write_text(page(path.read_text("utf-8"), result), "utf-8")
     (folder / "performance.svg").write_text(plot.svg(result), "utf-8")

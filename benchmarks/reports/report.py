@@ -1,4 +1,4 @@
-"""A run as tables in Markdown, with each operation beside its limits, and two runs beside each other."""
+"""Show a run as Markdown tables, with each operation beside its limits, or two runs beside each other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def _limit(result: dict[str, Any], limit: str, operation: str, concurrency: int)
 
 
 def beside_limits(result: dict[str, Any], row: dict[str, Any]) -> dict[str, float] | None:
-    """An operation's API CPU over that of (a) + (b), and its median beyond theirs in ms, round by round; None for what has no limits."""
+    """Return an operation's API CPU relative to (a) + (b), and its median minus theirs in ms, round by round.
+
+    Return None for an operation without limits.
+    """
     name = row["operation"]
     if name not in LIMITS:
         return None
@@ -46,13 +49,13 @@ def _floor(bare: dict[str, Any], raw: dict[str, Any]) -> float:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table; the first column is words, the others are figures."""
+    """Return a Markdown table. The first column is for words, the others are for figures."""
     lines = [f"| {' | '.join(head)} |", f"|---{'|---:' * (len(head) - 1)}|"]
     return "\n".join([*lines, *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows)])
 
 
 def markdown(result: dict[str, Any]) -> str:
-    """The whole run."""
+    """Return the tables of the whole run."""
     parts = [_operations(result), _growth(result), _others(result)]
     return "\n\n".join(parts) + "\n"
 
@@ -64,7 +67,10 @@ _SUMMARY = (
 
 
 def summary(result: dict[str, Any]) -> str:
-    """Return the tables of the documentation: the main operations one at a time and at the highest concurrency, and growth."""
+    """Return the tables of the documentation.
+
+    They show growth, and the main operations one at a time and at the highest concurrency.
+    """
     measured = {row["memories"] for row in result["operations"] if row["operation"] == "put 4"}
     rows = {(row["operation"], row["concurrency"]): row for row in result["operations"] if row["memories"] in measured}
     levels = sorted({concurrency for _, concurrency in rows})
@@ -158,7 +164,7 @@ def _others(result: dict[str, Any]) -> str:
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """Two runs: the API's CPU and the median of every operation that both measured."""
+    """Return a table of two runs: the API's CPU and the median of every operation that both measured."""
     old = {(r["operation"], r["memories"], r["concurrency"]): r for r in before["operations"]}
     rows: list[list[object]] = []
     for row in after["operations"]:

@@ -1,4 +1,4 @@
-"""Whether the figures of a load run keep what rows L1 and L2 of docs/guarantees.md promise."""
+"""Judge whether a load run keeps the promises of rows L1 and L2 in docs/guarantees.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REFUSED = (429, 503)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One criterion: what is asked, what was measured."""
+    """One criterion, the measured value, and whether it holds."""
 
     criterion: str
     measured: str
@@ -59,7 +59,7 @@ def _finished(result: Mapping[str, Any]) -> list[Verdict]:
 
 
 def of_sustained(result: Mapping[str, Any]) -> list[Verdict]:
-    """L1. Redis' memory grows with what is written and is shown, not judged."""
+    """Return the verdicts of L1. Redis' memory grows with the written data, so it is shown but not judged."""
     growth: Mapping[str, float] = result["rss_growth_last_half_percent"]
     return [
         _wrong(result, 200),
@@ -71,7 +71,10 @@ def of_sustained(result: Mapping[str, Any]) -> list[Verdict]:
 
 
 def of_overload(result: Mapping[str, Any]) -> list[Verdict]:
-    """L2. A refusal's time counts from when its request was sent; the 95th percentile is judged, for the machine is full."""
+    """Return the verdicts of L2.
+
+    A refusal's time counts from when its request was sent. The 95th percentile is judged, because the machine is full.
+    """
     refused = sum(_sum({s: n for s, n in result[kind]["answers"].items() if int(s) in _REFUSED}) for kind in _KINDS)
     untimed = sum(result[kind]["refusals without Retry-After"] for kind in _KINDS)
     times = [result[kind]["refusal_p95_ms"] for kind in _KINDS if result[kind]["refusal_p95_ms"] is not None]

@@ -1,1 +1,1 @@
-"""What is measured, and what it is given: processes, data, connections."""
+"""Set up a run: processes, data and connections."""

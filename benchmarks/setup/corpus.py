@@ -1,4 +1,4 @@
-"""The texts of a run, made up from a seed: the same for everybody, like what people tell an assistant, and no two alike."""
+"""Make the texts of a run from a seed: the same in every run, like what people tell an assistant, no two alike."""
 
 from __future__ import annotations
 
@@ -141,12 +141,12 @@ _KINDS = [
 
 
 def user(number: int) -> str:
-    """The id of a user."""
+    """Return the id of a user."""
     return f"user-{number:06d}"
 
 
 def fact(owner: int, number: int) -> str:
-    """What is remembered of a user: one sentence of about 25 words."""
+    """Return a memory of a user: one sentence of about 25 words."""
     pick = random.Random(f"fact {owner} {number}").choice
     return (
         f"{pick(_PEOPLE)} and the user {pick(_DEEDS)} a {pick(_KINDS)} {pick(_THINGS)} in {pick(_TOWNS)} in {pick(_MONTHS)}, "
@@ -155,13 +155,13 @@ def fact(owner: int, number: int) -> str:
 
 
 def question(owner: int, number: int, salt: str = "") -> str:
-    """A question whose answer is `fact(owner, number)`."""
+    """Return a question whose answer is `fact(owner, number)`."""
     words = fact(owner, number).replace(",", "").replace(".", "").split()
     return f"What did {words[0]} do with the {words[6]} {words[7]} in {words[9]}?{f' ({salt})' if salt else ''}"
 
 
 def message(session: str, number: int) -> dict[str, Any]:
-    """A message of a conversation: the user's are about 25 words long, the assistant's about 60."""
+    """Return a message of a conversation. The user's have about 25 words, the assistant's about 60."""
     pick = random.Random(f"message {session} {number}").choice
     if number % 2 == 0:
         content = (

@@ -1,4 +1,7 @@
-"""An HTTP client that costs next to nothing, so that what is measured is the server: one kept connection each, no pool, no redirects."""
+"""Send HTTP requests at almost no cost, so that only the server is measured.
+
+Each connection is kept. There is no pool, and redirects are not followed.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ import httptools
 
 
 class Failed(Exception):
-    """An answer that is not 2xx; the benchmark ends, for its figures would mean nothing."""
+    """The answer's status is not 2xx. The benchmark ends, because its figures would mean nothing."""
 
 
 class Connection(asyncio.Protocol):
-    """One kept connection. `send` writes a request and returns the status and the body of its answer."""
+    """One kept connection. `send` writes a request and returns the status and body of its answer."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -23,7 +26,7 @@ class Connection(asyncio.Protocol):
         self._answer: asyncio.Future[tuple[int, bytes]] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's are no subclasses
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transports are not subclasses
 
     def data_received(self, data: bytes) -> None:
         self._parser.feed_data(data)
@@ -43,14 +46,14 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(exc or ConnectionResetError("the server closed the connection"))
 
     async def send(self, request: bytes) -> tuple[int, bytes]:
-        """The answer to a whole request (`request()` makes one)."""
+        """Send a whole request (made by `request()`) and return its answer."""
         assert self._transport is not None
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         return await self._answer
 
     async def expect(self, request: bytes) -> bytes:
-        """The body of a 2xx answer. Raises Failed for any other."""
+        """Return the body of a 2xx answer. Raises Failed for any other status."""
         status, body = await self.send(request)
         if not 200 <= status < 300:
             raise Failed(f"{status}: {body[:400].decode('utf-8', 'replace')} for {request[:120]!r}")
@@ -62,7 +65,7 @@ class Connection(asyncio.Protocol):
 
 
 async def connect(base: str) -> Connection:
-    """A connection to a base URL."""
+    """Return a connection to a base URL."""
     parts = urlsplit(base)
     for last in (False, False, True):
         try:
@@ -77,7 +80,7 @@ async def connect(base: str) -> Connection:
 
 
 def request(method: str, path: str, body: bytes = b"", *, key: str | None = None) -> bytes:
-    """A request as it goes over the wire, with an API key if there is one."""
+    """Return a request in wire form, with an API key if there is one."""
     head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\n"
     if key is not None:
         head += f"x-api-key: {key}\r\n"

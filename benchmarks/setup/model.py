@@ -1,6 +1,6 @@
-"""An embedding server at 0 ms: `python -m benchmarks.setup.model PORT`.
+"""Serve embeddings in 0 ms: `python -m benchmarks.setup.model PORT`.
 
-Deterministic vectors of 384 dimensions, and a count of its calls.
+Vectors are deterministic and have 384 dimensions. The server counts its calls.
 """
 
 from __future__ import annotations

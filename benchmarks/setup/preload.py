@@ -1,4 +1,4 @@
-"""Fills a store through the server's own write path, without HTTP and without a model: records, words, vectors, bookkeeping."""
+"""Fill a store through the server's own write path, without HTTP or a model: records, words, vectors, bookkeeping."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class _Embedder:
-    """The vectors of the embedding server, without the server."""
+    """Return the vectors of the embedding server, without the server."""
 
     model = "text-embedding-3-small"
     dimensions = DIMENSIONS
@@ -36,11 +36,11 @@ class _Embedder:
         return np.stack([embed(text, DIMENSIONS) for text in texts])
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, since nothing is open."""
 
 
 def memory(number: int) -> MemoryRecord:
-    """Memory `number` of the store: PER_USER of each user."""
+    """Return memory `number` of the store. Each user has PER_USER memories."""
     owner, place = divmod(number, PER_USER)
     return MemoryRecord(
         id=f"bench-{number:08d}", text=corpus.fact(owner, place), user_id=corpus.user(owner), created_at=_BEGIN + timedelta(minutes=place)
@@ -49,19 +49,22 @@ def memory(number: int) -> MemoryRecord:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """What a filling took: seconds, and bytes of Redis' memory (records, indexes and bookkeeping of these memories alone)."""
+    """The cost of filling a store: seconds, and bytes in Redis.
+
+    The bytes count the records, indexes and bookkeeping of these memories alone.
+    """
 
     seconds: float
     redis_bytes: int
 
 
 async def preload(redis_url: str, environment: dict[str, str], first: int, last: int) -> Filled:
-    """Writes the memories from `first` to before `last`, embedded. An empty store is counted with the first of them."""
+    """Write and embed the memories from `first` to before `last`. If `first` is 0, the cost includes an empty store."""
     given = {name: value for name, value in environment.items() if name.startswith(("EMBEDDING_", "MODEL_"))}
     settings = load_settings(**{**given, "WORKER_INDEX_BATCH": str(_BATCH)})
     async with open_runtime(settings, redis_url) as opened:
         runtime = replace(opened, embedder=_Embedder())
-        await _index(runtime)  # what requests have created meanwhile: its vectors are not those of these memories
+        await _index(runtime)  # embed what requests have created meanwhile, so that it does not count here
         before = await _used(runtime) if first else 0
         began = time.perf_counter()
         for start in range(first, last, _BATCH):

@@ -1,4 +1,4 @@
-"""The processes of a run: Redis, the embedding server, API and workers, each by itself; started here and stopped by their ids."""
+"""Start the processes of a run (Redis, the embedding server, APIs and workers), and stop them by their ids."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _START_SECONDS = 120.0
 
 @dataclass
 class Stack:
-    """Where everything answers, and the process ids of each part."""
+    """The addresses of all parts, and their process ids."""
 
     redis_url: str
     environment: dict[str, str]
@@ -35,7 +35,7 @@ class Stack:
 
 
 class Process:
-    """A child whose output goes to a file."""
+    """A child process whose output goes to a file."""
 
     def __init__(self, name: str, command: Sequence[str], folder: Path, environment: dict[str, str]) -> None:
         self.name = name
@@ -47,7 +47,10 @@ class Process:
         self.pid = self._child.pid
 
     async def wait_for_output(self, pattern: str) -> str:
-        """Waits until its output matches; returns the first group. Raises RuntimeError when it ended or is silent for too long."""
+        """Wait until the output matches, and return the first group.
+
+        Raises RuntimeError if the process has ended or is silent for too long.
+        """
         for _ in range(int(_START_SECONDS / 0.02)):
             if match := re.search(pattern, self._log.read_text("utf-8", "replace")):
                 return match[1]
@@ -57,7 +60,7 @@ class Process:
         raise RuntimeError(f"{self.name} did not start:\n{self._log.read_text('utf-8', 'replace')[-3000:]}")
 
     def end(self) -> None:
-        """SIGTERM, and SIGKILL for what does not obey within 30 s."""
+        """Send SIGTERM, and SIGKILL if the process does not end within 30 s."""
         if self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM)
             try:
@@ -68,20 +71,26 @@ class Process:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on now."""
+    """Return a port of 127.0.0.1 on which nothing listens now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def child_environment(**extra: str) -> dict[str, str]:
-    """What children get: none of the developer's settings, the import path of this process, one thread for linear algebra."""
+    """Return the environment of child processes.
+
+    It has none of the developer's settings, the import path of this process, and one thread for linear algebra.
+    """
     path = os.pathsep.join(dict.fromkeys([str(ROOT), *(str(Path(part).absolute()) for part in sys.path if part)]))
     return clean_environment(PYTHONPATH=path, OPENBLAS_NUM_THREADS="1", **extra)
 
 
 def settings_of(model: str, *, local: bool) -> dict[str, str]:
-    """The settings of the server under test: its defaults, an embedding model by HTTP unless `local`, and no debounce."""
+    """Return the settings of the server under test.
+
+    They are its defaults, without debounce, and with an embedding model over HTTP unless `local`.
+    """
     chosen = {"MODEL_PROVIDER": "local", "LOG_LEVEL": "WARNING"}
     if local:
         return {**chosen, "EMBEDDING_PROVIDER": "local"}
@@ -105,9 +114,9 @@ async def running(
     command: Sequence[str] | None = None,
     fill: Callable[[str], Awaitable[None]] | None = None,
 ) -> AsyncGenerator[Stack, None]:
-    """Everything, ready for requests, with these settings beside the usual ones; all of it is stopped at the end.
+    """Start everything with `settings` added to the usual ones, yield it ready for requests, and stop it at the end.
 
-    `command` is that of another checkout. `fill` is given the API's address while a worker runs that is stopped afterwards.
+    `command` starts another checkout. `fill` gets the API's address while a worker runs, which is stopped afterwards.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
@@ -117,7 +126,7 @@ async def running(
             stack.callback(process.end)
             return process
 
-        # Another checkout imports what stands in its own environment.
+        # Another checkout imports from its own environment.
         child = child_environment if command is None else clean_environment
         command = COMMAND if command is None else command
         port = free_port()

@@ -22,7 +22,7 @@ async def create_memory_client(
     bearer_token: str | None = None,
     max_retries: int = 2,
 ) -> MemoryAPIClient:
-    """Return a client after a first answer of its server. Raises MemoryClientError without an answer."""
+    """Return a client after its server has answered once. Raises MemoryClientError if the server does not answer."""
     config = MemoryClientConfig(
         base_url=base_url,
         timeout=timeout,

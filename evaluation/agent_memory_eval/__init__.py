@@ -1,1 +1,1 @@
-"""How good recall is: public data sets, metrics, a run against any server that speaks our API, and the report of it."""
+"""Evaluate recall and prompts: public data sets, metrics, a run against any server with our API, and its report."""

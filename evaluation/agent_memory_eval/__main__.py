@@ -32,7 +32,7 @@ def recall(
 ) -> None:
     """Measure recall and prompts on question sets, beside plain baselines.
 
-    Exit code 1 if a figure is below its floor, or R@10 moves by more than a point in the crowd.
+    The exit code is 1 if a figure is below its floor, or if R@10 moves by more than a point in the crowd.
     """
     options = RecallOptions(paths, sets or [], questions, prompts, base_url, via, baselines, crowd, floors, json_file)
     raise typer.Exit(evaluate(options))
@@ -48,12 +48,12 @@ def prompts(
     scenario: Annotated[list[str] | None, typer.Option(metavar="NAME", help="only this one; may be given several times")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print all figures and failures as JSON, and nothing else on stdout")] = False,
 ) -> None:
-    """Run scenarios and print each check that fails, with the prompt it failed on. Exit code 1 if any does."""
+    """Run scenarios, and print each check that fails with the prompt it failed on. The exit code is 1 if any fails."""
     raise typer.Exit(evaluate_prompts(file, extractor, scenario or [], as_json=as_json))
 
 
 def main() -> None:
-    """The entry point of `agent-memory-eval`."""
+    """Run `agent-memory-eval`."""
     run_app(app)
 
 

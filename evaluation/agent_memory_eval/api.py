@@ -1,4 +1,4 @@
-"""A server's public HTTP API, as an evaluation calls it."""
+"""Call a server's public HTTP API from an evaluation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SAY_SECONDS = 20.0
 
 
 class Api:
-    """Calls of a server. Raises StartupError if the server is away or refuses."""
+    """Call a server. Raises StartupError if the server does not answer or refuses."""
 
     def __init__(self, url: str) -> None:
-        # A proxy of the environment is for servers elsewhere.
+        # Use a proxy from the environment only for servers on other machines.
         local = urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1")
         self._url = url
         self._client = httpx.AsyncClient(base_url=url.rstrip("/"), timeout=120, trust_env=not local)
@@ -39,7 +39,7 @@ class Api:
         return answer
 
     async def exchange(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """Return the status and the parsed answer, also of a refusal."""
+        """Return the status and the parsed answer, even of a refusal."""
         try:
             response = await self._client.request(method, path, json=body)
             answer: Any = response.json() if response.content else None
@@ -68,5 +68,5 @@ async def wait_for_work(api: Api, seconds: float) -> dict[str, dict[str, Any]]:
 
 
 def say(line: str) -> None:
-    """Print progress on stderr: stdout has the results."""
+    """Print progress on stderr, since stdout has the results."""
     print(f"agent-memory: {line}", file=sys.stderr, flush=True)

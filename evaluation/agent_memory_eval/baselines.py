@@ -1,4 +1,7 @@
-"""Plain retrieval to compare a server with: the turns of a conversation alone, the question as it is, no times."""
+"""Retrieve turns in plain ways, to compare with a server.
+
+Plain retrieval sees only the turns of a conversation and the question as it is, and no times.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +20,20 @@ from agent_memory_eval.metrics import DEEPEST
 from agent_memory_eval.question_sets import Conversation, Question
 
 SYSTEMS = ("dense", "BM25", "RRF")
-_FUSED = 100  # of each list
+_FUSED = 100  # turns of each ranking that are fused
 _BATCH = 64
 _HAN_AND_KANA = "\u3040-\u30ff\u3400-\u9fff"
 _WORD = re.compile(rf"[{_HAN_AND_KANA}]+|[^\W{_HAN_AND_KANA}]+")
 
 
 class Baselines:
-    """Ranks turns by exact cosine similarity ("dense"), by BM25, and by reciprocal rank fusion of both ("RRF")."""
+    """Rank turns by exact cosine similarity ("dense"), by BM25, and by reciprocal rank fusion of both ("RRF")."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     async def rank(self, conversation: Conversation, questions: Sequence[Question]) -> list[dict[str, list[str]]]:
-        """Return for each question the ids of the best turns by each system."""
+        """Return for each question the ids of the best turns, by system."""
         texts = [turn.text for turn in conversation.turns]
         vectors = np.concatenate([await self._embedder.embed(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)])
         query_vectors = await self._embedder.embed([question.text for question in questions], role="query")
@@ -45,7 +48,7 @@ class Baselines:
 
 
 def terms(text: str) -> list[str]:
-    """Split a text: English stems without stop words; Chinese and Japanese as characters and pairs of them."""
+    """Split a text into terms: English stems without stop words; Chinese and Japanese characters and pairs of them."""
     split_terms: list[str] = []
     for word in _WORD.findall(text.lower()):
         if re.match(f"[{_HAN_AND_KANA}]", word):
@@ -56,7 +59,10 @@ def terms(text: str) -> list[str]:
 
 
 class Bm25:
-    """Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; k1 = 1.2, b = 0.75."""
+    """Rank documents by BM25 with k1 = 1.2 and b = 0.75.
+
+    Source: Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
+    """
 
     def __init__(self, documents: Sequence[Sequence[str]], k1: float = 1.2, b: float = 0.75) -> None:
         mean_length = sum(map(len, documents)) / max(len(documents), 1) or 1
@@ -69,7 +75,7 @@ class Bm25:
         self._postings = dict(postings)
 
     def rank(self, query: Sequence[str]) -> list[int]:
-        """Return the documents that have any of the terms, best first."""
+        """Return the positions of documents with any of the terms, best first."""
         scores: dict[int, float] = defaultdict(float)
         for term in dict.fromkeys(query):
             having = self._postings.get(term, [])
@@ -80,7 +86,7 @@ class Bm25:
 
 
 def fuse(*rankings: Sequence[int], k: int = 60) -> list[int]:
-    """Reciprocal rank fusion: Cormack, Clarke, Büttcher, SIGIR 2009."""
+    """Fuse rankings by reciprocal rank. Source: Cormack, Clarke, Büttcher, SIGIR 2009."""
     scores: dict[int, float] = defaultdict(float)
     for ranking in rankings:
         for rank, place in enumerate(ranking, start=1):

@@ -1,4 +1,4 @@
-"""The crowd check: what other users store must not change what a user finds."""
+"""Check that memories of other users (the crowd) do not change what a user finds."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from agent_memory_eval.question_sets import Conversation, QuestionSet
 from agent_memory_eval.runner import SERVER, EvaluationRun, Row
 
 POINTS = 1.0
-"""How far R@10 may move, in points."""
+"""R@10 may move by this many points."""
 _PER_USER = 200
 _PER_SESSION = 20
-# Servers remember the vectors of repeated texts: ten thousand memories need not take as long as ten thousand texts.
+# Servers cache the vectors of repeated texts, so ten thousand memories do not take ten thousand embeddings.
 _REPEATED = 10
 _SEED = 7
 
 
 @dataclass(frozen=True, slots=True)
 class CrowdResult:
-    """R@10 of a set before and after the crowd came, in per cent."""
+    """R@10 of a set before and after the crowd is stored, in per cent."""
 
     alone: float
     among: float
@@ -39,7 +39,7 @@ class CrowdResult:
 
 
 def crowd_of(sets: Sequence[QuestionSet], size: int) -> list[Conversation]:
-    """Return conversations of other users with `size` turns together, drawn from the turns of all sets."""
+    """Return conversations of other users with `size` turns in total, drawn from the turns of all sets."""
     rng = random.Random(_SEED)
     turns = [turn for one in sets for conversation in one.conversations for turn in conversation.turns]
     turns = rng.sample(turns, min(len(turns), max(size // _REPEATED, 1)))
@@ -50,7 +50,7 @@ def crowd_of(sets: Sequence[QuestionSet], size: int) -> list[Conversation]:
 async def check_crowd(
     measured: Mapping[str, tuple[EvaluationRun, Sequence[Row]]], crowd: Sequence[Conversation], others: EvaluationRun
 ) -> dict[str, CrowdResult]:
-    """Store the crowd, ask the questions of each set again, and compare. Raises StartupError."""
+    """Store the crowd, ask the questions of each set again, and compare the results. Raises StartupError."""
     await others.store(crowd)
     results: dict[str, CrowdResult] = {}
     for name, (run, rows) in measured.items():

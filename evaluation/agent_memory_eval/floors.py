@@ -1,4 +1,4 @@
-"""Floors: the least that a set's figures may be, in one data file (`data/floors.toml`)."""
+"""Check floors: the least values that a set's figures may have, from one data file (`data/floors.toml`)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agent_memory.foundation.core.errors import StartupError
 from agent_memory_eval.report import EVERY, FIGURES, NONE, SetReport
 
 Floors = Mapping[str, Mapping[str, float]]
-"""Per cent by set and figure."""
+"""Floors in per cent, by set and figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class FloorResult:
-    """A figure beside its floor, in per cent. Of a sample of questions, `value` is the upper end of the interval."""
+    """A figure beside its floor, in per cent. For a sample of questions, `value` is the upper end of the interval."""
 
     figure: str
     floor: float
@@ -26,7 +26,7 @@ class FloorResult:
 
     @property
     def holds(self) -> bool:
-        """True if the value, as it is shown with one digit, is not below the floor."""
+        """True if the value, rounded to one digit as shown, is not below the floor."""
         return round(self.value, 1) >= self.floor
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class FloorResult:
 
 
 def load_floors(path: Path | None) -> Floors:
-    """Read a file of floors, else our own. Raises StartupError in one line."""
+    """Read floors from a file, or our own floors if `path` is None. Raises StartupError with one line."""
     try:
         source = path or resources.files("agent_memory_eval").joinpath("data", "floors.toml")
         floors: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
@@ -50,7 +50,7 @@ def load_floors(path: Path | None) -> Floors:
 
 
 def judge(report: SetReport, floors: Mapping[str, float], *, sampled: bool) -> list[FloorResult]:
-    """Return each floor whose figure was measured."""
+    """Return a result for each floor whose figure was measured."""
     figures = {**report.get(NONE, {}), **report.get(EVERY, {})}
     measured = {name: figures[name] for name in floors if name in figures}
     return [FloorResult(name, floors[name], 100 * (figure.high if sampled else figure.mean)) for name, figure in measured.items()]

@@ -1,4 +1,4 @@
-"""Figures of rankings and prompts, and their intervals. Pure."""
+"""Compute figures of rankings and prompts, and their intervals. All functions are pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import numpy as np
 
 DEEPEST = 50
 RECALL = ("R@10", "R@50", "all@10", "MRR")
-"""R@k: share of the evidence among the first k. all@10: 1 if all of it is there.
-MRR: 1 / rank of the first evidence, 0 beyond 50."""
+"""R@k is the share of the evidence among the first k. all@10 is 1 if all evidence is among the first 10.
+
+MRR is 1 / rank of the first evidence, or 0 beyond rank 50.
+"""
 _RESAMPLES = 2000
-_AT_ONCE = 200  # resamples in memory together
+_AT_ONCE = 200  # resamples that are in memory at one time
 
 
 class Estimate(NamedTuple):
-    """A mean with its 95 % interval over `n` questions."""
+    """A mean over `n` questions, with its 95 % interval."""
 
     mean: float
     low: float
@@ -25,7 +27,7 @@ class Estimate(NamedTuple):
 
 
 def recall_scores(ranked: Sequence[str], evidence: Collection[str]) -> dict[str, float]:
-    """Score a ranking, best first; a repeated id counts once. `evidence` is not empty."""
+    """Score a ranking, best first. A repeated id counts once. `evidence` must not be empty."""
     hits = [turn in evidence for turn in dict.fromkeys(ranked)][:DEEPEST]
     return {
         "R@10": sum(hits[:10]) / len(evidence),
@@ -46,7 +48,7 @@ def prompt_scores(prompt_ids: Collection[str], evidence: Collection[str]) -> dic
 
 
 def estimate(values: Sequence[float], seed: int = 0) -> Estimate:
-    """Return the mean and its bootstrap interval: questions are resampled. `values` is not empty."""
+    """Return the mean and its bootstrap interval over resampled questions. `values` must not be empty."""
     sample = np.asarray(values, float)
     rng = np.random.default_rng(seed)
     draws = [sample[rng.integers(0, len(sample), (_AT_ONCE, len(sample)))].mean(axis=1) for _ in range(_RESAMPLES // _AT_ONCE)]

@@ -1,4 +1,4 @@
-"""What scenarios may demand of a prompt: each check says what is wrong, or nothing (pure)."""
+"""Check what scenarios demand of a prompt. Each check returns what is wrong, or None. All functions are pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ _MONTHS = ["January", "February", "March", "April", "May", "June", "July", "Augu
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a check looks at: the prompt, its tokens, the API's answer as text, whatever else the server returns of a user, and the
-    answer to the same question asked once more."""
+    """The data for a check: the prompt and its tokens, and the API's answer as text (`answer`).
+
+    `elsewhere` is what the server returns about the user in searches and sessions. `again` is the answer to the same
+    question, asked once more.
+    """
 
     prompt: PromptText
     tokens: int = 0
@@ -27,7 +30,7 @@ class Evidence:
 
 
 def failure(check: Check, evidence: Evidence) -> str | None:
-    """Why a check fails; None when it holds."""
+    """Return why a check fails, or None if it holds."""
     return _CHECKS[check.kind](check.value, evidence)
 
 
@@ -48,7 +51,7 @@ def _not_contains(value: Any, evidence: Evidence) -> str | None:
 
 
 def _first(value: Mapping[str, Any], evidence: Evidence) -> str | None:
-    """`text` stands, before the first of any of the texts of `of`."""
+    """Fail unless the memories contain `text`, and before all texts in `of`."""
     memories = folded(evidence.prompt.memories)
     start = memories.find(folded(str(value["text"])))
     if start < 0:
@@ -59,7 +62,7 @@ def _first(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 
 def _before(value: Sequence[str], evidence: Evidence) -> str | None:
-    """Both stand, in this order, each where it stands first."""
+    """Fail unless the memories contain the texts in this order, each at its first place."""
     memories = folded(evidence.prompt.memories)
     positions = [memories.find(folded(text)) for text in value]
     absent = [text for text, position in zip(value, positions, strict=True) if position < 0]
@@ -102,7 +105,10 @@ def _line_date(value: Mapping[str, Any], evidence: Evidence) -> str | None:
 
 
 def _days(written: str) -> list[date]:
-    """The day that is meant; for "today" the one before, too: a day may end between the write and the question."""
+    """Return the day that is meant.
+
+    For "today" also return yesterday: a day may end between the write and the question.
+    """
     if written != "today":
         return [date.fromisoformat(written)]
     now = datetime.now(UTC)
@@ -116,13 +122,13 @@ def _date_forms(day: date) -> list[str]:
 
 
 def _at_most(value: Mapping[str, Any], evidence: Evidence) -> str | None:
-    """In the whole prompt, session's messages included."""
+    """Fail if a text occurs too often in the whole prompt, including the session's messages."""
     count = folded(evidence.prompt.text).count(folded(str(value["text"])))
     return None if count <= int(value["times"]) else f"it stands there {count} times"
 
 
 def _nothing(value: Any, evidence: Evidence) -> str | None:
-    """No memory stands there; with false, any does."""
+    """Fail if the prompt contains a memory. With false, fail if it contains none."""
     lines = evidence.prompt.lines
     if value:
         return f"there is {lines[0]!r}" if lines else None
@@ -134,7 +140,7 @@ def _no_system_message(_: Any, evidence: Evidence) -> str | None:
 
 
 def _system_message(_: Any, evidence: Evidence) -> str | None:
-    """There is one, apart or first, and none in the middle."""
+    """Fail unless the prompt has a system message, apart or first, and none in the middle."""
     if not evidence.prompt.system:
         return "there is no system text"
     middle = [role for role in evidence.prompt.roles[1:] if role == "system"]
@@ -142,7 +148,7 @@ def _system_message(_: Any, evidence: Evidence) -> str | None:
 
 
 def _chat_roles(_: Any, evidence: Evidence) -> str | None:
-    """Nobody speaks but the user and the assistant, and the first and the last message are the user's."""
+    """Fail unless all messages are the user's or the assistant's, and the first and the last are the user's."""
     roles = list(evidence.prompt.roles)
     plain = set(roles) <= {"user", "assistant"} and roles[:1] == roles[-1:] == ["user"]
     return None if plain else f"the roles are {roles}"
@@ -182,7 +188,7 @@ def _answer_lacks(value: Any, evidence: Evidence) -> str | None:
     return "the answer holds it" if _holds(evidence.answer, str(value)) else None
 
 
-# What reading a memory changes of it, some time after the answer.
+# Fields that change some time after an answer, because the memory was read.
 _READINGS = frozenset({"access_count", "last_accessed"})
 
 

@@ -1,4 +1,4 @@
-"""The text of a memory prompt as it arrives in the model, in the parts that checks are about (pure)."""
+"""Split a memory prompt, as it reaches the model, into the parts that checks look at. All functions are pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ _EMPTY = frozenset({"", NO_MEMORIES, DATA_NOTE.strip()})
 
 @dataclass(frozen=True, slots=True)
 class PromptText:
-    """`memories` is what the system is told of other conversations, `summary` that of this one, `window` its messages without the question.
+    """The parts of a prompt.
 
-    `roles` are those of the messages, in order; a system text beside the messages is not among them. `system` says whether there is any.
+    `memories` is the system text about other conversations, `summary` the one about this conversation. `window` has
+    this conversation's messages without the question. `roles` are the messages' roles in order, without a system text
+    beside the messages. `system` is True if there is any system text.
     """
 
     memories: str
@@ -30,7 +32,7 @@ class PromptText:
 
     @property
     def text(self) -> str:
-        """All of it, but the question."""
+        """The whole prompt without the question."""
         return "\n".join(part for part in (self.summary, self.memories, self.window) if part)
 
     @property
@@ -39,17 +41,17 @@ class PromptText:
         return [line for line in self.memories.splitlines() if line.strip() not in _EMPTY and not line.lstrip().startswith("#")]
 
     def lines_with(self, text: str) -> list[str]:
-        """The lines that hold a text."""
+        """Return the memory lines that contain a text."""
         return [line for line in self.lines if folded(text) in folded(line)]
 
 
 def folded(text: str) -> str:
-    """A text as texts are compared: without the difference of capitals and of blanks."""
+    """Return a text without differences in case and blanks, for comparisons."""
     return " ".join(text.casefold().split())
 
 
 def content_text(content: object) -> str:
-    """The text of a message's content: a string, a block of text, or a list of those."""
+    """Return the text of a message's content: a string, a block of text, or a list of these."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -60,9 +62,9 @@ def content_text(content: object) -> str:
 
 
 def read_prompt(answer: Mapping[str, Any], question: str = "") -> PromptText:
-    """The parts of an answer of `POST /v1/memory/prompt` to a question, in any of its formats.
+    """Return the parts of an answer of `POST /v1/memory/prompt` to a question, in any of its formats.
 
-    The question ends the last message, which may begin with what the user said before it.
+    The question ends the last message. Earlier words of the user may come before it in this message.
     """
     messages = cast("Sequence[Mapping[str, Any]]", answer.get("messages") or ())
     pairs = [(str(message["role"]), content_text(message.get("content"))) for message in messages]
@@ -80,12 +82,12 @@ def read_prompt(answer: Mapping[str, Any], question: str = "") -> PromptText:
 
 
 def _parted(system: str) -> tuple[str, str]:
-    """The summary under its heading, up to the next one, and the rest."""
+    """Return the summary (from its heading to the next one) and the rest of a system text."""
     parts: dict[bool, list[str]] = {True: [], False: []}
     inside = False
     for line in system.splitlines():
         if line.lstrip().startswith("## "):
             inside = line.strip() == _SUMMARY
         parts[inside].append(line)
-    # Letters of an id are nobody's words.
+    # Ids are removed, since nobody said their letters.
     return "\n".join(parts[True]), _ID.sub("", "\n".join(parts[False]))

@@ -1,7 +1,7 @@
-"""Question sets: conversations, and questions whose evidence is known. Pure but for reading files.
+"""Read question sets: conversations, and questions whose evidence is known.
 
-Formats: the common one (docs/recall.md), and as published those of
-LoCoMo: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents", ACL 2024;
+Formats: the common one (docs/recall.md), and those in which LoCoMo and LongMemEval are published.
+LoCoMo: Maharana et al., "Evaluating Very Long-Term Conversational Memory of LLM Agents", ACL 2024.
 LongMemEval: Wu et al., "LongMemEval: Benchmarking Chat Assistants on Long-Term Interactive Memory", ICLR 2025.
 """
 
@@ -20,7 +20,7 @@ from agent_memory.foundation.core.errors import StartupError
 
 UNANSWERABLE = "unanswerable"
 BORROWED = 40
-"""Questions without evidence that a LoCoMo file gets, at most."""
+"""The most questions without evidence that a LoCoMo file gets from other conversations."""
 _LOCOMO_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
 _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _MAX_TEXT_BYTES = 64 * 1024
@@ -29,7 +29,7 @@ _SEED = 31
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of a conversation; `role` is "user" or "assistant", a named speaker stands in the text."""
+    """One message of a conversation. `role` is "user" or "assistant". The text begins with a named speaker."""
 
     id: str
     session: str
@@ -40,7 +40,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with the ids of its evidence turns (none: it has no answer), and when it is asked if that matters."""
+    """A question, the ids of its evidence turns, and the time when it is asked, if that matters.
+
+    Without evidence, the question has no answer.
+    """
 
     id: str
     text: str
@@ -60,14 +63,14 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """The conversations of one file. Floors are kept under `name`."""
+    """The conversations of one file. `name` selects its floors."""
 
     name: str
     conversations: tuple[Conversation, ...]
 
 
 def load_all(paths: Sequence[Path]) -> list[QuestionSet]:
-    """Read files, and all JSON files of folders. Raises StartupError in one line."""
+    """Read files, and all JSON files in folders. Raises StartupError with one line."""
     files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     if not files:
         raise StartupError(f"{', '.join(map(str, paths))}: there is no JSON file")
@@ -75,7 +78,7 @@ def load_all(paths: Sequence[Path]) -> list[QuestionSet]:
 
 
 def load(path: Path) -> QuestionSet:
-    """Read a file in any of the formats. Raises StartupError in one line."""
+    """Read a file in any of the formats. Raises StartupError with one line."""
     try:
         data: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -130,7 +133,7 @@ def _time(text: str) -> datetime:
 
 
 def _text(speaker: str | None, text: str) -> str:
-    """Return a turn's text behind its speaker, as much as one memory may hold."""
+    """Return a turn's text after its speaker's name, cut to the size of one memory."""
     turn_text = f"{speaker}: {text}" if speaker else text
     return turn_text if len(turn_text) <= _MAX_TEXT_BYTES // 4 else turn_text.encode()[:_MAX_TEXT_BYTES].decode(errors="ignore")
 
@@ -139,7 +142,7 @@ def _locomo(sample: Mapping[str, Any]) -> Conversation:
     conversation = sample["conversation"]
     turns: list[Turn] = []
     for number in sorted(int(key.split("_")[1]) for key in conversation if re.fullmatch(r"session_\d+", key)):
-        # The data names no time zone. Turns of a session get a second each, so that their times keep their order.
+        # The data names no time zone. Turns of a session are a second apart, so that their times keep their order.
         start = datetime.strptime(conversation[f"session_{number}_date_time"].strip(), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
         for second, turn in enumerate(conversation[f"session_{number}"]):
             picture = f" [shares {turn['blip_caption']}]" if turn.get("blip_caption") else ""
@@ -149,7 +152,7 @@ def _locomo(sample: Mapping[str, Any]) -> Conversation:
     turn_ids, name = {turn.id for turn in turns}, str(sample["sample_id"])
     questions: list[Question] = []
     for number, question in enumerate(sample.get("qa", [])):
-        # Some entries hold several ids, or one misspelled ("D:11:26"); ids that name no turn are dropped.
+        # Some entries have several ids, or a misspelled one ("D:11:26"). Ids of no turn are dropped.
         named = {f"D{int(a)}:{int(b)}" for entry in question["evidence"] for a, b in _EVIDENCE.findall(entry)}
         if evidence := frozenset(named & turn_ids):
             questions.append(Question(f"{name}-{number}", question["question"], _LOCOMO_CATEGORIES[question["category"]], evidence))
@@ -157,7 +160,7 @@ def _locomo(sample: Mapping[str, Any]) -> Conversation:
 
 
 def _with_borrowed_questions(conversations: Sequence[Conversation]) -> tuple[Conversation, ...]:
-    """Add questions that have no answer: they name a speaker of another conversation whom this one never mentions."""
+    """Add questions without an answer: they name a speaker of another conversation whom this one never mentions."""
     rng = random.Random(_SEED)
     conversation_texts = ["\n".join(turn.text for turn in one.turns) for one in conversations]
     offers: list[tuple[Question, list[int]]] = []
@@ -193,7 +196,7 @@ def _longmemeval(sample: Mapping[str, Any]) -> Conversation:
     category = UNANSWERABLE if name.endswith("_abs") else sample["question_type"]
     time = _longmemeval_time(sample["question_date"]) if sample.get("question_date") else None
     question = Question(name, sample["question"], category, frozenset() if category == UNANSWERABLE else frozenset(evidence), time)
-    # Without labeled turns the evidence is unknown, which is not the same as none.
+    # Without labeled turns the evidence is unknown, which differs from no evidence, so the question is left out.
     return Conversation(name, tuple(turns), (question,) if question.evidence or category == UNANSWERABLE else ())
 
 

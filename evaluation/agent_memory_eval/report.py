@@ -1,4 +1,4 @@
-"""Tables and a JSON object of what a run measured."""
+"""Show what a run measured: as tables and as a JSON object."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agent_memory_eval.runner import SERVER, Row
 EVERY = "all with evidence"
 NONE = "all without evidence"
 GAIN = "gain"
-"""R@10 minus that of the set's best baseline, question by question."""
+"""R@10 minus the R@10 of the set's best baseline, question by question."""
 COLUMNS = ("R@10", *SYSTEMS, GAIN, "R@50", "all@10", "MRR", "evidence", "precision", "nothing shown", "lines")
 SUMMARY = ("R@10", "best baseline", GAIN, "MRR", "evidence", "precision", "lines")
 FIGURES = frozenset((*RECALL, GAIN, "evidence", "precision", "nothing shown"))
-"""What can have a floor."""
+"""The figures that can have a floor."""
 
 Figures = dict[str, Estimate]
 SetReport = dict[str, Figures]
@@ -26,7 +26,7 @@ SetReport = dict[str, Figures]
 def report_of(rows: Sequence[Row]) -> SetReport:
     """Return the figures of all questions with evidence, of all without, and of each category.
 
-    A category `a/b` counts in `a`, too.
+    A category `a/b` also counts in `a`.
     """
     groups = {EVERY: [row for row in rows if row.question.evidence], NONE: [row for row in rows if not row.question.evidence]}
     for row in rows:
@@ -56,7 +56,7 @@ def _figures(rows: Sequence[Row], best: str | None) -> Figures:
 
 
 def set_table(name: str, report: SetReport) -> str:
-    """Return the table of one set: a line for each group."""
+    """Return the table of one set, with a line for each group."""
     columns = [column for column in COLUMNS if any(column in figures for figures in report.values())]
     lines = [
         [group, str(max(figure.n for figure in figures.values())), *(cell(figures, column) for column in columns)]
@@ -67,7 +67,7 @@ def set_table(name: str, report: SetReport) -> str:
 
 
 def summary_table(reports: Mapping[str, SetReport], failed: Mapping[str, Sequence[str]]) -> str:
-    """Return the table of all sets: a line for each set."""
+    """Return the table of all sets, with a line for each set."""
     lines = []
     for name, report in reports.items():
         answerable, unknown = report.get(EVERY, {}), report.get(NONE, {})
@@ -83,7 +83,7 @@ def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 
 def cell(figures: Figures, name: str) -> str:
-    """Show a mean and its interval: in per cent, lines as they are."""
+    """Return a mean and its interval as text: lines as numbers, all else in per cent."""
     if name not in figures:
         return ""
     mean, low, high = (value if name == "lines" else 100 * value for value in figures[name][:3])
@@ -91,7 +91,7 @@ def cell(figures: Figures, name: str) -> str:
 
 
 def values_of(report: SetReport, rows: Sequence[Row]) -> dict[str, Any]:
-    """Return a set as a JSON object: the figures, and for each question what was found."""
+    """Return a set as a JSON object: its figures, and for each question what was found."""
     questions = [
         {
             "conversation": row.conversation.id,

@@ -1,4 +1,4 @@
-"""Store conversations in a server through its public API, ask their questions, and score what comes back."""
+"""Store conversations in a server through its public API, ask their questions, and score the answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_memory_eval.metrics import DEEPEST, prompt_scores, recall_scores
 from agent_memory_eval.question_sets import Conversation, Question, QuestionSet, Turn
 
 Via = Literal["memories", "sessions"]
-"""Turns are stored as `message` memories, or appended to sessions, whose messages the server makes memories of."""
+"""How turns are stored: as `message` memories, or as session messages, from which the server makes memories."""
 
 SERVER = "server"
 PROMPT_TOKENS = 4000
@@ -27,7 +27,7 @@ _SEED = 1
 
 @dataclass(slots=True)
 class Row:
-    """What came back for one question: recall by each system, and the prompt's figures (empty: not asked for)."""
+    """The results for one question: recall by system, and the prompt's figures (empty if no prompt was wanted)."""
 
     conversation: Conversation
     question: Question
@@ -38,9 +38,9 @@ class Row:
 
 
 def choose(questions: QuestionSet, most: int | None, prompts: int) -> list[Row]:
-    """Return rows to fill, in the set's order and the same in each run: at most `most` questions with evidence.
+    """Return rows to fill, in the set's order: at most `most` questions with evidence. Each run gets the same rows.
 
-    At most `prompts` of them, and as many questions without evidence, get a prompt.
+    At most `prompts` of them get a prompt, and as many questions without evidence.
     """
     rng = random.Random(_SEED)
     every = [(conversation, question) for conversation in questions.conversations for question in conversation.questions]
@@ -54,18 +54,18 @@ def choose(questions: QuestionSet, most: int | None, prompts: int) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRun:
-    """One set in one server. `name` begins the name of every user, so that runs do not see each other."""
+    """A run of one set in one server. `name` begins the name of every user, so that runs do not see each other."""
 
     api: Api
     name: str
     via: Via = "memories"
 
     def user_of(self, conversation: Conversation) -> str:
-        """Return the user that a conversation becomes."""
+        """Return the user to whom a conversation belongs in the server."""
         return f"{self.name}-{conversation.id}"
 
     def memory_id(self, conversation: Conversation, turn: Turn) -> str:
-        """Return the id of the memory, or of the message, that a turn becomes."""
+        """Return the id of a turn's memory or message in the server."""
         return f"{self.user_of(conversation)}-{turn.id}"
 
     async def measure(self, rows: Sequence[Row], baselines: Baselines | None) -> None:
@@ -110,7 +110,7 @@ class EvaluationRun:
             user = self.user_of(row.conversation)
             body = {
                 "query": row.question.text,
-                # This session does not exist: only long-term memory can answer.
+                # This session does not exist, so only long-term memory can answer.
                 "session": {"session_id": f"{user}-asks", "user_id": user},
                 "long_term_search": True,
                 "max_tokens": PROMPT_TOKENS,
@@ -162,7 +162,7 @@ class EvaluationRun:
 
 
 def origins(memories: Sequence[dict[str, Any]], turn_ids: Container[str]) -> list[str]:
-    """Return the known ids that memories have or were extracted from, in rank order, each once.
+    """Return the known ids that memories have or were extracted from, in rank order and each once.
 
     A memory of unknown origin keeps its place.
     """

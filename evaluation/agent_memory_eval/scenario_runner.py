@@ -1,4 +1,4 @@
-"""Runs scenarios against a server: every scenario is a user of its own, and their days pass together."""
+"""Run scenarios against a server. Every scenario has its own user, and the days of all scenarios pass together."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agent_memory_eval.scenarios import Call, Check, Day, Extractor, PromptQuest
 from agent_memory_eval.scripted_model import INVENTION, REPEATED_INSTRUCTION
 
 _WAIT_SECONDS = 120.0
-# As many as a prompt shows that only says `long_term_search: true`.
+# A prompt with `long_term_search: true` shows this many memories.
 _LIMIT = 20
 _FACT_LINE = re.compile(r"; (?:semantic|episodic|procedural)\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A check that failed, the question or call that it belongs to, and the prompt or answer it failed on."""
+    """A failed check, its question or call, and the prompt or answer on which it failed."""
 
     check: Check
     question: str
@@ -35,7 +35,7 @@ class Failure:
 
 @dataclass
 class ScenarioResult:
-    """What came of one scenario: how many checks were looked at, and those that failed."""
+    """The result of one scenario: the number of checks, and the failed ones."""
 
     name: str
     point: str
@@ -56,7 +56,10 @@ class ScenarioRun:
         self._sessions: dict[str, list[str]] = {}
 
     async def run(self, scenarios: Sequence[Scenario], progress: Callable[[int, int], None] | None = None) -> list[ScenarioResult]:
-        """The results in the scenarios' order. Raises StartupError for a server that is not there or refuses what it should accept."""
+        """Run scenarios and return their results in order.
+
+        Raises StartupError if the server does not answer, or refuses what it should accept.
+        """
         chosen = [scenario for scenario in scenarios if scenario.concerns(self._extractor)]
         results = [ScenarioResult(scenario.name, scenario.point, self._extractor) for scenario in chosen]
         most = max((len(scenario.days) for scenario in chosen), default=0)
@@ -112,7 +115,7 @@ class ScenarioRun:
             await self._api.call("POST", "/v1/long-term-memory/", {"memories": memories})
 
     def _filled(self, scenario: Scenario, value: Any) -> Any:
-        """A value of a call with the scenario's ids in the places of "{user}" and "{session:NAME}"."""
+        """Return a call's value with the scenario's ids in place of "{user}" and "{session:NAME}"."""
         if isinstance(value, str):
             text = value.replace("{user}", self._user(scenario))
             return re.sub(r"\{session:([^{}]*)\}", lambda name: self._session(scenario, name[1]), text)
@@ -160,7 +163,7 @@ class ScenarioRun:
                 _note(result, Check("not_contains", text, frozenset({"sloppy"}), "9"), question.text, why, answer_text)
 
     async def _elsewhere(self, scenario: Scenario, question: PromptQuestion) -> str:
-        """What searches and sessions return of a user."""
+        """Return what searches and sessions show about a user."""
         user = self._user(scenario)
         texts: list[Any] = [
             await self._api.call("POST", "/v1/long-term-memory/search", {"user_id": {"eq": user}, "limit": 100, **more})
@@ -179,12 +182,12 @@ def _note(result: ScenarioResult, check: Check, question: str, why: str | None, 
 
 
 def _inventions(prompt: PromptText) -> list[tuple[str, str | None]]:
-    """What the sloppy model makes up stands in no prompt."""
+    """Return each text that the sloppy model makes up, and a failure if the prompt contains it."""
     return [(text, "it is there" if folded(text) in folded(prompt.text) else None) for text in (INVENTION, REPEATED_INSTRUCTION)]
 
 
 def _quotation(prompt: PromptText, scenario: Scenario) -> tuple[str, str | None]:
-    """What the assistant said is shown as a message at most, and as no fact."""
+    """Return a check's name, and the memory line that shows the assistant's words as a fact, or None."""
     assistant_messages = [message for day in scenario.days for message in day.messages if message.role == "assistant" and not message.facts]
     facts = [line for line in prompt.lines if _FACT_LINE.search(line)]
     quoted = [line for line in facts for message in assistant_messages if folded(message.content) in folded(line)]
@@ -192,7 +195,7 @@ def _quotation(prompt: PromptText, scenario: Scenario) -> tuple[str, str | None]
 
 
 def _readable(answer: dict[str, Any]) -> str:
-    """A prompt as a person reads it."""
+    """Return a prompt in readable form."""
     parts = [content_text(answer.get("system")), answer["text"] if isinstance(answer.get("text"), str) else ""]
     parts += [f"{message['role']}: {content_text(message['content'])}" for message in answer.get("messages") or ()]
     return "\n".join(filter(None, parts))
@@ -203,5 +206,5 @@ def _path(session: str) -> str:
 
 
 def _slug(text: str) -> str:
-    """A name as a part of an id. Names in other alphabets are as many ids as they are names."""
+    """Return a name as part of an id. Different names in other alphabets give different ids."""
     return f"{re.sub(r'[^a-z0-9]+', '-', text.lower()).strip('-')}-{crc32(text.encode()):08x}"

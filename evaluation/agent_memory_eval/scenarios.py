@@ -1,4 +1,4 @@
-"""Scenarios for memory prompts: days of messages, then questions and what must stand in their prompts. Read from YAML."""
+"""Read scenarios for memory prompts from YAML: days of messages, then questions and checks of their prompts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ _FACT_KEYS = frozenset({"text", "slot", "value", "type", "event_date", "valid_fr
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that must hold; `value` is a text, a mapping or true, by its kind. `extractors` says in which runs it is looked at."""
+    """One condition that must hold. The kind decides whether `value` is a text, a mapping or true.
+
+    `extractors` names the runs in which the check applies.
+    """
 
     kind: CheckKind
     value: Any
@@ -64,7 +67,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioFact:
-    """A fact that a message holds, as a model extracts it. Of facts with one slot, one is true; equal values say the same."""
+    """A fact in a message, as a model extracts it.
+
+    Of the facts with one slot, one is true. Facts with equal values say the same.
+    """
 
     text: str
     slot: str | None = None
@@ -74,7 +80,7 @@ class ScenarioFact:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioMessage:
-    """A message; `more` are its other fields, such as `name`."""
+    """A message. `more` are its other fields, such as `name`."""
 
     role: str
     content: str
@@ -85,7 +91,7 @@ class ScenarioMessage:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request to the API. In `path` and `body` "{user}" and "{session:NAME}" stand for the scenario's ids."""
+    """A request to the API. In `path` and `body`, "{user}" and "{session:NAME}" stand for the scenario's ids."""
 
     method: str
     path: str
@@ -96,7 +102,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class PromptQuestion:
-    """A question: "same" is the last session that messages went into, "new" has none yet, "none" is a prompt without a session."""
+    """A question. `session` is "same" (the last one with messages), "new" (an empty one), or "none" (no session)."""
 
     text: str
     at: datetime
@@ -107,7 +113,7 @@ class PromptQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """What happens before the server's background work is waited for: messages, memories written by the API, calls; then questions."""
+    """A day: messages, memories written through the API, and calls. Then background work ends, and questions follow."""
 
     session: str
     messages: Sequence[ScenarioMessage]
@@ -119,7 +125,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Days of one user."""
+    """The days of one user."""
 
     name: str
     point: str
@@ -129,15 +135,15 @@ class Scenario:
 
     @property
     def facts(self) -> list[tuple[str, ScenarioFact]]:
-        """Its facts, each with the text of the message that holds it."""
+        """The scenario's facts, each with the text of its message."""
         return [(message.content, fact) for day in self.days for message in day.messages for fact in message.facts]
 
     def concerns(self, extractor: Extractor) -> bool:
-        """Whether it is run with an extractor: with a model only what has facts."""
+        """True if the scenario runs with an extractor. Runs with a model take only scenarios with facts."""
         return bool(self.checks(extractor))
 
     def checks(self, extractor: Extractor) -> list[Check]:
-        """What is looked at in a run, calls' answers included."""
+        """Return the checks that apply in a run, including those of calls."""
         if extractor != "none" and not self.facts:
             return []
         groups = [group.checks for day in self.days for group in (*day.calls, *day.questions)]
@@ -145,8 +151,10 @@ class Scenario:
 
 
 def load_scenarios(path: Path) -> list[Scenario]:
-    """The scenarios of a file, or of all YAML files of a folder. Raises StartupError in one line for a file that holds none, and names
-    what is wrong in it."""
+    """Return the scenarios of a file, or of all YAML files in a folder.
+
+    Raises StartupError with one line that names what is wrong, if a file contains no scenarios.
+    """
     if path.is_dir():
         files = sorted(path.glob("*.yaml"))
         if not files:
@@ -196,7 +204,7 @@ def _day(raw: Mapping[str, Any], session: str, previous: str, point: str) -> Day
     messages: list[ScenarioMessage] = []
     for number, raw_message in enumerate(raw.get("say", ())):
         messages.append(_message(raw_message, start + timedelta(minutes=number)))
-    # A day without messages goes on in the session before it, where there is one.
+    # A day without messages continues the session of the day before, if there is one.
     session = str(raw.get("session") or (session if messages else previous or session))
     last = messages[-1].at if messages else start
     return Day(
@@ -247,7 +255,7 @@ def _question(raw: Mapping[str, Any], last: datetime, session: str, point: str) 
 
 
 def _checks(raw: Sequence[Mapping[str, Any]], extractors: Sequence[Any], point: str) -> list[Check]:
-    """One check for each kind, and for each text of a list of texts."""
+    """Return one check for each kind, and for each text in a list of texts."""
     checks: list[Check] = []
     for entry in raw:
         chosen = frozenset(entry.get("with", extractors))
@@ -269,7 +277,7 @@ def _known_keys(raw: Mapping[str, Any], allowed_keys: frozenset[str] | set[str],
 
 
 def _moment(value: object) -> datetime:
-    """A time as YAML or text has it, or "now"; UTC where it names no zone."""
+    """Return a time from YAML or text, or the current one for "now". A time without a zone is in UTC."""
     if value == "now":
         return datetime.now(UTC)
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))

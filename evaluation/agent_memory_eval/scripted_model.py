@@ -1,7 +1,9 @@
-"""A model server for scenarios, on loopback, in a thread: it answers our prompts with the facts that a scenario's messages hold.
+"""Serve a scripted model for scenarios on loopback, in a thread.
 
-As "perfect" it cites, dates and compares them as it should; as "sloppy" it has the habits of careless models, on top of the same facts:
-it cites nothing or a whole batch, repeats its instructions, invents, takes the assistant's words for facts, and adds what should replace.
+It answers prompts with the facts in a scenario's messages. The "perfect" model cites, dates and compares facts
+correctly. The "sloppy" model returns the same facts with the habits of careless models: it cites nothing or a whole
+batch, repeats its instructions, invents facts, takes the assistant's words for facts, and adds facts that should
+replace others.
 """
 
 from __future__ import annotations
@@ -37,10 +39,10 @@ _Event = MutableMapping[str, Any]
 
 
 class ScenarioModel:
-    """What the server answers to a prompt: pure, the same answer each time."""
+    """Make the answer to a prompt. It depends only on the prompt."""
 
     def __init__(self, scenarios: Sequence[Scenario], habits: Habits) -> None:
-        """Raises StartupError when one message is said to hold different facts in two places."""
+        """Collect the facts of all messages. Raises StartupError if one message has different facts in two places."""
         self._habits: Habits = habits
         self._facts: dict[str, list[ScenarioFact]] = {}
         for scenario in scenarios:
@@ -52,7 +54,7 @@ class ScenarioModel:
         self._by_text = {folded(fact.text): fact for facts in self._facts.values() for fact in facts}
 
     def answer(self, prompt: str) -> str:
-        """The text of the answer to a prompt."""
+        """Return the text of the answer to a prompt."""
         if '"decisions"' in prompt:
             return _json({"decisions": self._decisions(prompt)})
         if '{"same": [' in prompt:
@@ -65,7 +67,7 @@ class ScenarioModel:
         return "{}"
 
     def _facts_in(self, text: str) -> list[ScenarioFact]:
-        """The facts of a message, also when the server shows a part of it: what was unwrapped, cut or redacted."""
+        """Return the facts of a message, even if the server shows only a part of it (unwrapped, cut or redacted)."""
         folded_text = folded(text)
         if folded_text in self._facts:
             return self._facts[folded_text]
@@ -77,10 +79,10 @@ class ScenarioModel:
         return facts if self._habits == "perfect" else self._spoiled(lines, facts)
 
     def _spoiled(self, lines: Sequence[_Line], facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The facts with citations left out or widened to the batch, and what no message says."""
+        """Return the facts with missing citations or citations of the whole batch, plus facts from no message."""
         batch = [line["n"] for line in lines]
         for fact in facts:
-            # By the text, so that a scenario meets the same habit however its messages are batched.
+            # The text decides the habit, so a scenario meets the same habit however its messages are batched.
             habit = sum(map(ord, fact["text"])) % 3
             fact["messages"] = [[], batch, fact["messages"]][habit]
         quoted = [line for line in lines if line.get("role") == "assistant" and not self._facts_in(str(line["text"]))][:1]
@@ -130,7 +132,7 @@ def _lines(pattern: re.Pattern[str], prompt: str) -> list[_Line]:
 
 
 def _summary_of(prompt: str) -> str:
-    """Everything that was said, one line a message, after what the summary so far says."""
+    """Return all that was said, one line per message, after the previous summary."""
     previous = _SUMMARY.search(prompt)
     message_lines = [f"{line.get('role', 'user')} said: {line['text']}" for line in _lines(_NEW, prompt) if "text" in line]
     return "\n".join(([previous[2]] if previous else []) + message_lines)[:_SUMMARY_CHARACTERS] or "Nothing was said."
@@ -142,7 +144,10 @@ def _json(value: Any) -> str:
 
 @contextmanager
 def model_server(scenarios: Sequence[Scenario], habits: Habits) -> Generator[str]:
-    """Serves a model for these scenarios; yields the base URL, as OPENAI_BASE_URL has it. Raises StartupError when it cannot listen."""
+    """Serve a model for these scenarios and yield its base URL, for OPENAI_BASE_URL.
+
+    Raises StartupError if it cannot listen.
+    """
     model = ScenarioModel(scenarios, habits)
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.bind(("127.0.0.1", 0))
@@ -163,7 +168,10 @@ def model_server(scenarios: Sequence[Scenario], habits: Habits) -> Generator[str
 
 
 def _app(model: ScenarioModel) -> Callable[..., Awaitable[None]]:
-    """The ASGI application: `POST …/chat/completions`, and 404 for anything else, so that nothing is learned of its context."""
+    """Return the ASGI application.
+
+    It answers `POST …/chat/completions`, and 404 to all else, so it reveals no context size.
+    """
 
     async def app(scope: Mapping[str, Any], receive: Callable[[], Awaitable[_Event]], send: Callable[[_Event], Awaitable[None]]) -> None:
         body = b""

@@ -1,1 +1,1 @@
-"""Background work: promotion, extraction, summaries and indexing. Never on the request path."""
+"""Run background work: promotion, extraction, summaries and indexing. No request waits for it."""

@@ -13,7 +13,7 @@ _BATCH = 500
 
 
 async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
-    """Embed items, one call per tenant; return how many became findable by meaning.
+    """Embed items, one call per tenant; return how many became searchable by meaning.
 
     Raises ModelUnavailable, ModelAnswerInvalid, BudgetSpent.
     """
@@ -28,7 +28,7 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 
 
 async def mark_unembedded(runtime: Runtime) -> int:
-    """Mark items without a vector of the current model as due; return how many."""
+    """Mark items that lack a vector of the current model as due; return how many."""
     iids = await runtime[ItemSearch].list_unembedded(_BATCH)
     if iids:
         await runtime[ItemStore].mark_unembedded(iids)

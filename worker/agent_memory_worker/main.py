@@ -1,4 +1,4 @@
-"""A worker: docket's task loop, the relay that feeds it, and graceful shutdown."""
+"""Run a worker: docket's task loop, the relay that feeds it, and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ from agent_memory_worker.task_handlers import Tasks
 
 log = logging.getLogger(__name__)
 
-# A message with so many deliveries without acknowledgment has ended as many task loops.
+# Deliveries after which an unacknowledged message is dead: each delivery ended a task loop.
 _DELIVERIES = 3
 _RESTART_SECONDS = 1.0
-# docket redelivers a task at most this many redelivery timeouts after its last heartbeat.
+# docket redelivers a task at most this many redelivery timeouts after the task's last heartbeat.
 _REDELIVERY_LATE = 1.35
 
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Work until `stop` is set, then finish running tasks; other workers do what the grace time cuts off.
+    """Work until `stop` is set, then finish running tasks.
 
-    Each bucket of the store has its own task loop and relay.
+    Other workers repeat tasks that do not finish in the grace time. Each bucket of the store has its own task loop and
+    relay.
     """
     only_plain_data()
     await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
@@ -41,7 +42,7 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
 async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
     while not stop.is_set():
         moved = runtime.bucket_redis.moved
-        # Each time, because the store may be another one than before.
+        # Prepare each time, because Redis may have returned with another store.
         await _prepared(runtime, settings, stop)
         try:
             with redis_errors():
@@ -53,7 +54,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
 
 
 async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop: asyncio.Event, moved: asyncio.Event) -> None:
-    """Work until stopped, or until the bucket moves. Raises RedisUnavailable and redis-py's errors."""
+    """Work until `stop` is set or the bucket moves to another node. Raises RedisUnavailable and redis-py's errors."""
     tasks = Tasks(runtime)
     tasks.register(docket)
     relay = Relay(runtime, docket, stop)
@@ -62,7 +63,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
             async with _worker(docket, tasks, settings) as worker:
                 await _work(worker, relay, (stop, moved), settings.server.shutdown_grace_seconds)
         except Exception:
-            # An unreadable message ends docket's loop in every worker. Its work is in the outbox.
+            # An unreadable message ends docket's loop in every worker. Its work stays marked in the outbox.
             log.exception("the task loop ended; it starts again")
             carrier = Carrier(docket.stream_key, docket.worker_group_name)
             if dead := await runtime[CarrierGuard].move_unread(carrier, _DELIVERIES, docket.cancel):
@@ -72,7 +73,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
 
 
 async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Prepare the store once, waiting for a slow or unavailable Redis."""
+    """Prepare the store's indexes, and retry while Redis is slow or unavailable."""
     while not stop.is_set():
         try:
             await runtime[Reindexer].reindex_for_model()
@@ -90,12 +91,12 @@ def _worker(docket: Docket, tasks: Tasks, settings: Settings) -> Worker:
         # The default, host#pid, collides when two workers share a process.
         name=f"worker-{ULID()}",
         concurrency=options.concurrency,
-        # So that another worker starts at most a lease later.
+        # If this worker dies, another one starts its tasks at most a lease later.
         redelivery_timeout=timedelta(seconds=min(options.redelivery_timeout_seconds, options.lease_seconds / _REDELIVERY_LATE)),
         minimum_check_interval=timedelta(milliseconds=10),
         scheduling_resolution=timedelta(milliseconds=100),
         reconnection_delay=timedelta(seconds=1),
-        # docket's default drops the task and calls it done.
+        # docket's default drops an unknown task and counts it as done.
         fallback_task=tasks.unknown,
     )
 
@@ -121,7 +122,7 @@ async def _work(worker: Worker, relay: Relay, ends: Sequence[asyncio.Event], gra
         for waiting in ending:
             waiting.cancel()
         feeding.cancel()
-        # Cancelled, docket's loop takes no new task and waits for running ones.
+        # When cancelled, docket's loop takes no new task and waits for running ones.
         running.cancel()
         done, unfinished = await asyncio.wait({running, feeding}, timeout=grace)
         if unfinished:

@@ -1,4 +1,4 @@
-"""Run orders; each job belongs to the feature that announced it."""
+"""Run orders: each feature announces the jobs that carry out its orders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()
 
 
 async def carry_out(runtime: Runtime, name: str) -> None:
-    """Run an order; a missing order is no error, and a repeat finds little to do."""
+    """Run an order. Does nothing if it no longer exists; a repeated run finds little to do.
+
+    Raises UnknownWork if this version does not know the job.
+    """
     order = await runtime[OrderStore].load_order(name)
     if order is None:
         return

@@ -1,4 +1,4 @@
-"""Run the periodic jobs of features: docket runs each once per period, on any worker."""
+"""Run the features' periodic jobs. docket runs each job once per period, on any worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent_memory.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# Retry of a failed job, or its period if shorter.
+# Seconds until a failed job runs again; its period if that is shorter.
 _RETRY_SECONDS = 300.0
 
 
@@ -27,7 +27,7 @@ _JOBS = {name: job for feature in FEATURES for name, job in feature.schedule.ite
 
 
 class RecurringJob(Perpetual):
-    """A Perpetual that first runs one period after the first worker's start."""
+    """A Perpetual whose first run is one period after the first worker starts."""
 
     @property
     def initial_when(self) -> datetime:
@@ -41,7 +41,6 @@ def periods(settings: Settings) -> dict[str, float]:
 
 
 def register_jobs(runtime: Runtime, docket: Docket) -> None:
-    """Register the enabled jobs."""
     for name, seconds in periods(runtime.settings).items():
         docket.register(_task(runtime, name, seconds))
 
@@ -55,7 +54,7 @@ def _task(runtime: Runtime, name: str, seconds: float) -> Callable[..., Awaitabl
 
 
 async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
-    """Run a job; return the seconds until its next run, fewer if it failed. It is never given up.
+    """Run a job; return the seconds until its next run. A failed job runs again sooner, and is never given up.
 
     A job whose workers died repeatedly is skipped until its next period.
     """

@@ -1,7 +1,7 @@
-"""Restrict docket's pickles to plain data: a pickle can run code in its reader.
+"""Restrict docket's pickles to plain data, because a pickle can run code in its reader.
 
-Tasks take strings, numbers and lists. Workers refuse pickles that name code, so whoever can write to Redis can disturb
-the queue, but not run code.
+Tasks take strings, numbers and lists. Workers refuse pickles that name code. So an attacker who can write to Redis can
+disturb the queue, but cannot run code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agent_memory.foundation.core.errors import StartupError
 
 
 class _PlainReader(pickle.Unpickler):
-    """Read built-in values only; any other pickle names something to look up."""
+    """Read built-in values only. Any other pickle names a class or function, which is refused."""
 
     def find_class(self, module: str, name: str) -> Never:
         raise pickle.UnpicklingError("a task's arguments are plain data: this message names code")
@@ -27,12 +27,12 @@ class _PlainReader(pickle.Unpickler):
 
 
 def loads(data: bytes) -> Any:
-    """Return the value of a pickle of plain data. Raises UnpicklingError, ValueError, EOFError and others."""
+    """Return the value in a pickle of plain data. Raises UnpicklingError, ValueError, EOFError and others."""
     return _PlainReader(io.BytesIO(data)).load()
 
 
 def only_plain_data() -> None:
-    """Restrict docket in this process. Raises StartupError if this docket pickles in other ways."""
+    """Restrict docket in this process. Raises StartupError if the installed docket version pickles in another way."""
     for module in (execution, strikelist):
         if not hasattr(module, "cloudpickle"):
             raise StartupError("this version of pydocket is not known: its messages could run code, so no worker starts")

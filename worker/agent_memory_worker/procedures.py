@@ -1,4 +1,4 @@
-"""Embed procedures, learn procedures from sessions, and retire procedures that stop helping."""
+"""Embed procedures, learn procedures from sessions, and retire procedures that no longer help."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT_ONCE = 1000
 
 
 async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
-    """Embed a procedure. Raises ModelUnavailable and ModelAnswerInvalid: retry."""
+    """Embed a procedure. Raises ModelUnavailable and ModelAnswerInvalid; the worker then retries."""
     pid = order.arguments["procedure"] or ""
     job = await runtime[ProcedureStore].index_job(pid)
     if job is not None:
@@ -29,20 +29,20 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def learn_session(runtime: Runtime, order: JobOrder) -> None:
-    """Learn from a marked session. Raises ModelUnavailable and Conflict: retry."""
+    """Learn procedures from a session. Raises ModelUnavailable and Conflict; the worker then retries."""
     outcome = await runtime[SessionLearner].learn(order.arguments["session"] or "")
     log.info("learned from a session: %s", outcome)
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Retire procedures that stopped helping, and order missing vectors; return how many."""
+    """Retire procedures that no longer help, and order missing vectors; return how many of both."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
     await runtime[OrderStore].place_orders(*orders)
     retired = 0
     for tenant, pid, outcomes in await store.failing(_AT_ONCE):
         if tenant and has_stopped_helping(outcomes) and not await _retire(runtime, tenant, pid, outcomes):
-            continue  # it changed meanwhile: the next run looks again
+            continue  # The procedure changed meanwhile: the next run checks it again.
         retired += bool(tenant) and has_stopped_helping(outcomes)
         await store.note_looked(pid, outcomes)
     return len(orders) + retired

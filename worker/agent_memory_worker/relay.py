@@ -1,4 +1,4 @@
-"""Hand due marks of the outbox to docket, as many as its worker can take."""
+"""Hand the outbox's due marks to docket, as many as this worker can take."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ TASK_OF = {
     DueKind.ITEM: TaskName.INDEX_ITEMS,
     DueKind.ORDER: TaskName.CARRY_OUT,
 }
-# Kinds of which one task takes many marks.
+# Kinds whose tasks each take many marks.
 _BATCHED = (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM)
-# Rounds queued ahead; more waits in the outbox, where erasures and other tenants overtake it.
+# Rounds of tasks queued ahead. Further marks wait in the outbox, where erasures and other tenants can overtake them.
 _ROUNDS_AHEAD = 2
 _FULL_SECONDS = 0.02
-# A round's least duration: under load it collects several marks; alone, a mark does not wait.
+# A round lasts at least this long, so that it collects several marks under load. A single mark does not wait for it.
 _ROUND_SECONDS = 0.02
-# Delay of a mark set while docket still ends its task, which docket refuses.
+# Delay of a mark that was set while docket was ending the previous task of that mark: docket refuses the new task.
 _REFUSED_SECONDS = 0.05
 
 
 class Relay:
-    """Run until `stop` is set; any number of relays share one Redis."""
+    """Move marks to docket until `stop` is set. Any number of relays can share one Redis."""
 
     def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event) -> None:
         self._runtime = runtime
         self._docket = docket
         self._stop = stop
-        # Upper bound of queued tasks: the last count, and what this relay added.
+        # Upper bound of queued tasks: the last count, plus the tasks that this relay added.
         self._queued = math.inf
 
     async def run(self) -> None:
-        """Hand over until stopped. After any failure the marks stay in Redis, so it continues."""
+        """Hand over marks until stopped. After a failure the relay continues, because the marks stay in Redis."""
         while not self._stop.is_set():
             began = monotonic()
             try:
@@ -67,9 +67,9 @@ class Relay:
                 await self._pause(_IDLE_SECONDS)
 
     async def _round(self) -> float:
-        """Hand over due marks of every kind; return the seconds to wait for more."""
+        """Hand over due marks of every kind; return the seconds until the next round."""
         worker = self._runtime.settings.worker
-        # Without credentials there is one tenant, who gets everything.
+        # Without authentication there is one tenant, which gets all places.
         share = worker.tenant_share if self._runtime.settings.auth.required else 1.0
         if self._queued >= worker.concurrency * _ROUNDS_AHEAD:
             self._queued = await self._runtime.queued(self._docket)
@@ -103,7 +103,8 @@ class Relay:
             with redis_errors():
                 executions = await self._docket.add_many([call for call, _, _ in calls])
         except RedisUnavailable:
-            # Due again at once, before the lease ends. Tasks that did arrive run once: docket knows their keys.
+            # Make the marks due again now, before their leases end. A task that did arrive runs once: docket knows its
+            # key.
             with suppress(RedisUnavailable):
                 for _, kind, claimed in calls:
                     await self._put_back(kind, claimed)
@@ -113,7 +114,7 @@ class Relay:
                 log.warning("a task of kind %s was not handed over and comes again: %s", kind, execution.schedule_exception)
                 await self._put_back(kind, claimed)
             elif execution.disposition is not Disposition.SCHEDULED:
-                # An overdue refused task still runs, or docket redelivers it: only its lease is new.
+                # The refused task of an overdue mark still runs, or docket redelivers it: only the lease is renewed.
                 await self._put_back(kind, [claim for claim in claimed if not claim.overdue])
 
     async def _put_back(self, kind: DueKind, claims: Sequence[Claim]) -> None:
@@ -121,11 +122,11 @@ class Relay:
             await self._runtime.outbox.put_back(kind, claim, delay_seconds=_REFUSED_SECONDS)
 
     def _call(self, kind: DueKind, claim: Claim) -> TaskCall:
-        """Return a mark's task; docket refuses the key of a task that waits or runs."""
+        """Return a mark's task. docket refuses a task whose key belongs to a waiting or running task."""
         return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
 
     def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
-        """Group marks for one embedding call; retries run alone, so that a bad one blocks no other."""
+        """Group marks into batches for one call each. Retries run alone: a failing mark then blocks no other."""
         size = self._runtime.settings.worker.index_batch
         new = [claim for claim in claims if claim.attempt == 1]
         alone = [[claim] for claim in claims if claim.attempt > 1]

@@ -1,6 +1,6 @@
-"""When failed work is retried, and which failures count as a try.
+"""Decide when failed work is retried, and which failures count as a try.
 
-`WORKER_MAX_ATTEMPTS` limits the tries; `foundation/storage/lua/retry_limit.lua` gives up.
+`WORKER_MAX_ATTEMPTS` limits the tries. `foundation/storage/lua/retry_limit.lua` applies this limit and gives up.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ _LONGEST_RETRY_AFTER = 300
 
 
 def is_outage(error: Exception) -> bool:
-    """True if a failure does not count as a try: an unavailable model, a limit or an erasure.
+    """True if a failure does not count as a try.
 
-    Unusable answers count.
+    Such failures are an unavailable model or Redis, a limit, an erasure, and work that only a newer version knows.
+    Unusable model answers count as a try.
     """
     return isinstance(error, ModelUnavailable | RedisUnavailable | UnknownWork | TooMany | ErasureUnderWay)
 
 
 def seconds_until_retry(error: Exception, attempt: int, settings: WorkerSettings) -> float:
-    """Return how long work that failed with `error` waits."""
+    """Return the seconds until work that failed with `error` is retried."""
     delay = backoff(attempt, settings.retry_base_seconds, settings.retry_max_seconds)
     if isinstance(error, ModelUnavailable | TooMany):
         return max(min(delay, _LONGEST_BACKOFF_OF_OUTAGES), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
@@ -31,9 +32,9 @@ def seconds_until_retry(error: Exception, attempt: int, settings: WorkerSettings
 
 
 def backoff(attempt: int, base: float, most: float) -> float:
-    """Return seconds until the next try: doubling from `base`, at most `most`, with equal jitter.
+    """Return the seconds until the next try: doubled from `base` with each try, at most `most`, with equal jitter.
 
-    "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
+    Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
     """
     whole = min(most, base * 2 ** min(attempt - 1, 30))
     return whole / 2 + random.uniform(0, whole / 2)

@@ -1,4 +1,4 @@
-"""Run the tasks of `foundation/core/task_kinds.py`: each claims its marks and ends them, well or badly."""
+"""Run the tasks of `foundation/core/task_kinds.py`. A task claims its marks, and ends them or records a failure."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from agent_memory_worker.sessions.summarize import summarize_session
 
 log = logging.getLogger(__name__)
 
-# After so many unusable answers, a session is summarized without the model.
+# After this many failed tries, a session is summarized without the model.
 _PATIENCE = 3
-# Delay of an unknown task, for a worker that knows it.
+# Delay of an unknown task, so that a worker that knows it can take it.
 _PARKED_SECONDS = 1.0
-# Far beyond any session's work: a task that hangs must not block its mark for ever.
+# Much longer than the work of any session takes. A task that hangs must not block its mark forever.
 _TIMEOUT = Timeout(timedelta(hours=1))
-# Grace time for running embeddings when a worker stops.
+# Seconds that running embeddings get when a worker stops.
 _CLOSE_SECONDS = 3.0
-# Batches of long texts embedded at a time.
+# Batches of long texts that are embedded at a time.
 _LONG_TEXTS = 2
 _DUE_WORK = {kind: function for feature in FEATURES for kind, function in feature.due_work.items()}
 
 
 class Tasks:
-    """Implementations of all tasks, over one runtime."""
+    """Implement all tasks on one runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -53,14 +53,14 @@ class Tasks:
         self._long_texts = asyncio.Semaphore(_LONG_TEXTS)
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
-        """Wait for running embeddings, and cancel those not done in time."""
+        """Wait for running embeddings, and cancel those that do not end in time."""
         if self._embedding:
             _, slow = await asyncio.wait(self._embedding, timeout=seconds)
             for task in slow:
                 task.cancel()
 
     def register(self, docket: Docket) -> None:
-        """Register every task and the periodic jobs; a missing implementation fails at start."""
+        """Register every task and the periodic jobs. Fails at start if a task has no implementation."""
         for name in TaskName:
             docket.register(getattr(self, name.value), names=[name.value])
         register_jobs(self._runtime, docket)
@@ -71,7 +71,7 @@ class Tasks:
                 await erase(self._runtime, claim.member)
 
     async def process_session(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
-        """Promote a session, start embedding, then summarize it if it outgrew its window."""
+        """Promote a session's messages, start to embed them, then summarize the session if it outgrew its window."""
         async with self._begun(DueKind.SESSION, [member]) as claims:
             for claim in claims:
                 self._embed_beside(await promote_session(self._runtime, member))
@@ -108,11 +108,11 @@ class Tasks:
         execution: Execution = CurrentExecution(),  # noqa: B008 - docket's way to hand it over
         **_: Any,
     ) -> None:
-        """Put back the marks of a task that only another version knows. Counts no try."""
+        """Put back the marks of a task that only another version knows. It does not count as a try."""
         log.warning("left for a newer version: the task %s", execution.function_name)
         if len(arguments) < 3:
-            return  # not one of ours; if it carried a mark all the same, its lease ends
-        # The kind may be unknown, too; in keys it is only a word.
+            return  # Not a task of ours. If it carries a mark anyway, the mark's lease ends by itself.
+        # This version may not know the kind either. In keys, the kind is only a word.
         kind = cast("DueKind", execution.key.split(":", 1)[0])
         columns = [part if isinstance(part, list) else [part] for part in arguments[:3]]
         for member, lease, attempt in zip(*columns, strict=True):
@@ -121,9 +121,9 @@ class Tasks:
             await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=_PARKED_SECONDS, forgive=True)
 
     def _embed_beside(self, members: Sequence[str]) -> None:
-        """Embed memories in the background, so that the session's next messages wait for no embedder.
+        """Embed memories in the background, so that the session's next messages need not wait for the embedder.
 
-        If too many are running, their marks make them due a moment later.
+        If too many embeddings are running, the memories' marks start the work a moment later.
         """
         if members and len(self._embedding) < self._runtime.settings.worker.concurrency:
             task = asyncio.create_task(self._embed(members))
@@ -136,7 +136,7 @@ class Tasks:
             log.warning("memories stay to be embedded: %s", error)
 
     async def _embed(self, members: Sequence[str]) -> None:
-        """Embed marked memories; the step that makes a memory findable ends its mark."""
+        """Embed marked memories. The script that makes a memory searchable also ends its mark."""
         size = self._runtime.settings.worker.index_batch
         for start in range(0, len(members), size):
             async with self._begun(DueKind.MEMORY, members[start : start + size], ends=False) as claims:
@@ -144,13 +144,17 @@ class Tasks:
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:
-        """Yield claims of the members still marked; end them afterwards, or make them due again with the reason."""
+        """Yield claims of the members that are still marked; end the claims afterwards.
+
+        If the work fails, make the marks due again and record the reason.
+        """
         outbox, worker = self._runtime.outbox, self._runtime.settings.worker
         claims = await outbox.begin_claims(kind, members, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts)
         if len(claims) < len(members):
             log.info("%d of %d marks of kind %s are done or given up", len(members) - len(claims), len(members), kind)
         try:
-            # An erasure ordered later refuses the work's writes, because the work may have read erased data.
+            # The work may have read data that an erasure ordered later deletes. `since` lets such an erasure refuse the
+            # work's writes.
             since = min((claim.lease for claim in claims), default=0) - int(worker.lease_seconds * 1000)
             with carrying_out(Work(since=since, waits=False)):
                 yield claims
@@ -159,7 +163,7 @@ class Tasks:
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - see below
-            # The boundary of all background work: record any failure with the mark; the outbox retries or gives up.
+            # All background work ends here: record any failure with the mark. The outbox retries or gives up.
             await self._failed(kind, claims, error)
 
     async def _failed(self, kind: DueKind, claims: Sequence[Claim], error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Run summary views as tasks, and refresh continuous ones."""
+"""Compute summary views as tasks, and refresh continuous ones."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from agent_memory_client.models import SummaryView, TaskStatusEnum
 
 log = logging.getLogger(__name__)
 
-# Largest groups of a view that are computed.
+# Groups of a view that are computed, at most; the largest groups are chosen.
 _MOST_GROUPS = 10_000
 # Partitions computed at the same time.
 _AT_ONCE = 4
 
 
 async def order_refreshes(runtime: Runtime) -> int:
-    """Order a refresh of every continuous view; return how many."""
+    """Order a refresh of every continuous view; return the number of views."""
     orders: list[JobOrder] = []
     for tenant in await runtime[ViewStore].load_tenants():
         scope = scope_of_work(tenant)
@@ -41,7 +41,7 @@ async def order_refreshes(runtime: Runtime) -> int:
 
 
 async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
-    """Refresh a view's partitions; unchanged ones cost no model call."""
+    """Refresh a view's partitions. Unchanged partitions cost no model call."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     view = await runtime[ViewStore].load_view(scope, order.arguments["view_id"] or "")
     if view is not None:
@@ -49,7 +49,10 @@ async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def run_view(runtime: Runtime, order: JobOrder) -> None:
-    """Compute all partitions of a view, and report in its task. Raises RedisUnavailable, ErasureUnderWay: retry."""
+    """Compute all partitions of a view, and store the result in its task.
+
+    Raises RedisUnavailable and ErasureUnderWay; the worker then retries.
+    """
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     task = await runtime[ViewStore].load_task(scope, order.arguments["task_id"] or "")
     if task is None:
@@ -73,7 +76,7 @@ async def run_view(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh: bool) -> bool:
-    """Compute and store all groups' partitions and delete others; return False if the view was deleted."""
+    """Compute and store the partitions of all groups, and delete others; return False if the view was deleted."""
     chat = runtime[TenantModels].chat(scope.tenant)
     if chat is not None:
         await runtime[ContextLimits].load_learned(chat.with_model(view.model_name) if view.model_name else chat)

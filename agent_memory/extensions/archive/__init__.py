@@ -1,1 +1,1 @@
-"""The archive of an agent that manages its own memory."""
+"""MCP tools for an agent that manages its own long-term memory (the archive)."""

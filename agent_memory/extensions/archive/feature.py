@@ -1,4 +1,4 @@
-"""The archive: an agent's own use of long-term memory, and search of conversations."""
+"""Register the archive: MCP tools with which an agent writes and searches long-term memory and conversations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from agent_memory.foundation.foundation import Foundation
 
 
 def open_archive(foundation: Foundation, services: Services) -> None:
-    """Do nothing: the archive consists of memories."""
+    """Do nothing: the archive stores ordinary memories and needs no services of its own."""
 
 
 FEATURE = Feature(name="archive", open=open_archive, tools=("agent_memory.extensions.archive.tools:TOOLS",))

@@ -1,4 +1,7 @@
-"""MCP tools to write and search the archive, and to search conversations. The client has the same tools as schemas."""
+"""MCP tools to write and search the archive, and to search conversations.
+
+The client defines the same tools as schemas.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,7 @@ async def _search(
     text: str,
     filters: Mapping[str, Any],
 ) -> ArchivePage:
-    """A page. Raises Forbidden for an agent that is out of reach."""
+    """Return a page of search results. Raises Forbidden if the caller may not access the agent."""
     permit_agent(caller.scope, arguments.agent_id)
     namespace = _place(caller, arguments)[1]
     values = {name: value for name, value in filters.items() if value is not None}
@@ -130,5 +133,5 @@ async def _search(
 
 
 def _place(caller: Caller, arguments: _Whose) -> tuple[str | None, str | None]:
-    """The user and the namespace that are meant."""
+    """Return the user and namespace of the arguments; the caller's are the defaults."""
     return arguments.user_id or caller.user_id, arguments.namespace or caller.namespace

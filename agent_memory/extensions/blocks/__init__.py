@@ -1,1 +1,1 @@
-"""Memory blocks: labelled texts that stand in every prompt of their owner."""
+"""Memory blocks: labeled texts at the top of every prompt of their owner."""

@@ -1,4 +1,7 @@
-"""Convert blocks between wire models and Redis. Only this module and the scripts know the field names."""
+"""Convert blocks between wire models and Redis.
+
+Only this module and the Lua scripts know the field names in Redis.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,9 @@ from agent_memory.extensions.blocks.owners import BlockOwner
 from agent_memory.foundation.core.clock import from_micros
 from agent_memory_client.models.features.blocks import Block, BlockChange
 
-# Wire names of the settings, and their names in Redis.
+# The name of each setting on the wire, and its field in Redis.
 SETTINGS: Mapping[str, str] = {"description": "d", "limit": "lc", "limit_tokens": "lt", "read_only": "ro"}
-# Answers name at most so many owners that a block is attached to, and count the others.
+# A response lists at most this many owners that a block is attached to, and counts all of them.
 _SHOWN_TARGETS = 10
 _WIRE_NAMES = {short: name for name, short in SETTINGS.items()}
 
@@ -36,7 +39,7 @@ class StoredBlock:
     attached_to: tuple[BlockOwner, ...]
 
     def model(self, tokens: int) -> Block:
-        """Return the wire model; `tokens` is the size of its text."""
+        """Return the wire model. `tokens` is the size of the block's text."""
         return Block.model_construct(
             None,
             **self.owner._asdict(),
@@ -75,7 +78,7 @@ def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock
 
 
 def encode_block(block: StoredBlock, names: Mapping[str, BlockOwner], tokens: int) -> str:
-    """Return a block as JSON; `names` are the owners it is attached to, by their names in keys."""
+    """Return a block as JSON. `names` maps names in keys to the owners to which the block is attached."""
     body: dict[str, Any] = {"val": block.value, "d": block.description, "lc": block.limit, "lt": block.limit_tokens, "ro": block.read_only}
     body |= {"v": block.version, "ca": str(block.created), "ua": str(block.updated), "tk": tokens, "base": block.base}
     return json.dumps(body | {"to": {name: encode_owner(owner) for name, owner in names.items()}}, ensure_ascii=False)
@@ -109,7 +112,7 @@ def decode_change(raw: bytes | str) -> BlockChange:
 
 
 def encode_change(change: BlockChange, value: str) -> str:
-    """Return an exported change as JSON; `value` is the text before it."""
+    """Return an exported change as JSON. `value` is the block's text before the change."""
     short = {SETTINGS[name]: pair for name, pair in (change.settings or {}).items() if name in SETTINGS and isinstance(pair, list)}
     body: dict[str, Any] = {"v": change.version, "op": change.operation, "c": change.position, "p": len(value[: change.position].encode())}
     body |= {"old": change.removed, "new": change.inserted, "by": change.actor, "at": str(round(change.at.timestamp() * 1_000_000))}
@@ -118,7 +121,7 @@ def encode_change(change: BlockChange, value: str) -> str:
 
 
 def replay_change(value: str, change: BlockChange) -> str:
-    """Return the text after a change. Raises ValueError if the change does not fit the text."""
+    """Return the text `value` after a change. Raises ValueError if the change does not fit the text."""
     end = change.position + len(change.removed)
     if value[change.position : end] != change.removed or change.position > len(value):
         raise ValueError(f"version {change.version} does not fit the text before it")

@@ -1,4 +1,4 @@
-"""What the operations of memory blocks are sent, in the story of the API's document."""
+"""Example requests of the block operations, for the API documentation."""
 
 from __future__ import annotations
 

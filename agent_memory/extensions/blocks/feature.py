@@ -1,4 +1,4 @@
-"""Memory blocks: labelled texts that stand in every prompt of their owner, and that an agent edits itself."""
+"""Register memory blocks: labeled texts at the top of every prompt of their owner. An agent edits them itself."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Errors for refused changes of a block, in words that help the caller to go on.
+"""Make the errors for refused changes of a block. Each message says what the caller can do instead.
 
-`lua/block_change.lua` decides what is refused, `lua/full_block.lua` when a block is full.
+`lua/block_change.lua` decides which changes are refused; `lua/full_block.lua` decides when a block is full.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _NEAREST = 200
 
 
 class BlockFull(Conflict):
-    """The text would be longer than its block allows."""
+    """The change would make the text longer than the block's limit."""
 
     code = "block_full"
 
@@ -27,15 +27,17 @@ def is_read_only(label: str) -> Forbidden:
 
 
 def other_version(label: str, version: int | None) -> VersionMismatch:
-    """Return the error for If-Match or If-None-Match. `version` is None if there is no block."""
+    """Return the error for a failed If-Match or If-None-Match. `version` is None if there is no block."""
     if version is None:
         return VersionMismatch(f"there is no block {label!r} yet: send no If-Match")
     return VersionMismatch(f"the block {label!r} has version {version}: read it again and send its ETag", current=version)
 
 
 def is_full(label: str, value: str, size: int, limit: int, unit: str) -> BlockFull:
-    """Return the error for a text of `size` characters or tokens (`unit`); names the longest lines of the stored
-    text."""
+    """Return the error for a block that would exceed its limit.
+
+    `size` and `limit` are in `unit` (characters or tokens). The message lists the longest lines of the stored text.
+    """
     longest = sorted(enumerate(value.split("\n"), 1), key=lambda line: -len(line[1]))[:_LINES]
     lines = [f"line {number} ({len(line):,} characters: {_cut(line, _PREVIEW)!r})" for number, line in longest if line.strip()]
     could_go = f" What could go: {', '.join(lines)}." if lines else ""
@@ -48,14 +50,14 @@ def too_many(what: str, most: int) -> Conflict:
 
 
 def too_many_targets(label: str, most: int, most_bytes: int) -> Conflict:
-    """Return the error for too many attachments, or too long names."""
+    """Return the error for a block with too many attachments, or whose targets' names are too long together."""
     bounds = f"{most} owners, whose names take {most_bytes:,} bytes together"
     remedy = "detach one first, or attach it to a namespace or an agent that all of them share"
     return Conflict(f"the block {label!r} can be attached to {bounds}: {remedy}", limit=most)
 
 
 def not_in_block(label: str, value: str, old_content: str) -> Conflict:
-    """Return the error for a text to replace that is missing; names the nearest line."""
+    """Return the error if `old_content` is not in the block. The message quotes the nearest line."""
     number, line = nearest_line(value, old_content)
     if number == 0:
         return Conflict(f"the block {label!r} is empty: append instead of replacing", field="old_content")
@@ -68,16 +70,19 @@ def is_ambiguous(label: str) -> Conflict:
 
 
 def cannot_undo(label: str, state: str) -> AgentMemoryError:
-    """Return the error for a change that is no longer kept ("gone"), or that a later change touched."""
+    """Return the error for an undo that is impossible.
+
+    With the state "gone", the change is no longer kept; otherwise a later change touched the same text or setting.
+    """
     if state == "gone":
         return NotFound(f"there is no such change of the block {label!r}: its history has those that can be undone")
     return Conflict(f"what this change made of the block {label!r} has changed since: undo the later changes first")
 
 
 def nearest_line(value: str, target: str) -> tuple[int, str]:
-    """Return number (from 1) and text of the line most like `target`; (0, "") for a blank text.
+    """Return the number (from 1) and text of the line most similar to `target`, or (0, "") for a blank text.
 
-    Compares pairs of neighboring letters.
+    The similarity is the Dice coefficient of the pairs of neighboring characters.
     """
     pairs = _pairs(target[:MAX_BLOCK_CHARS])
     best, best_share = (0, ""), -1.0

@@ -24,12 +24,12 @@ from agent_memory_client.models.features.blocks import (
     PutBlockRequest,
 )
 
-# Retries of a change whose tokens must be counted, under concurrent changes.
+# Tries of a change whose tokens Python must count: a concurrent change makes the count stale.
 _TRIES = 20
 
 
 class BlockService:
-    """Blocks of one bucket. Every method raises Forbidden outside the caller's reach."""
+    """Reads and changes blocks. Methods that take an owner raise Forbidden if the caller may not access that owner."""
 
     def __init__(self, store: BlockStore, counter: TokenCounter) -> None:
         self._store = store
@@ -46,7 +46,7 @@ class BlockService:
         return BlockListResponse(blocks=[await self._model(block) for block in await self._store.load_all(scope, owner)])
 
     async def list_shown(self, scope: Scope, reader: Reader) -> BlockListResponse:
-        """Return the blocks that a prompt of these names shows."""
+        """Return the blocks that the reader's prompts show."""
         chosen = choose_blocks(await self._store.load_shown(scope, reader))
         return BlockListResponse(blocks=[await self._model(shown_block.block) for shown_block in chosen])
 
@@ -57,18 +57,20 @@ class BlockService:
         return await self._write(scope, owner, label, BlockWrite("put", body.value, expected=expected, tokens=tokens, settings=settings))
 
     async def edit(self, scope: Scope, owner: BlockOwner, label: str, body: EditBlockRequest, expected: str | None = None) -> BlockEdit:
-        """Edit the text.
+        """Edit the text of a block.
 
         Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict if the block does not
-        contain the text to replace once.
+        contain the text to replace exactly once.
         """
         tokens = await self._count(body.content)
         write = BlockWrite(body.operation, body.content, body.old_content, body.line, expected=expected, tokens=tokens)
         return await self._write(scope, owner, label, write)
 
     async def edit_shown(self, scope: Scope, reader: Reader, label: str, body: EditBlockRequest) -> BlockEdit:
-        """Edit the block of this label that a prompt of these names shows. Raises as `edit`; NotFound lists the
-        labels."""
+        """Edit the block of this label that the reader's prompts show.
+
+        Raises the errors of `edit`. NotFound lists the existing labels.
+        """
         writing(scope)
         chosen = choose_blocks(await self._store.load_shown(scope, reader))
         owner = next((shown_block.block.owner for shown_block in chosen if shown_block.block.label == label), None)
@@ -78,21 +80,29 @@ class BlockService:
         return await self.edit(scope, owner, label, body)
 
     async def undo(self, scope: Scope, owner: BlockOwner, label: str, version: int | None, expected: str | None) -> BlockEdit:
-        """Undo the change that made a version, or the newest.
+        """Undo the change that made `version`, or the newest change if `version` is None.
 
-        Raises NotFound, VersionMismatch, BlockFull, and Conflict if a later change touched it.
+        Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict if a later change
+        touched
+        the same text or setting.
         """
         return await self._write(scope, owner, label, BlockWrite("undo", version=version, expected=expected))
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> AckResponse:
-        """Delete a block with its history; a missing block is no error. Raises VersionMismatch."""
+        """Delete a block with its history. Raises VersionMismatch.
+
+        A missing block is no error unless `expected` requires a version.
+        """
         reply = await self._store.delete(scope, owner, label, expected)
         if reply.state == "version" or (reply.state == "missing" and expected is not None):
             raise refusal_messages.other_version(label, None if reply.block is None else reply.block.version)
         return AckResponse(status="ok" if reply.state == "ok" else "ok, there was none")
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> Block:
-        """Show a block in another owner's prompts, or stop that. Raises NotFound, and Conflict for too many."""
+        """Attach a block to the owner `target`, whose prompts then show it; with `attach=False` detach it.
+
+        Raises NotFound, and Conflict for too many attachments or if `target` owns the block.
+        """
         if owner == target:
             raise Conflict("the block is this owner's already: name another one to attach it to", field="agent_id")
         reply = await self._store.attach(scope, owner, label, target, attach=attach)
@@ -105,7 +115,7 @@ class BlockService:
         return await self._model(reply.block)
 
     async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
-        """Return the changes of a block. Raises NotFound."""
+        """Return the kept changes of a block, and the text before them (`base`). Raises NotFound."""
         block, changes = await self._store.load_changes(scope, owner, label)
         if block is None:
             raise refusal_messages.no_block(label)

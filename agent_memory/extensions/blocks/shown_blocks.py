@@ -1,4 +1,4 @@
-"""Choose which of several blocks with one label a prompt shows."""
+"""Choose which block a prompt shows if several blocks have the same label."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from agent_memory.extensions.blocks.store import ShownBlock
 
 
 def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
-    """Return one block per label, by label: the most specific, and an owned one before an attached one.
+    """Return one block per label, sorted by label.
 
-    More names are more specific; of equally many, the agent's win over the user's over the namespace's.
+    The block that belongs, or is attached, to the most names wins. Among equally many names, an agent outranks a user,
+    and a user outranks a namespace. If the names are equal, an owned block wins over an attached block.
     """
     chosen: dict[str, ShownBlock] = {}
     for candidate in sorted(candidates, key=_specificity):

@@ -1,4 +1,4 @@
-"""Memory blocks in Redis: one hash per owner, one list of changes per block; each change is one script."""
+"""Store memory blocks in Redis: one hash per owner, one list of changes per block. One script makes each change."""
 
 from __future__ import annotations
 
@@ -27,19 +27,24 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.blocks import DEFAULT_BLOCK_CHARS, BlockChange
 
 MAX_BLOCKS = 64
-"""Per owner; as many can be attached to it."""
+"""An owner has at most this many blocks, and at most this many attached blocks."""
 MAX_TARGETS, MAX_TARGET_BYTES = 64, 16 * 1024
-"""Owners that one block can be attached to, and their names' size: 1,000 cost 70 ms of Redis per call."""
+"""Limits of the owners to which one block is attached, and of their names' bytes.
+
+1,000 owners cost Redis 70 ms a call.
+"""
 MAX_CHANGES = 500
-"""Kept per block."""
+"""Newest changes kept per block."""
 _SHOWN = load("blocks/blocks_shown")
 
 
 @dataclass(frozen=True, slots=True)
 class BlockWrite:
-    """A requested change: see `block_change.lua`. `settings` have the names of Redis.
+    """A requested change; `block_change.lua` describes its arguments.
 
-    `tokens` are those of `content`, `counted` those of the whole text after this change of a version.
+    The keys of `settings` are the field names in Redis. `tokens` is the size of `content`. `counted` has the size of
+    the
+    whole text that this change makes of a certain version.
     """
 
     operation: str
@@ -55,7 +60,7 @@ class BlockWrite:
 
 @dataclass(frozen=True, slots=True)
 class BlockReply:
-    """The result of a change; what `state` does not need is empty."""
+    """The script's reply. `state` is the outcome; the fields that this outcome does not use keep their defaults."""
 
     state: str
     block: StoredBlock | None = None
@@ -67,7 +72,10 @@ class BlockReply:
 
 @dataclass(frozen=True, slots=True)
 class ShownBlock:
-    """A block that a prompt may show. `names` is the sum of those it belongs to: namespace 1, user 2, agent 4."""
+    """A block that a prompt may show.
+
+    `names` says to which names of the prompt the block belongs or is attached: the sum of namespace 1, user 2, agent 4.
+    """
 
     names: int
     attached: bool
@@ -75,7 +83,7 @@ class ShownBlock:
 
 
 class _OwnerKeys(NamedTuple):
-    """What the scripts take of an owner: keys, the owner's name in them, and the owner as JSON."""
+    """Script arguments of an owner: keys, name in keys, the owner as JSON, and the guard against erasure."""
 
     blocks: str
     attached: str
@@ -88,7 +96,12 @@ class _OwnerKeys(NamedTuple):
 
 
 class BlockStore:
-    """Reads and writes of blocks. Every method raises RedisUnavailable, and Forbidden outside the caller's reach."""
+    """Reads and writes blocks.
+
+    Every method raises RedisUnavailable. Methods that take an owner raise Forbidden if the caller may not access it,
+    except
+    `erase`: its callers take owners from `owners_of_user` or `owners_of_agent`, which check.
+    """
 
     def __init__(self, client: Redis, root: str, *, fsync: bool = False) -> None:
         self._client = client
@@ -155,7 +168,7 @@ class BlockStore:
         return reply
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> BlockReply:
-        """Show a block in another owner's prompts, or stop that. The caller must be allowed to change both owners."""
+        """Attach a block to the owner `target`, or detach it. The caller must be allowed to change both owners."""
         check_writer(scope, owner)
         check_writer(scope, target)
         keys, target_keys = self._owner_keys(scope, owner), self._owner_keys(scope, target)
@@ -177,7 +190,10 @@ class BlockStore:
         return _reply(owner, label, state.decode(), rest)
 
     def queue_shown(self, pipe: Pipe, scope: Scope, reader: Reader, session: str | None) -> None:
-        """Queue the read of all blocks that a prompt may show; the `session` (a key) may name the agent."""
+        """Queue the read of all blocks that a prompt may show.
+
+        `session` is the session's key, or None. It supplies the agent if the reader names none.
+        """
         command = _SHOWN.read_only(
             any=f"{self._keys.root}bl",
             session=session,
@@ -190,7 +206,7 @@ class BlockStore:
         pipe.execute_command(*command)
 
     def parse_shown(self, scope: Scope, reader: Reader, reply: Sequence[Any]) -> list[ShownBlock]:
-        """Parse the reply to `queue_shown`, without blocks outside the caller's reach."""
+        """Parse the reply to `queue_shown`. Blocks that the caller may not read are left out."""
         agent, *rows = reply
         names = Reader(reader.namespace, reader.user_id, agent.decode() or None)
         shown_blocks: list[ShownBlock] = []
@@ -206,11 +222,17 @@ class BlockStore:
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of_user(self, scope: Scope, user_id: str, namespace: str | None) -> list[BlockOwner]:
-        """Return a user's owners with blocks, in one namespace or (None) all, within the caller's reach."""
+        """Return the owners with this user that have blocks or attached blocks and that the caller may read.
+
+        The namespace None means all namespaces.
+        """
         return await self._noted_owners(scope, self._keys.of_user(scope.tenant, user_id), namespace)
 
     async def owners_of_agent(self, scope: Scope, agent_id: str, namespace: str | None) -> list[BlockOwner]:
-        """Return an agent's owners with blocks: the agent alone, and with each user."""
+        """Return the owners with this agent that have blocks or attached blocks: the agent alone, and with each user.
+
+        The namespace None means all namespaces. Owners that the caller may not read are left out.
+        """
         return await self._noted_owners(scope, self._keys.of_agent(scope.tenant, agent_id), namespace)
 
     async def _noted_owners(self, scope: Scope, key: str, namespace: str | None) -> list[BlockOwner]:
@@ -219,18 +241,24 @@ class BlockStore:
         return [owner for owner in owners if namespace in (None, owner.namespace) and may_read(scope, owner)]
 
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
-        """Delete everything of an owner; return the number of blocks."""
+        """Delete all blocks and attachments of an owner; return the number of deleted blocks."""
         erased = await self._erase(self._owner_keys(scope, owner))
         await self._forget_targets(scope, [decode_block(owner, "", raw) for raw in erased])
         return len(erased)
 
     async def _forget_targets(self, scope: Scope, deleted_blocks: Sequence[StoredBlock]) -> None:
-        """Forget owners to which only deleted blocks were attached. A crash leaves a harmless entry."""
+        """Remove owners from the lists of their users and agents if only deleted blocks were attached to them.
+
+        A crash before this leaves a harmless list entry.
+        """
         for target in dict.fromkeys(target for block in deleted_blocks for target in block.attached_to):
             await self._unnote(self._owner_keys(scope, target))
 
     async def restore(self, scope: Scope, block: StoredBlock, changes: Sequence[BlockChange], tokens: int) -> BlockReply:
-        """Store an exported block with its changes unless its label exists: "new", "many" or "here"."""
+        """Store an exported block with its changes.
+
+        The reply's state is "new", "many" if the owner has too many blocks, or "here" if the label exists.
+        """
         check_writer(scope, block.owner)
         entries: list[str] = []
         value = block.base

@@ -1,4 +1,4 @@
-"""The tools with which an agent edits its own memory blocks."""
+"""MCP tools with which an agent edits its own memory blocks."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def memory_finish_edits(services: Services, caller: Caller, arguments: Fin
 
 
 async def _edit(services: Services, caller: Caller, arguments: _Whose, values: Mapping[str, object]) -> BlockEdit:
-    """Edit the block that the meant prompt shows. Raises Forbidden."""
+    """Edit the block of this label that the prompt for these arguments shows. Raises the errors of `edit_shown`."""
     permit_agent(caller.scope, arguments.agent_id)
     place = place_of(caller.scope, arguments.namespace or caller.namespace, arguments.user_id or caller.user_id)
     body = read_values(EditBlockRequest, values)

@@ -32,7 +32,7 @@ from agent_memory_client.models.features.blocks import BlockOwner as WireOwner
 
 
 class _BlockLine(BaseModel):
-    """A block in an export; `base` and `changes` make its text."""
+    """A block in an export. Applying `changes` to `base` must give the block's text."""
 
     user_id: OptionalIdentifier = None
     namespace: OptionalIdentifier = None
@@ -45,7 +45,7 @@ class _BlockLine(BaseModel):
 
 
 class BlockTransfer:
-    """Export, restore and erase the blocks of a user or an agent."""
+    """Exports, restores and erases the blocks of a user or an agent."""
 
     kinds = ("block",)
 
@@ -54,7 +54,7 @@ class BlockTransfer:
         self._counter = counter
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """Yield one line per block with its history; attachments to other users are left out."""
+        """Yield one line per block, with its history. Attachments to other users are left out."""
         for whose in await self._store.owners_of_user(scope, owner.user_id, owner.namespace):
             async for line in self._lines(scope, whose):
                 yield line
@@ -83,7 +83,10 @@ class BlockTransfer:
             }
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a block with its history unless its label exists. Raises BadInput, Forbidden."""
+        """Store a block with its history, and attach it. Raises BadInput, Forbidden.
+
+        Returns "new"; or, if the label exists, "same" for the same text and description and "other" otherwise.
+        """
         permit_writing(scope)
         read = validated(_BlockLine, line)
         namespace, user = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))
@@ -97,18 +100,18 @@ class BlockTransfer:
             return "same" if here is not None and (here.value, here.description) == (block.value, block.description) else "other"
         for shown_to in read.attached_to:
             where = target.namespace(shown_to.namespace) if shown_to.namespace else None
-            # Other agents keep their ids, whoever owns the copy.
+            # Only the exported agent may get a new id; other agents keep their ids.
             agent = target.agent(shown_to.agent_id) if shown_to.agent_id == read.agent_id else shown_to.agent_id
             whom = BlockOwner(where, target.user(shown_to.user_id) if shown_to.user_id else None, agent)
             if any(whom) and whom != owner:
                 try:
                     await self._store.attach(scope, owner, block.label, whom, attach=True)
                 except Forbidden:
-                    continue  # The importer does not reach that owner's prompts: the block itself is here.
+                    continue  # The importer may not change that owner's prompts. The block itself is stored.
         return "new"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the user's blocks and attachments."""
+        """Delete the user's blocks and attachments. Returns the number of blocks."""
         return await self._erase(scope, await self._store.owners_of_user(scope, owner.user_id, owner.namespace))
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
@@ -119,7 +122,10 @@ class BlockTransfer:
 
 
 def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
-    """Return the block of a line. Raises BadInput if it cannot be stored, or its changes do not make it."""
+    """Return the block of an export line.
+
+    Raises BadInput if it breaks a limit, or if its changes do not make its text.
+    """
     given, value, version = line.block, line.base, line.block.version - len(line.changes)
     for change in line.changes:
         version += 1
@@ -151,7 +157,7 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
 
 
 def _check_settings(change: BlockChange) -> None:
-    """Raise BadInput for settings that no PUT accepts: an undo would set them."""
+    """Raise BadInput if a change contains settings that no PUT accepts, because an undo would set them."""
     for name, pair in (change.settings or {}).items():
         values = pair if isinstance(pair, list) else []
         if name not in SETTINGS or len(values) != 2:

@@ -1,1 +1,1 @@
-"""JSON values by namespace path and key: what LangGraph calls a store."""
+"""Items: JSON values stored by namespace path and key, like a LangGraph store."""

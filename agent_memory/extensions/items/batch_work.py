@@ -1,4 +1,4 @@
-"""Count the items and paths that a batch reads, so that the service can bound it."""
+"""Count the items and paths that a batch reads, so that the service can limit them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _METER: ContextVar[ItemsRead | None] = ContextVar("agent_memory.items_read", def
 
 @contextmanager
 def counting_reads() -> Generator[ItemsRead]:
-    """Count all reads within the block."""
+    """Count all items and paths read inside the `with` block."""
     read = ItemsRead()
     token = _METER.set(read)
     try:

@@ -1,4 +1,4 @@
-"""What the operations of items are sent, in the story of the API's document."""
+"""Example requests of the item operations, for the API documentation."""
 
 from __future__ import annotations
 

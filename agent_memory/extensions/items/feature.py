@@ -1,4 +1,4 @@
-"""Items: JSON values by namespace path and key, searched by filters, meaning and words."""
+"""Register items: JSON values stored by namespace path and key, searched by filters, meaning and words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters on fields of values, and conditions on namespace paths, as in `langgraph.store.base`."""
+"""Apply filters on fields of values, and conditions on namespace paths, as `langgraph.store.base` does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPERATORS = ("$eq", "$ne", *_COMPARISONS)
 
 
 def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
-    """Raise BadInput for unknown operators, and for operators next to nested fields."""
+    """Raise BadInput if a filter has an unknown operator, or an operator next to nested fields."""
     for name, condition in conditions.items():
         if not isinstance(condition, dict):
             continue
@@ -35,7 +35,7 @@ def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
 
 
 def matches_filter(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
-    """True if a value matches a filter; a missing field is null."""
+    """True if a value matches a filter. A missing field counts as null."""
     return all(_matches(value.get(name), condition) for name, condition in conditions.items())
 
 
@@ -61,7 +61,7 @@ def _compare(actual: Any, name: str, operand: Any) -> bool:
 
 
 def _equal(actual: Any, expected: Any) -> bool:
-    # In JSON, unlike in Python, true is not 1.
+    # In Python, True == 1; in JSON, true and 1 differ.
     return actual == expected and isinstance(actual, bool) == isinstance(expected, bool)
 
 
@@ -70,7 +70,7 @@ def _is_number(value: Any) -> bool:
 
 
 def select_paths(paths: Iterable[Sequence[str]], conditions: Sequence[PathCondition], max_depth: int | None) -> list[tuple[str, ...]]:
-    """Return the paths that match every condition, cut to `max_depth` labels, sorted and unique."""
+    """Return the paths that match every condition, cut to `max_depth` labels, sorted and without duplicates."""
     selected = {tuple(path[:max_depth]) for path in paths if all(_meets(path, condition) for condition in conditions)}
     return sorted(selected)
 

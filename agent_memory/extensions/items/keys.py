@@ -1,4 +1,4 @@
-"""Keys of an owner's items. The outbox shares an item's own key (`Keys.item`)."""
+"""Make the keys of an owner's items. `Keys.item` makes an item's own key, because the outbox uses it, too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agent_memory.foundation.storage.keyspace import digest
 
 
 class OwnerKeys(NamedTuple):
-    """What the scripts take of an owner: keys, and the owner's name in them."""
+    """Script arguments of an owner: the owner's keys, and the owner's name in keys."""
 
     items: str
     expiries: str
@@ -19,11 +19,11 @@ class OwnerKeys(NamedTuple):
 
 
 class ItemKeys:
-    """Keys of items in one bucket: see `feature.py`."""
+    """Makes the keys of items in one bucket. `feature.py` describes each key."""
 
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}it:"
-        """Prefix of the indexed keys."""
+        """The prefix of items' keys; the search index covers all keys with this prefix."""
         self._root = root
 
     def of(self, tenant: str, owner: str) -> OwnerKeys:
@@ -31,7 +31,7 @@ class ItemKeys:
         return OwnerKeys(f"{root}its:{owner}", self.expiries(owner), f"{root}itn:{owner}", self.owners(tenant), root, owner)
 
     def expiries(self, owner: str) -> str:
-        """Return the key of items with a time to live, by its end."""
+        """Return the key of the sorted set of items with a TTL, by expiry time."""
         return f"{self._root}itx:{owner}"
 
     def owners(self, tenant: str) -> str:

@@ -1,4 +1,4 @@
-"""Search items by meaning and words; items without a vector are searched, too."""
+"""Search items by meaning and words. Items that wait for their vector are found, too."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _LEAST_CANDIDATES = 100
 _MOST_PENDING = 1_000
-# Embed at most so many new items for a search: their worker is on its way.
+# A search itself embeds at most this many new items; a worker embeds the others soon.
 _MOST_NEW = 16
 
 Vector = NDArray[np.float32]
@@ -51,16 +51,18 @@ class ItemSearch:
         self._spec = spec
         self._reader = reader
         self._models = models
-        # A query whose vector takes longer is searched by words alone.
+        # If embedding the query takes longer than this, the search uses words alone.
         self._timeout = settings.models.query_embedding_timeout_seconds
-        # `em` is the model of an item's vector, or "x" if it is not to be embedded.
+        # Items that wait for a vector of the current model. `em` names the model of an item's vector; "x" means never
+        # embed.
         self._pending = all_of(negated(Tag("em") == spec.digest), negated(Tag("em") == "x"))
 
     async def rank(self, scope: Scope, owner: ItemOwner, request: SearchItems, query: str) -> list[tuple[StoredItem, float | None]]:
-        """Return items from `offset` on, best first; items that are not indexed follow without a score.
+        """Return a page of items, best first.
 
-        The score is the cosine similarity, raised towards 1 by half of the share of query words in the item; without a
-        vector it is that share. Reads at most MAX_QUERY_BYTES of a query. Raises Forbidden.
+        With s = the share of query words that the item contains, the score is similarity + (1 - similarity) * s / 2.
+        The similarity is the cosine; without a vector the score is s. Items without text, or that the search did not
+        find, follow without a score. Only the first MAX_QUERY_BYTES characters of a query are read. Raises Forbidden.
         """
         query = query[: self._query_characters]
         vector = next(iter(await self._vectors(scope, [query], "query")), None)
@@ -86,7 +88,7 @@ class ItemSearch:
         return [*scored, *unindexed][request.offset : end]
 
     async def list_unembedded(self, limit: int) -> Sequence[str]:
-        """Return names of items without a vector of the current model, of any owner."""
+        """Return names of items, of any owner, that wait for a vector of the current model."""
         replies = await self._reader(lambda pipe: queue_search(pipe, self._index, name_query(self._pending, 0, limit)))
         return parse_hits(replies[0]).names
 
@@ -98,7 +100,7 @@ class ItemSearch:
             return []
 
     async def _with_vectors(self, scope: Scope, items: Sequence[StoredItem]) -> list[StoredItem]:
-        """Embed a few items that no worker has embedded yet: programs search for what they just put."""
+        """Embed a few items that no worker has embedded yet: programs search for items that they have just put."""
         new = [item for item in items if item.vector is None][:_MOST_NEW]
         texts = [item_text(item.item.value, item.index) for item in new]
         vectors = await self._vectors(scope, texts, "document") if new else []

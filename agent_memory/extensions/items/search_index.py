@@ -1,4 +1,4 @@
-"""The search index of items."""
+"""Define the search index of items."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def item_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def item_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the schema: digests of the path's beginnings, the vector's model, and index terms."""
+    """Return the index schema: digests of path prefixes (`px`), the vector's model (`em`), terms, and the vector."""
     fields = [*tag_fields("px", "em"), word_field(), vector_field(spec)]
     return index_schema(item_index_name(keys, spec), ItemKeys(keys.root).prefix, fields)
 

@@ -1,4 +1,4 @@
-"""Put, get, delete, search and list items, one by one or in a batch."""
+"""Put, get, delete, search and list items, singly or in a batch."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from agent_memory_client.models import (
 )
 
 MOST_READ = 100_000
-"""Items and paths that a batch may look through: about a second."""
-# Cost of comparing a path with a condition, in characters of text.
+"""A batch starts no further search once it has read this many items and paths (about a second)."""
+# Comparing a path with a condition costs as much time as this many characters of text.
 _PATH_CHARS = 4
 
 
 class ItemService:
-    """Items of one owner: the namespace and user of the request or its credentials."""
+    """Reads and writes the items of an owner. `owner_of` makes the owner of a request."""
 
     def __init__(self, store: ItemStore, search: ItemSearch) -> None:
         self._store = store
@@ -46,7 +46,10 @@ class ItemService:
         return stored.item
 
     async def search_items(self, scope: Scope, owner: ItemOwner, request: SearchItems) -> list[ScoredItem]:
-        """Return the items below a path that match a filter, ranked by a query if given. Raises BadInput."""
+        """Return the items below a path that match the filter, ranked by the query if there is one.
+
+        Raises BadInput, Forbidden.
+        """
         check_filter(request.filter or {})
         query = (request.query or "").strip()
         if request.limit == 0:
@@ -71,20 +74,21 @@ class ItemService:
         return matches[request.offset :]
 
     async def list_paths(self, scope: Scope, owner: ItemOwner, request: ListItemPaths) -> list[list[str]]:
-        """Return the paths with items that match the conditions, sorted."""
+        """Return a page of the paths that contain items and match the conditions, sorted. Raises Forbidden."""
         stored = await self._store.list_paths(scope, owner)
         work = len(stored) * (1 + len(request.match_conditions)) * _PATH_CHARS
         paths = await run_in_thread(lambda: select_paths(stored, request.match_conditions, request.max_depth), work)
         return [list(path) for path in paths[request.offset : request.offset + request.limit]]
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem]) -> None:
-        """Put and delete items, all or none. Raises Forbidden."""
+        """Put and delete items, all or none; the last change of a key wins. Raises Forbidden."""
         await self._store.write_items(writing(scope), owner, changes)
 
     async def run_batch(self, scope: Scope, owner: ItemOwner, operations: Sequence[ItemOperation]) -> list[ItemResult]:
-        """Run a batch: reads see the state before it; writes are applied together at the end, the last of a key wins.
+        """Run a batch of operations and return one result each.
 
-        Raises Forbidden for writes of a read-only caller, and BadInput for searches after the batch has read MOST_READ
+        Reads see the state before the batch. Writes are applied together at the end; the last write of a key wins.
+        Raises Forbidden if a read-only caller writes, and BadInput for a search after the batch has read MOST_READ
         items and paths.
         """
         changes = [operation for operation in operations if isinstance(operation, PutItem | DeleteItem)]
@@ -112,5 +116,8 @@ class ItemService:
 
 
 def owner_of(scope: Scope, namespace: str | None, user_id: str | None) -> ItemOwner:
-    """Return the owner that a request means. Raises Forbidden."""
+    """Return the owner that a request names; the credentials' only namespace and user are the defaults.
+
+    Raises Forbidden.
+    """
     return ItemOwner(*place_of(scope, namespace, user_id))

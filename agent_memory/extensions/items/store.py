@@ -1,6 +1,6 @@
-"""Items in Redis: one hash each, and one sorted set per owner, so that every read sees every write.
+"""Store items in Redis: one hash per item, and one sorted set per owner, so that every read sees every earlier write.
 
-An owner is a namespace and a user of a tenant, either or both absent; owners are never mixed.
+An owner is a namespace and a user of a tenant; either or both may be missing. A read covers exactly one owner.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory_client.models import DeleteItem, Item, PutItem
 
 PAGE = 500
-# Cost of an item beside its value, in characters of text.
+# Decoding an item costs as much time as its value plus this many characters of text.
 _ITEM_CHARS = 100
 _FIELDS = ("v", "pa", "ky", "ca", "ua", "em", "k", "tl", "ix")
 
@@ -43,8 +43,11 @@ class ItemOwner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """A stored item. `entry` is its place among its owner's items. `vector` is None if it is missing or not
-    requested."""
+    """A stored item.
+
+    `entry` is its member in the owner's sorted set. `indexed` is False if the item is never embedded. `vector` is None
+    if it is missing or was not requested.
+    """
 
     entry: str
     item: Item
@@ -60,7 +63,7 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """When an item was first and last put, and when it expires."""
+    """When an imported item was first and last put, and when it expires."""
 
     created: datetime
     updated: datetime
@@ -68,7 +71,7 @@ class ItemTimes(NamedTuple):
 
 
 class EmbedJob(NamedTuple):
-    """An item that waits for its vector; `fence` identifies the value that was read."""
+    """An item that waits for its vector. `fence` identifies the value that `text` was made from."""
 
     iid: str
     tenant: str
@@ -77,14 +80,14 @@ class EmbedJob(NamedTuple):
 
 
 def owner_digest(scope: Scope, owner: ItemOwner) -> str:
-    """Return an owner's name in keys. Raises Forbidden."""
+    """Return an owner's name in keys. Raises Forbidden if the caller may not access the owner."""
     if not scope.reaches(owner.namespace, owner.user_id):
         raise Forbidden("these credentials do not reach the namespace or user of these items")
     return digest("items", scope.tenant, owner.namespace, owner.user_id)
 
 
 def path_tag(owner: str, labels: Sequence[str]) -> str:
-    """Return the index tag of all items below a path."""
+    """Return the index tag that all items of an owner below a path have."""
     return digest("path", owner, *labels)
 
 
@@ -97,7 +100,10 @@ def _millis(moment: datetime) -> str:
 
 
 def _range(prefix: Sequence[str]) -> tuple[str, str]:
-    """Return the bounds of entries below a path: "!" or "." follows it, and "/" is the next character."""
+    """Return lexical bounds of the entries below a path.
+
+    In an entry, "!" or "." follows the path; "/" is the character after ".".
+    """
     start = ".".join(map(tag, prefix))
     return (f"[{start}!", f"({start}/") if prefix else ("-", "+")
 
@@ -118,10 +124,10 @@ class ItemStore:
     async def write_items(
         self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes | None = None
     ) -> None:
-        """Put and delete items, all or none; the last change of a key wins. Imports set `times`. Raises Forbidden."""
+        """Put and delete items, all or none; the last change of a key wins. Imports pass `times`. Raises Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
-        # Texts have unknown lengths until they are encoded.
+        # Always in a thread: how long this takes is unknown until the values are encoded.
         values = await asyncio.to_thread(lambda: [part for entry, change in last.items() for part in _change(name, entry, change)])
         await self._write(
             self._item_keys.of(scope.tenant, name),
@@ -137,12 +143,12 @@ class ItemStore:
         )
 
     async def load_item(self, scope: Scope, owner: ItemOwner, path: Sequence[str], key: str) -> StoredItem | None:
-        """Return an item or None. Raises Forbidden."""
+        """Return an item, or None if it is missing. Raises Forbidden."""
         entry = _entry(owner_digest(scope, owner), path, key)
         return (await self.load_entries(scope, owner, [entry[-32:]]))[0]
 
     async def load_entries(self, scope: Scope, owner: ItemOwner, iids: Sequence[str], *, vectors: bool = False) -> list[StoredItem | None]:
-        """Return items by name, None for missing ones and other owners' items. Raises Forbidden."""
+        """Return the items of these names, in order; None for missing and for other owners' items. Raises Forbidden."""
         name = owner_digest(scope, owner)
         fields = self._fields(vectors=vectors)
 
@@ -160,13 +166,13 @@ class ItemStore:
     async def list_items(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], offset: int, limit: int, *, vectors: bool = False
     ) -> list[StoredItem]:
-        """Return a page of the items below a path, by path and key. Raises Forbidden."""
+        """Return a page of the items below a path, sorted by path and key. Raises Forbidden."""
         return await self._page(scope, owner, *_range(prefix), offset, limit, vectors=vectors)
 
     async def scan_items(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], *, vectors: bool = False
     ) -> AsyncGenerator[StoredItem]:
-        """Yield all items below a path, by path and key, page by page. Raises Forbidden."""
+        """Yield all items below a path, sorted by path and key. Reads PAGE items at a time. Raises Forbidden."""
         low, high = _range(prefix)
         while page := await self._page(scope, owner, low, high, 0, PAGE, vectors=vectors):
             for item in page:
@@ -174,7 +180,7 @@ class ItemStore:
             low = f"({page[-1].entry}"
 
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
-        """Return when an item expires unless it is read or put again; None without a time to live. Raises Forbidden."""
+        """Return when an item expires if it is neither read nor put before, or None without a TTL. Raises Forbidden."""
         if item.ttl_ms is None:
             return None
         key = self._item_keys.expiries(owner_digest(scope, owner))
@@ -182,14 +188,14 @@ class ItemStore:
         return None if end is None else datetime.fromtimestamp(float(end) / 1000, UTC)
 
     async def list_paths(self, scope: Scope, owner: ItemOwner) -> list[list[str]]:
-        """Return every path with items. Raises Forbidden."""
+        """Return every path that contains items. Raises Forbidden."""
         name = owner_digest(scope, owner)
         reply = await self._paths(self._item_keys.of(scope.tenant, name))
         note_read(len(reply))
         return await run_in_thread(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
 
     async def refresh_items(self, scope: Scope, owner: ItemOwner, items: Sequence[StoredItem]) -> None:
-        """Renew the time to live of items. Raises Forbidden."""
+        """Start the TTL of items anew; items without a TTL are skipped. Raises Forbidden."""
         entries = [item.entry for item in items if item.ttl_ms is not None]
         if entries:
             expiries = self._item_keys.expiries(owner_digest(scope, owner))
@@ -201,7 +207,7 @@ class ItemStore:
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def erase_items(self, scope: Scope, owner: ItemOwner) -> int:
-        """Delete all items of an owner; return how many. Raises Forbidden."""
+        """Delete all items of an owner; return the number of deleted items. Raises Forbidden."""
         keys = self._item_keys.of(scope.tenant, owner_digest(scope, owner))
         count = 0
         while erased := int(await self._erase(keys)):
@@ -209,7 +215,7 @@ class ItemStore:
         return count
 
     async def embed_jobs(self, iids: Sequence[str]) -> list[EmbedJob]:
-        """Return which of these items are to be embedded."""
+        """Return a job for each of these items that still needs a vector of the current model."""
 
         def build(pipe: Any) -> None:
             for iid in iids:
@@ -222,7 +228,7 @@ class ItemStore:
         return jobs
 
     async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: NDArray[np.float32]) -> int:
-        """Store the vectors of unchanged items; return how many."""
+        """Store the vectors of items that did not change since they were read; return the number of stored vectors."""
         pairs = zip(jobs, vectors, strict=True)
         same = {"field": self._spec.field, "model": self._spec.digest}
         replies = await self._embed.each(

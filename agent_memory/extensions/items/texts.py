@@ -1,4 +1,4 @@
-"""The text of a value, for vectors and words."""
+"""Extract the text of an item's value, for embedding and word search."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _MAX_TERMS = 1_500
 
 
 def item_text(value: Mapping[str, Any], index: Sequence[str] | bool | None) -> str:
-    """Return the text of the fields that `index` names, one per line; None means all fields, False none ("").
+    """Return the texts of the fields that `index` names, one per line, at most MAX_TEXT_CHARS.
 
-    Field paths are those of `langgraph.store.base`: `a.b`, `a[0]`, `a[-1]`, `a[*].b`, `*`, `{a,b}`, and `$` for the
-    whole value.
+    None means all fields; False means no field and returns "". Field paths are those of `langgraph.store.base`: `a.b`,
+    `a[0]`, `a[-1]`, `a[*].b`, `*`, `{a,b}`, and `$` for the whole value.
     """
     if index is False:
         return ""
@@ -33,7 +33,7 @@ def item_text(value: Mapping[str, Any], index: Sequence[str] | bool | None) -> s
 
 
 def item_terms(text: str) -> str:
-    """Return the index terms of a text, each once."""
+    """Return the first 1,500 index terms of a text, separated by spaces, without duplicates."""
     return " ".join(list(dict.fromkeys(terms(text)))[:_MAX_TERMS])
 
 
@@ -83,7 +83,7 @@ def _value_texts(value: Any) -> Iterator[str]:
 
 
 def _tokens(path: str) -> list[str]:
-    """Split `a.b[0].{c,d}` into `a`, `b`, `[0]`, `{c,d}`."""
+    """Split a field path: `a.b[0].{c,d}` becomes `a`, `b`, `[0]`, `{c,d}`."""
     tokens: list[str] = []
     start = position = 0
     while position < len(path):

@@ -17,7 +17,7 @@ from agent_memory_client.models import Instant, OptionalIdentifier, PutItem
 
 
 class _ItemLine(PutItem):
-    """An item in an export; `namespace` is its owner's."""
+    """An item in an export. `namespace` is the owner's namespace."""
 
     namespace: OptionalIdentifier = None
     created_at: Instant
@@ -47,13 +47,16 @@ class ItemTransfer:
                 yield line | {"index": stored.index, "ttl_minutes": ttl, "ends_at": None if ends is None else iso(ends)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store an item unless its path and key exist. Raises BadInput, Forbidden."""
+        """Store an item unless its path and key exist. Raises BadInput, Forbidden.
+
+        Returns "new"; or, if they exist, "same" for an equal value and "other" otherwise.
+        """
         read = validated(_ItemLine, {name: value for name, value in line.items() if name != "op"})
         owner = owner_of(scope, target.namespace(read.namespace), target.user_id)
         here = await self._store.load_item(scope, owner, read.path, read.key)
         if here is not None:
             return "same" if here.item.value == read.value else "other"
-        updated = min(read.updated_at, datetime.now(UTC))  # no item is of the future
+        updated = min(read.updated_at, datetime.now(UTC))  # the time of an item cannot be in the future
         times = ItemTimes(min(read.created_at, updated), updated, read.ends_at)
         await self._store.write_items(scope, owner, [read], times)
         return "new"

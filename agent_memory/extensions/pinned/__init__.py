@@ -1,1 +1,1 @@
-"""Pinned memories in the prompt."""
+"""Show pinned memories in the prompt."""

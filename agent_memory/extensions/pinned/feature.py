@@ -1,4 +1,4 @@
-"""Pinned memories in the prompt, whatever is asked."""
+"""Show a user's pinned memories in the prompt, whatever the query is."""
 
 from __future__ import annotations
 

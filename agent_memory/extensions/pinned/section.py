@@ -1,4 +1,7 @@
-"""Pinned memories as a section of the prompt. The text stays byte-identical while no pinned memory changes."""
+"""Show pinned memories as a section of the prompt.
+
+The text stays byte-identical while no pinned memory changes.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
 
 _HEADING = part_heading("pinned memories")
 _MOST = 128
-"""Oldest memories read; more than fit into the token limit would only cost decoding."""
+"""Read at most this many pinned memories. More would not fit into the token limit, but would cost decoding."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedReads:
-    """All steps of the section for one prompt."""
+    """The section for one prompt: first what to read, then its lines."""
 
     index: str
     clause: str
@@ -40,7 +43,7 @@ class PinnedReads:
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> PinnedReads:
-        """Format one line per memory, oldest first, so that a new one is appended."""
+        """Format one line per memory, oldest first, so that a new memory is appended at the end."""
         hits = parse_hits(replies[0])
         records = [decode_memory(raw) for hit in hits.hits if (raw := hit.fields.get(b"j")) is not None]
         records.sort(key=lambda record: (record.created_at, record.id))
@@ -48,7 +51,7 @@ class PinnedReads:
         return replace(self, lines=lines, omitted_count=max(hits.total - len(lines), 0))
 
     def fit_section(self, tokens: int | None) -> PinnedReads:
-        """Return the lines that fit into the requested and the given tokens, uncut."""
+        """Keep the lines that fit whole into both the token limit of the request and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count(_HEADING + DATA_NOTE)
         fitting_lines, _ = fit_lines(self.lines, left, self.count)
@@ -66,7 +69,7 @@ class PinnedReads:
 
 
 class PinnedSection:
-    """The reader's pinned memories, if the request asks for them."""
+    """Shows the reader's pinned memories if the request asks for them."""
 
     kind = SectionKind.ALWAYS
 

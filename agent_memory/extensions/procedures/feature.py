@@ -1,4 +1,4 @@
-"""Procedures: what worked, by situation, learned from sessions; and statistics of tools."""
+"""Register procedures (what worked in a situation, stored by callers or learned from sessions) and tool statistics."""
 
 from __future__ import annotations
 

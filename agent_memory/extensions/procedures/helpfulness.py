@@ -1,26 +1,26 @@
-"""Estimate from feedback how often a procedure helps, and whether it has stopped helping."""
+"""Estimate from feedback how often a procedure helps, and if it has stopped helping."""
 
 from __future__ import annotations
 
 import math
 
 RECENT_OUTCOMES = 20
-"""Pieces of feedback that decide whether a procedure still helps."""
-# Two-sided 95 % quantile of the normal distribution.
+"""This many latest outcomes decide if a procedure still helps."""
+# Two-sided 95% quantile of the normal distribution.
 _Z = 1.96
 _STOPPED_BELOW = 0.5
 
 
 def smoothed_rate(helped: int, failed: int) -> float:
-    """Return the rate from 0 to 1, as the mean of Beta(1 + helped, 1 + failed): 0.5 without feedback.
+    """Return the estimated success rate, from 0 to 1: the mean of Beta(1 + helped, 1 + failed). 0.5 without feedback.
 
-    Laplace's rule of succession ("Essai philosophique sur les probabilités", 1814).
+    This is Laplace's rule of succession ("Essai philosophique sur les probabilités", 1814).
     """
     return (helped + 1) / (helped + failed + 2)
 
 
 def highest_rate(helped: int, failed: int) -> float:
-    """Return the upper end of a rate's 95 % score interval; 1.0 without feedback.
+    """Return the upper end of the 95% score interval of the success rate; 1.0 without feedback.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
     """
@@ -34,9 +34,9 @@ def highest_rate(helped: int, failed: int) -> float:
 
 
 def has_stopped_helping(outcomes: str) -> bool:
-    """True if the outcomes ("1" helped, "0" failed) show with 95 % certainty a rate below one half.
+    """True if the outcomes ("1" helped, "0" failed) show with 95% confidence that the success rate is below one half.
 
-    Four failures in a row are enough; of twenty outcomes, fourteen failures.
+    Four failures without a success are enough; of twenty outcomes, fifteen must be failures.
     """
     helped = outcomes.count("1")
     return highest_rate(helped, len(outcomes) - helped) < _STOPPED_BELOW

@@ -1,16 +1,16 @@
-"""Keys of procedures and tool statistics."""
+"""Make the keys of procedures and tool statistics."""
 
 from __future__ import annotations
 
 
 class ProcedureKeys:
-    """Keys of procedures in one bucket: see `feature.py`."""
+    """Makes the keys of procedures in one bucket. `feature.py` describes each key."""
 
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}pr:"
-        """Prefix of the indexed keys."""
+        """The prefix of the keys of procedures and tools; the search index covers all keys with this prefix."""
         self.failing = f"{root}prf"
-        """Procedures with failures that no worker has looked at yet."""
+        """The key of the set of procedures with failures that no worker has checked yet."""
         self._root = root
 
     def procedure(self, pid: str) -> str:
@@ -24,5 +24,5 @@ class ProcedureKeys:
         return f"{self.prefix}{pid}:f"
 
     def learned(self, owner: str) -> str:
-        """Return the key of an owner's learning counter, the fence of learned procedures."""
+        """Return the key of the counter of procedures learned for an owner. It is the fence of learning."""
         return f"{self._root}po:{owner}"

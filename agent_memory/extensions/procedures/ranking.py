@@ -1,4 +1,4 @@
-"""Rank procedures by how well they fit a situation and how often they help."""
+"""Rank procedures by how well they fit a situation, and by how often they helped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _MEANING, _WORDS = 0.7, 0.3
 
 
 def word_overlap(one: Collection[str], other: Collection[str]) -> float:
-    """Return the overlap of two sets of terms, from 0 to 1.
+    """Return the Dice coefficient of two sets of terms, from 0 to 1; 0.0 if one is empty.
 
     L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26 (1945).
     """
@@ -17,12 +17,15 @@ def word_overlap(one: Collection[str], other: Collection[str]) -> float:
 
 
 def fit_of(similarity: float | None, overlap: float) -> float:
-    """Return how well a procedure fits, from 0 to 1, by cosine (-1..1, None without a vector) and words."""
+    """Return how well a procedure fits, from 0 to 1: 70% cosine similarity (negative: 0) and 30% word overlap.
+
+    Without a similarity (None), the fit is the overlap.
+    """
     if similarity is None:
         return overlap
     return _MEANING * max(similarity, 0.0) + _WORDS * overlap
 
 
 def rank_score(fit: float, rate: float) -> float:
-    """Return the ranking score: the whole fit for a rate of 1, half of it for 0."""
+    """Return the ranking score: the fit if the success rate is 1, half of the fit if the rate is 0."""
     return fit * (1 + rate) / 2

@@ -1,4 +1,4 @@
-"""Convert procedures and tool statistics between wire models and hashes in Redis."""
+"""Convert procedures and tool statistics between wire models and Redis hashes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from agent_memory.foundation.text.terms import terms
 from agent_memory_client.models.features.procedures import Procedure, ProcedureContent, ProcedureOwner, ToolArguments, ToolMemory
 
 FIELDS = ("d", "v", "h", "f", "ss", "sc", "fa")
-"""Hash fields of a `Procedure`."""
+"""The hash fields from which a `Procedure` is decoded."""
 TOOL_FIELDS = ("d", "h", "f", "ms", "mc", "cs", "cc", "la", "sh", "er")
-"""Hash fields of a `ToolMemory`."""
+"""The hash fields from which a `ToolMemory` is decoded."""
 PROCEDURE, TOOL = "procedure", "tool"
 
 Fields = Mapping[bytes, bytes]
@@ -42,17 +42,20 @@ def tool_pid(tenant: str, owner: ProcedureOwner, tool: str) -> str:
 
 
 def owner_digest(tenant: str, owner: ProcedureOwner) -> str:
-    """Return the name of exactly this owner, in keys and tags."""
+    """Return the digest that names exactly this owner in keys and tags."""
     return digest("owner", tenant, owner.namespace, owner.user_id, owner.agent_id)
 
 
 def words_digest(when_to_use: str) -> str:
-    """Return the digest of the words that a vector was made of."""
+    """Return the digest of a situation. It shows if a vector still belongs to the situation."""
     return digest("words", when_to_use)
 
 
 def procedure_fields(tenant: str, content: ProcedureContent) -> list[str]:
-    """Return names and values of a hash's fields, without counts and vector; missing owners have no field."""
+    """Return a procedure's hash fields as alternating names and values, without counts and vector.
+
+    A missing namespace, user or agent has no field.
+    """
     body = content.model_dump_json(exclude_none=True)
     created = f"{content.created_at.timestamp():.6f}"
     sessions = ",".join(sorted({tag(source.session_id) for source in content.learned_from}))
@@ -71,7 +74,7 @@ def procedure_fields(tenant: str, content: ProcedureContent) -> list[str]:
 
 
 def tool_fields(tenant: str, owner: ProcedureOwner, tool: str, created: float) -> list[str]:
-    """Return names and values of a new tool's fields; `created` in seconds since 1970."""
+    """Return a new tool's hash fields as alternating names and values. `created` is in seconds since 1970."""
     body = compact({"tool": tool, **owner.model_dump(include=set(ProcedureOwner.model_fields), exclude_none=True)})
     fields = {**_owner_fields(tenant, owner, TOOL), "d": body, "c": f"{created:.6f}", "tl": tag(tool)}
     return [part for item in fields.items() for part in item]
@@ -123,7 +126,7 @@ def _shape(stored: Mapping[str, Any]) -> ToolArguments:
 
 
 def change_record(kind: str, content: ProcedureContent, by: str, reason: str = "") -> str:
-    """Return a change as JSON; scripts add its version and the content before it."""
+    """Return a change as JSON. The scripts add its version and the content before it."""
     return compact({"kind": kind, "at": iso(content.updated_at), "by": by, "reason": reason})
 
 

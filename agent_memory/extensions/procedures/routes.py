@@ -199,7 +199,7 @@ async def mark_session_result(
 
 
 @router.get(
-    # Whatever follows a GET of working memory is a session's id.
+    # A path of its own: GET /v1/working-memory/{session_id} takes everything that follows as the session's id.
     "/v1/session-results/{session_id}",
     operation_id="get_session_result_v1_session_results__session_id__get",
     response_model=SessionResult,

@@ -1,4 +1,4 @@
-"""Search procedures by situation, with meaning and words in one round trip."""
+"""Search procedures by situation, with vectors and words in one round trip."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ from agent_memory_client.models.features.procedures import ProcedureMatch, Proce
 
 log = logging.getLogger(__name__)
 
-# Candidates from each list.
+# Most candidates from the word search, and from the vector search.
 _CANDIDATES = 64
 _FIELDS = [*FIELDS, "k"]
 
 
 def procedures_of(scope: Scope, *, state: str | None = "active", result: ProcedureResult | None = None) -> str:
-    """Return a filter for procedures in a scope, of one state and result or (None) any."""
+    """Return a filter for the procedures of a scope with this state and result; None matches any."""
     parts = [where(scope), is_value("kd", PROCEDURE)]
     parts += [is_value(name, value) for name, value in (("st", state), ("rs", result)) if value is not None]
     return all_of(*parts)
 
 
 def owned_by(clause: str, namespace: str | None, user_id: str | None, agent_id: str | None) -> str:
-    """Limit a filter to these owners; None means any."""
+    """Limit a filter to procedures of this namespace, user and agent; None matches any."""
     names = (("ns", namespace), ("u", user_id), ("ag", agent_id))
     return all_of(clause, *(is_value(field, name) for field, name in names if name is not None))
 
 
 def exactly_owned_by(clause: str, scope: Scope, owner: ProcedureOwner) -> str:
-    """Limit a filter to exactly this owner."""
+    """Limit a filter to exactly this owner: a missing name matches only procedures without it."""
     return all_of(clause, tagged("ow", [owner_digest(scope.tenant, owner)]))
 
 
 def shown_to(clause: str, reader: Reader) -> str:
-    """Limit a filter to a prompt's reader: each named owner must be the reader's."""
+    """Limit a filter to what a prompt's reader may see: each name that a procedure has must equal the reader's."""
     names = (("ns", reader.namespace), ("u", reader.user_id), ("ag", reader.agent_id))
     options = [(Tag(field).is_missing(), None if name is None else is_value(field, name)) for field, name in names]
     return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))
@@ -64,7 +64,7 @@ def shown_to(clause: str, reader: Reader) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A query: its terms, its vector (None if no model answered), and notices about that."""
+    """A situation to search for: its terms, its vector (None if the model failed), and notices about the failure."""
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
@@ -79,7 +79,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A matching procedure: cosine similarity (None without a vector), word overlap, and fit."""
+    """A matching procedure: cosine similarity (None if not among the nearest vectors), word overlap, and fit."""
 
     stored: StoredProcedure
     similarity: float | None
@@ -105,14 +105,17 @@ class _Candidates:
 
 class ProcedureSearch:
     def __init__(self, settings: Settings, keys: Keys, spec: VectorSpec, embedder_of: Callable[[str], Embedder]) -> None:
-        """`embedder_of` returns a tenant's embedder."""
+        """`embedder_of` returns the embedder of a tenant."""
         self._settings = settings
         self._index = procedure_index_name(keys, spec)
         self._spec = spec
         self._embedder_of = embedder_of
 
     async def situation_of(self, tenant: str, text: str) -> Situation:
-        """Return a caller's situation, without a vector if no model answers in time; long texts are cut."""
+        """Return a caller's situation, cut to MAX_QUERY_BYTES characters.
+
+        It has no vector if the model does not answer in time or the tenant's budget is spent; a notice says so.
+        """
         text = text[: self._settings.limits.query_bytes]
         try:
             return await self.embedded_situation(tenant, text, timeout=self._settings.models.query_embedding_timeout_seconds)
@@ -124,12 +127,12 @@ class ProcedureSearch:
 
     async def embedded_situation(self, tenant: str, text: str, *, timeout: float | None = None) -> Situation:
         """Return a situation with its vector. Raises ModelUnavailable and ModelAnswerInvalid."""
-        # Situations and `when_to_use` are texts of one kind: no query role.
+        # Situations and `when_to_use` are texts of the same kind, so the embedder gets no query role.
         vectors = await self._embedder_of(tenant).embed([text], timeout=timeout)
         return Situation(query_terms(text), vectors[0])
 
     def queue_matches(self, pipe: Pipe, clause: str, situation: Situation) -> int:
-        """Queue the searches; return the number of replies."""
+        """Queue the word search and the vector search; return the number of replies to expect."""
         count = 0
         if situation.terms:
             words = FilterQuery(scoring(clause, situation.terms), return_fields=_FIELDS)
@@ -153,7 +156,7 @@ class ProcedureSearch:
     def rank_matches(self, replies: Sequence[Any], situation: Situation) -> list[Match]:
         """Return the procedures that fit, best first.
 
-        Requires a shared word, or a similarity of at least SEARCH_MIN_SIMILARITY.
+        A procedure fits if it shares a word with the situation, or if its similarity is at least SEARCH_MIN_SIMILARITY.
         """
         candidates = _Candidates()
         for position, reply in enumerate(replies):
@@ -161,7 +164,7 @@ class ProcedureSearch:
         matches: list[Match] = []
         for pid, candidate in candidates.by_pid.items():
             if b"d" not in candidate.fields or b"v" not in candidate.fields:
-                continue  # it went away meanwhile
+                continue  # deleted after the search
             overlap = word_overlap(situation.terms, candidate.fields.get(b"k", b"").decode().split())
             similarity = candidate.similarity
             if overlap or (similarity is not None and similarity >= self._settings.search.min_similarity):

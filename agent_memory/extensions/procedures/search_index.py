@@ -1,4 +1,4 @@
-"""The search index of procedures and tools."""
+"""Define the search index of procedures and tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def procedure_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def procedure_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the schema: procedures by words and vector in one document, and tools by name."""
+    """Return the index schema. A procedure's words and vector are in one document; tools are indexed by name."""
     owners = tag_fields("u", "ns", "ag")
     for field in owners:
         field["attrs"]["index_missing"] = True

@@ -1,4 +1,4 @@
-"""The optional section of a prompt with procedures for its query."""
+"""Show procedures that fit the query as an optional section of the prompt."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ProcedureReads:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureLines:
-    """Procedures as text, each shown whole or not at all."""
+    """Procedures as texts. Each is shown whole or left out."""
 
     counter: TokenCounter
     entries: Sequence[str]
@@ -62,7 +62,7 @@ class ProcedureLines:
     notices: Sequence[str] = ()
 
     def fit_section(self, tokens: int | None) -> ProcedureLines:
-        """Return the first procedures that fit into the requested and the given tokens."""
+        """Keep the procedures that fit whole into both the token limit of the request and `tokens`, best first."""
         left = (self.tokens if tokens is None else min(self.tokens, tokens)) - self.counter.count(_HEADING) - PER_MESSAGE
         fitting_entries: list[str] = []
         for entry in self.entries:
@@ -85,7 +85,7 @@ class ProcedureLines:
 
 
 def procedure_entry(procedure: ProcedureContent) -> str:
-    """Format a procedure as lines of a prompt."""
+    """Format a procedure as the lines that a prompt shows."""
     lines = [f"- When: {_line(procedure.when_to_use)}"]
     lines += [f"  {number}. {_line(step)}" for number, step in enumerate(procedure.steps[:_MOST_STEPS], start=1)]
     if procedure.text:

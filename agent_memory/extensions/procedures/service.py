@@ -1,4 +1,4 @@
-"""Procedures and tool statistics as the API offers them."""
+"""Create, read, change, search and delete procedures, and count tool calls, for the API."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from agent_memory_client.models.features.procedures import (
 )
 
 _LISTS = frozenset({"steps", "tools", "pitfalls"})
-# Retries after concurrent changes.
+# Tries of a change: each starts again after a concurrent change.
 _ATTEMPTS = 5
 
 
@@ -66,28 +66,28 @@ class ProcedureService:
         content = screened(self._settings, content)
         version = await self._store.write(scope, content, Change("create", scope.actor))
         if version is None:
-            # A request repeated under its Idempotency-Key makes the same id.
+            # The id exists: a request repeated with its Idempotency-Key makes the same id.
             return (await self._get(scope, content.id)).procedure
         return Procedure(**content.model_dump(), version=version)
 
     async def get(self, scope: Scope, procedure_id: str) -> Procedure:
-        """Return a procedure. Raises NotFound."""
+        """Return a procedure. Raises NotFound if it is missing or the caller may not access it."""
         return (await self._get(scope, procedure_id)).procedure
 
     async def list(
         self, scope: Scope, owner: ProcedureOwner, *, state: ProcedureState | None, offset: int, limit: int
     ) -> ProcedureListResponse:
-        """Return a page of procedures, newest first, of the owner's given names. Raises Forbidden."""
+        """Return a page of procedures, newest first. Each name that `owner` has must match. Raises Forbidden."""
         read_owner = wanted_owner(scope, owner)
         clause = owned_by(procedures_of(scope, state=state), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
         total, procedures = await self._store.list_page(clause, offset, limit)
         return ProcedureListResponse(procedures=procedures, total=total)
 
     async def update(self, scope: Scope, procedure_id: str, body: UpdateProcedureRequest, *, if_match: str | None) -> Procedure:
-        """Change the fields that the body sets; null clears `steps`, `text`, `tools` and `pitfalls`.
+        """Change the fields that the body sets. Null clears `steps`, `text`, `tools` and `pitfalls`.
 
-        Raises BadInput for an empty procedure, NotFound, VersionMismatch, Conflict, and Forbidden for a caller who may
-        not approve a procedure.
+        Raises NotFound, VersionMismatch, Conflict, and BadInput if neither steps nor text would be left. Raises
+        Forbidden for read-only callers, and for callers who are no administrators and approve a quarantined procedure.
         """
         updates = _updates_of(body)
 
@@ -111,7 +111,11 @@ class ProcedureService:
         raise Conflict(f"Procedure {procedure_id} is being changed by others all the time; try again")
 
     async def undo(self, scope: Scope, procedure_id: str) -> Procedure:
-        """Undo the last change; a second undo undoes the first. Raises NotFound, Conflict."""
+        """Undo the last change. A second undo undoes the first one.
+
+        Raises NotFound, and Conflict if there is no change to undo. Raises Forbidden for read-only callers, and for
+        callers who are no administrators if the undo would end a quarantine.
+        """
         for _ in range(_ATTEMPTS):
             stored = await self._get(writing(scope), procedure_id)
             history = await self._store.load_history(stored.pid)
@@ -125,14 +129,14 @@ class ProcedureService:
         raise Conflict(f"Procedure {procedure_id} is being changed by others all the time; try again")
 
     async def delete(self, scope: Scope, procedure_id: str) -> AckResponse:
-        """Delete a procedure with its history; a missing one is no error."""
+        """Delete a procedure with its history and feedback; a missing procedure is no error."""
         stored = await self._store.load(writing(scope), procedure_id)
         if stored is not None:
             await self._store.drop([stored.pid])
         return AckResponse(status="ok")
 
     async def give_feedback(self, scope: Scope, procedure_id: str, body: ProcedureFeedbackRequest) -> Procedure:
-        """Count whether a procedure helped. Raises NotFound."""
+        """Count that a procedure helped or failed. Raises NotFound."""
         stored = await self._get(writing(scope), procedure_id)
         feedback = ProcedureFeedback(**body.model_dump(), at=datetime.now(UTC))
         if not await self._store.add_feedback(stored.pid, feedback, RECENT_OUTCOMES):
@@ -140,11 +144,11 @@ class ProcedureService:
         return await self.get(scope, procedure_id)
 
     async def load_history(self, scope: Scope, procedure_id: str) -> ProcedureHistory:
-        """Return the last changes and feedback. Raises NotFound."""
+        """Return the latest changes and feedback of a procedure. Raises NotFound."""
         return await self._store.load_history((await self._get(scope, procedure_id)).pid)
 
     async def search(self, scope: Scope, body: ProcedureSearchRequest) -> ProcedureSearchResponse:
-        """Return the procedures that fit a situation, best first. Raises Forbidden."""
+        """Return the active procedures that fit a situation, best first. Raises Forbidden."""
         read_owner = wanted_owner(scope, body)
         clause = owned_by(procedures_of(scope, result=body.result), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
         situation = await self._search.situation_of(scope.tenant, body.situation)
@@ -153,14 +157,14 @@ class ProcedureService:
         return ProcedureSearchResponse(procedures=[match.to_match() for match in matches], notices=list(situation.notices) or None)
 
     async def count_tool_call(self, scope: Scope, body: ToolCallRequest) -> ToolMemory:
-        """Count a call and return the tool's statistics. Raises Forbidden."""
+        """Count a tool call; return the tool's statistics. Raises Forbidden."""
         owner = owner_of(writing(scope), body)
         error = None if body.success else (body.error or "")[:300] or None
         call = ToolCall(body.tool, body.arguments, body.success, 0, body.duration_ms, body.cost, error)
         return await self._tools.count_call(scope, owner, call, datetime.now(UTC))
 
     async def list_tools(self, scope: Scope, owner: ProcedureOwner, tool: str | None, *, offset: int, limit: int) -> ToolMemoryListResponse:
-        """Return statistics of tools, newest first, of the owner's given names. Raises Forbidden."""
+        """Return a page of tool statistics, newest first. Each name that `owner` has must match. Raises Forbidden."""
         read_owner = wanted_owner(scope, owner)
         clause = owned_by(tools_of(scope, tool), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
         total, tools = await self._tools.list_page(clause, offset, limit)
@@ -179,7 +183,7 @@ class ProcedureService:
 
 
 def screened(settings: Settings, content: ProcedureContent) -> ProcedureContent:
-    """Quarantine a procedure that reads like an attack on the model it would be shown to."""
+    """Return a procedure, in quarantine if its text looks like prompt injection and quarantine is enabled."""
     if not settings.longterm.quarantine or content.state == "quarantined":
         return content
     texts = (content.when_to_use, *content.steps, content.text or "", *content.pitfalls)
@@ -189,7 +193,7 @@ def screened(settings: Settings, content: ProcedureContent) -> ProcedureContent:
 
 
 def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
-    """Return the new values of the given fields; null leaves fields that are never empty."""
+    """Return the new values of the body's fields. Null clears fields that may be empty; other nulls are ignored."""
     given = body.model_dump(exclude_unset=True)
     cleared: dict[str, Any] = {"text": None} if "text" in given and not given["text"] else {}
     cleared |= {name: [] for name in _LISTS.intersection(given) if given[name] is None}
@@ -197,13 +201,13 @@ def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
 
 
 def owner_of(scope: Scope, requested: ProcedureOwner) -> ProcedureOwner:
-    """Return the owner to write for; callers limited to one name get it by default. Raises Forbidden."""
+    """Return the owner of a write; a missing name defaults to the caller's only one. Raises Forbidden."""
     namespace, user_id = place_of(scope, requested.namespace, requested.user_id)
     return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=_agent_of(scope, requested.agent_id))
 
 
 def wanted_owner(scope: Scope, requested: ProcedureOwner) -> ProcedureOwner:
-    """Return the owner to read for. Raises Forbidden."""
+    """Return the owner of a read; missing names stay None and match any. Raises Forbidden."""
     namespace, user_id = list_place_of(scope, requested.namespace, requested.user_id)
     if requested.agent_id and scope.agents is not None and requested.agent_id not in scope.agents:
         raise Forbidden("these credentials do not reach this agent_id", field="agent_id")

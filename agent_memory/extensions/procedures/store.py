@@ -1,4 +1,7 @@
-"""Procedures in Redis: each change is one script, with the content before it and the order to embed it."""
+"""Store procedures in Redis.
+
+One script makes each change: it keeps the content before the change, and orders the embedding of a new situation.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ from agent_memory_client.models.features.procedures import (
 )
 
 INDEX_PROCEDURE = "index_procedure"
-"""The job that embeds a procedure."""
+"""Job: embed the situation of a procedure."""
 MOST_CHANGES = 50
 MOST_FEEDBACK = 100
 MAX_OFFSET = 10_000
@@ -60,7 +63,7 @@ class Change(NamedTuple):
 
 
 class IndexJob(NamedTuple):
-    """A procedure without a vector of the current model; `words` is the digest of its situation."""
+    """A procedure without a vector of the current model. `words` is the digest of its situation."""
 
     tenant: str
     when_to_use: str
@@ -69,7 +72,7 @@ class IndexJob(NamedTuple):
 
 class ProcedureStore:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, fsync: bool = False) -> None:
-        """With `fsync`, callers' changes are on disk before they are acknowledged."""
+        """With `fsync`, callers' changes are on disk before a method returns."""
         self._client = client
         self._keys = keys
         self._procedure_keys = ProcedureKeys(keys.root)
@@ -81,12 +84,12 @@ class ProcedureStore:
         self._store_vector = Script(client, "procedures/procedure_index")
 
     async def load(self, scope: Scope, procedure_id: str) -> StoredProcedure | None:
-        """Return a procedure within the caller's reach, or None."""
+        """Return a procedure, or None if it is missing or the caller may not access it."""
         pid = pid_of(scope.tenant, procedure_id)
         return (await self.load_pids(scope, [pid]))[0]
 
     async def load_pids(self, scope: Scope, pids: Sequence[str]) -> list[StoredProcedure | None]:
-        """Return procedures by name in keys; None if gone or out of reach."""
+        """Return procedures by name in keys; None for each that is missing or that the caller may not access."""
 
         def build(pipe: Pipe) -> None:
             for pid in pids:
@@ -102,14 +105,14 @@ class ProcedureStore:
         return loaded
 
     async def list_page(self, clause: str, offset: int, limit: int) -> tuple[int, list[Procedure]]:
-        """Return the number of matches and a page of them, newest first."""
+        """Return the number of matching procedures and a page of them, newest first."""
         query = FilterQuery(clause, return_fields=list(FIELDS), sort_by=("c", "DESC"))
         query.paging(offset, limit)
         hits = parse_hits((await read(self._client, lambda pipe: queue_search(pipe, self._index, query)))[0])
         return hits.total, [decode_procedure(hit.fields) for hit in hits.hits if b"d" in hit.fields and b"v" in hit.fields]
 
     async def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
-        """Yield pages of all matching names in keys, oldest first."""
+        """Yield the names in keys of all matching documents, page by page, oldest first."""
         async for page in walk(self._client, self._index, clause, "c"):
             yield page
 
@@ -127,16 +130,16 @@ class ProcedureStore:
     def write_arguments(
         self, scope: Scope, content: ProcedureContent, former: ProcedureContent | None, vector: NDArray[np.float32] | None = None
     ) -> dict[str, Any]:
-        """Return the script's arguments, without change and expected version.
+        """Return the script's arguments, except the change and the expected version.
 
-        Without a `vector`, a changed situation is ordered to be embedded.
+        If the situation changed and there is no `vector`, the script orders the embedding.
         """
         pid = pid_of(scope.tenant, content.id)
         order = JobOrder(INDEX_PROCEDURE, scope.tenant, {"procedure": pid})
         changed = former is None or former.when_to_use != content.when_to_use
         unset = ["em", self._spec.field] if changed and vector is None else []
         if former is not None and former.state != "active" and content.state == "active":
-            unset.append("o")  # what it was retired for does not retire it again
+            unset.append("o")  # the outcomes that retired it must not retire it again
         fields = procedure_fields(scope.tenant, content)
         return {
             "record": self._procedure_keys.procedure(pid),
@@ -156,8 +159,10 @@ class ProcedureStore:
     async def write(
         self, scope: Scope, content: ProcedureContent, change: Change, *, former: ProcedureContent | None = None, expected: int = 0
     ) -> int | None:
-        """Write a procedure of version `expected` (0: new) that was `former`; return the new version, None on
-        conflict."""
+        """Write a procedure if its version is `expected` (0: new). Return the new version, or None on conflict.
+
+        `former` is the content before the change.
+        """
         arguments = self.write_arguments(scope, content, former)
         note = change_record(change.kind, content, change.by, change.reason)
         reply = await self._write(**arguments, guard=self._guard(scope, content), expected=expected, change=note)
@@ -167,7 +172,7 @@ class ProcedureStore:
         return guard_of(self._keys.root, scope.tenant, content.namespace, content.user_id, agent_id=content.agent_id)
 
     async def add_feedback(self, pid: str, feedback: ProcedureFeedback, most_outcomes: int) -> bool:
-        """Count feedback, once per id; return False if the procedure is gone."""
+        """Count feedback; return False if the procedure is missing. The last `most_outcomes` outcomes are kept."""
         name = made_id()
         entry = compact({"id": name, **feedback.model_dump(mode="json")})
         counted = await self._feedback(
@@ -186,7 +191,7 @@ class ProcedureStore:
         return bool(counted)
 
     async def drop(self, pids: Sequence[str]) -> int:
-        """Delete procedures or tool statistics with everything of theirs; return how many existed."""
+        """Delete procedures (with changes and feedback) or tool statistics; return how many existed."""
         if not pids:
             return 0
         with redis_errors():
@@ -198,20 +203,23 @@ class ProcedureStore:
                 return sum((await pipe.execute())[:-1:2])
 
     async def drop_counters(self, owners: Sequence[str]) -> None:
-        """Delete the learning counters of owners, by digest."""
+        """Delete the learning counters of owners. `owners` are digests."""
         if owners:
             with redis_errors():
                 await self._client.delete(*(self._procedure_keys.learned(owner) for owner in owners))
 
     async def forget_changes(self, pid: str) -> None:
-        """Delete a procedure's history."""
+        """Delete the changes of a procedure, which contain its former contents."""
         with redis_errors():
             await self._client.delete(self._procedure_keys.changes(pid))
 
     async def bring_in(
         self, scope: Scope, procedure: Procedure, history: ProcedureHistory, marks: Mapping[str, str]
     ) -> Literal["new", "same", "other"]:
-        """Store an exported procedure with counts, history and `marks`, unless its id exists."""
+        """Store an exported procedure with counts, history and `marks`.
+
+        Returns "new"; or, if its id exists, "same" for equal content and "other" otherwise.
+        """
         content = StoredProcedure("", procedure).content
         arguments = self.write_arguments(scope, content, None)
         counts = {"h": procedure.helped, "f": procedure.failed, **marks}
@@ -235,15 +243,15 @@ class ProcedureStore:
         return "new"
 
     async def export_marks(self, pid: str) -> dict[str, str]:
-        """Return counts that the wire model lacks: last outcomes, sums of scores, time of feedback."""
+        """Return hash fields that the wire model lacks: last outcomes, sum and number of scores, time of feedback."""
         names = ("o", "ss", "sc", "fa")
         values = (await read(self._client, lambda pipe: pipe.hmget(self._procedure_keys.procedure(pid), *names)))[0]
         return {name: value.decode() for name, value in zip(names, values, strict=True) if value is not None}
 
-    # For workers: procedures by name in keys.
+    # The methods below serve workers. They check no rights.
 
     async def index_job(self, pid: str) -> IndexJob | None:
-        """Return what to embed; None if the procedure is gone or has its vector."""
+        """Return what to embed, or None if the procedure is missing or has a vector of the current model."""
         key = self._procedure_keys.procedure(pid)
         tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
         if body is None or words is None or (model is not None and model.decode() == self._spec.digest):
@@ -253,7 +261,7 @@ class ProcedureStore:
         return IndexJob(bytes.fromhex(tenant.decode()).decode(), when_to_use, words.decode())
 
     async def store_vector(self, pid: str, job: IndexJob, vector: NDArray[np.float32]) -> bool:
-        """Store a vector; return False if the procedure is gone or its situation changed."""
+        """Store a vector; return False if the procedure is missing or its situation changed."""
         return bool(
             await self._store_vector(
                 record=self._procedure_keys.procedure(pid),
@@ -265,7 +273,10 @@ class ProcedureStore:
         )
 
     async def failing(self, limit: int) -> list[tuple[str, str, str]]:
-        """Return procedures with unseen failures: tenant ("" if gone), name in keys, last outcomes."""
+        """Return procedures with unchecked failures, as (tenant, name in keys, last outcomes).
+
+        The tenant is "" if the procedure was deleted.
+        """
         names = self._procedure_keys.failing
         pids = [pid.decode() for pid in (await read(self._client, lambda pipe: pipe.srandmember(names, limit)))[0]]
 
@@ -278,11 +289,11 @@ class ProcedureStore:
         return [(bytes.fromhex(tenant).decode(), pid, outcomes) for pid, (tenant, outcomes) in zip(pids, texts, strict=True)]
 
     async def note_looked(self, pid: str, outcomes: str) -> None:
-        """Mark these outcomes as seen, unless there are others by now."""
+        """Mark a procedure's failures as checked, unless its outcomes changed since they were read."""
         await self._looked(record=self._procedure_keys.procedure(pid), failing=self._procedure_keys.failing, pid=pid, outcomes=outcomes)
 
     async def unembedded(self, limit: int) -> list[tuple[str, str]]:
-        """Return tenant and name in keys of procedures without a vector of the current model."""
+        """Return (tenant, name in keys) of procedures without a vector of the current model."""
         clause = all_of(tagged("kd", [tag("procedure")]), negated(tagged("em", [self._spec.digest])))
         query = FilterQuery(clause, return_fields=["t"])
         query.paging(0, limit)

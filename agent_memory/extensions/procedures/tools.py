@@ -1,4 +1,4 @@
-"""Tools for models over MCP: finding and keeping procedures."""
+"""MCP tools with which a model finds and stores procedures."""
 
 from __future__ import annotations
 

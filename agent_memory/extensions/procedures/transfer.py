@@ -30,7 +30,7 @@ _ATTEMPTS = 5
 
 
 class _ProcedureLine(BaseModel):
-    """A procedure with its history; `marks` are hash fields that the wire model lacks."""
+    """A procedure with its history in an export. `marks` are hash fields that the wire model lacks."""
 
     procedure: Procedure
     history: ProcedureHistory
@@ -38,7 +38,7 @@ class _ProcedureLine(BaseModel):
 
 
 class _ToolLine(ProcedureOwner):
-    """Statistics of a tool: the fields of its hash, without those of the index."""
+    """Statistics of a tool in an export. `fields` are its hash fields, except those that serve the index."""
 
     tool: Annotated[str, Field(min_length=1, max_length=512)]
     fields: dict[str, Annotated[str, Field(max_length=65_536)]]
@@ -78,7 +78,10 @@ class ProcedureTransfer:
             yield {"kind": "tool_memory", "tool": tool_memory.tool, **whose, "fields": fields}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a procedure or tool statistics unless they exist. Raises BadInput, Forbidden."""
+        """Store a procedure or tool statistics unless they exist. Raises BadInput, Forbidden.
+
+        Returns "new", "same" or "other" (an existing procedure with other content).
+        """
         if line["kind"] == "tool_memory":
             return await self._restore_tool(scope, target, validated(_ToolLine, line))
         read = validated(_ProcedureLine, line)
@@ -87,7 +90,7 @@ class ProcedureTransfer:
         owner = _owner(scope, target, read.procedure)
         procedure = read.procedure.model_copy(update=owner)
         if target.moved(read.procedure.namespace):
-            # The exported procedure may still exist under its own id.
+            # The exported procedure may still exist under its id, so the moved copy gets another id.
             procedure = procedure.model_copy(
                 update={"id": digest("moved", procedure.id, target.user_id or procedure.agent_id, procedure.namespace)}
             )
@@ -130,7 +133,10 @@ class ProcedureTransfer:
         return await self.purge_groups(scope, [Group(session.namespace, session.user_id, session.session_id, "")], dry_run=False)
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete procedures learned from these sessions, and what the sessions added to stated ones."""
+        """Delete procedures learned from these sessions, and remove what the sessions added to procedures of callers.
+
+        Returns the number of procedures. A dry run only counts.
+        """
         counts: Counter[str] = Counter()
         sessions = {(group.namespace, group.user_id, group.session_id) for group in groups if group.session_id is not None}
         for namespace, user_id, session_id in sorted(sessions, key=str):
@@ -157,7 +163,7 @@ class ProcedureTransfer:
 
 
 def _owner(scope: Scope, target: RestoreTarget, line: ProcedureOwner) -> dict[str, str | None]:
-    """Return the owner that a line gets. Raises Forbidden."""
+    """Return the owner of an imported line. Raises Forbidden if the caller may not access this owner."""
     owner = {
         "user_id": target.user(line.user_id),
         "namespace": target.namespace(line.namespace),

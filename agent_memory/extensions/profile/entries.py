@@ -1,4 +1,4 @@
-"""Turn a memory into an entry of a profile. The same memory, evidence and zone make the same entry."""
+"""Turn a memory into an entry of a profile. The same memory, evidence and time zone always make the same entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, ends_at
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
-# Characters of a text, and pieces of evidence, that a profile shows.
+# A profile shows at most this many characters of a text, and this many pieces of evidence.
 _TEXT_CHARS = 600
 _SHOWN_EVIDENCE = 5
 _EPOCH = date(1970, 1, 1)
@@ -26,7 +26,7 @@ _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
 
 @dataclass(frozen=True, slots=True)
 class FollowedMemory:
-    """A current memory, with the times of its mentions from its hash and evidence."""
+    """A current memory, with its evidence, how often it was mentioned, and when last (seconds since 1970)."""
 
     mid: str
     tenant: str
@@ -34,7 +34,7 @@ class FollowedMemory:
     last_said: float | None = None
     times: int = 1
     outdated: bool = False
-    """True if the fact from this message was superseded."""
+    """True if a fact extracted from this message was superseded."""
     evidence: Sequence[StoredEvidence] = ()
 
 
@@ -42,14 +42,14 @@ class FollowedMemory:
 class ProfileEntry:
     mid: str
     groups: Sequence[str]
-    """What recurs with it: itself, and pairs of terms it shares with others."""
+    """Names of its groups: one of its own, and one per pair of its terms."""
     days: Sequence[int]
-    """Days (since 1970) with a mention, ascending."""
+    """The days on which it was mentioned, in days since 1970, ascending."""
     rank: str | None
-    """Order among entries that can stand for a group; None if it is too particular."""
+    """Sort key within a group; the first entry represents it. None: the entry represents only its own group."""
     lasting: bool
     last: int
-    """The time of the last mention, in seconds since 1970."""
+    """When it was last mentioned, in seconds since 1970."""
     slot: str | None
     payload: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -68,10 +68,10 @@ class ProfileEntry:
 
 
 def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True) -> ProfileEntry | None:
-    """Return the entry of a memory, or None.
+    """Return the entry of a memory, or None if the memory belongs to no profile.
 
-    None for memories without a user, of an agent, procedural or in quarantine. Messages only count if a person says
-    something about themselves (never without `statements`).
+    Profiles contain no procedural memories, and no memories in quarantine, without a user, or of an agent. With
+    `statements` they contain messages in which a person states something about themselves, else no messages.
     """
     record = memory.record
     if record.user_id is None or record.agent_id is not None or record.quarantine is not None:
@@ -152,7 +152,7 @@ def _entry_payload(memory: FollowedMemory, last: float) -> dict[str, Any]:
 
 
 def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
-    """Return the latest evidence, without the words."""
+    """Return the latest pieces of evidence, without the quoted words."""
     record = memory.record
     own = record.evidence or [Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], at=record.created_at)]
     pieces = sorted((*own, *memory.evidence), key=lambda piece: (piece.at or record.created_at, piece.session_id or "", piece.message_ids))
@@ -168,5 +168,5 @@ def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
 
 
 def day_since_epoch(moment: datetime, zone: tzinfo = UTC) -> int:
-    """Return the day of a moment, in days since 1970."""
+    """Return the calendar day of a moment in `zone`, in days since 1970."""
     return (calendar_day(moment, zone) - _EPOCH).days

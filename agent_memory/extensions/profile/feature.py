@@ -1,4 +1,4 @@
-"""Profiles: stable and current facts about a user, kept in step with the memories."""
+"""Register profiles: stable and current facts about a user, updated with each changed memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def open_profiles(foundation: Foundation, services: Services) -> None:
     services.add(store, follower, history, service, ProfileSection(store, foundation.counter))
 
 
-# How often lapsed entries are looked for.
+# A job looks for lapsed entries this often.
 _LAPSE_MINUTES = 60.0
 
 

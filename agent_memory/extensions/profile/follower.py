@@ -1,4 +1,4 @@
-"""Keep profiles in step with the memories."""
+"""Update profiles when memories change."""
 
 from __future__ import annotations
 
@@ -16,23 +16,26 @@ from agent_memory.foundation.core.feature import Owner
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.threads import run_in_thread
 
-# Memories per script call; each touches up to twenty groups.
+# Memories per script call. Each memory touches up to twenty groups.
 _BATCH = 16
 _TRIES = 5
 
 
 class ProfileFollower:
-    """Update, rebuild and erase profiles."""
+    """Updates, rebuilds and erases profiles."""
 
     def __init__(self, store: ProfileStore, rules: RuleStore, scan: MemoryScan, *, statements: bool) -> None:
-        """With `statements`, profiles contain persons' own statements, because no model extracts facts."""
+        """With `statements`, profiles contain persons' own messages, because no model extracts facts."""
         self._store = store
         self._rules = rules
         self._scan = scan
         self._statements = statements
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Update the profiles of these memories. Raises RedisUnavailable if they keep changing."""
+        """Update the profiles to which these memories belong or belonged.
+
+        Raises RedisUnavailable if the memories keep changing.
+        """
         for start in range(0, len(mids), _BATCH):
             await self._follow(mids[start : start + _BATCH])
 
@@ -47,7 +50,7 @@ class ProfileFollower:
         raise RedisUnavailable("memories changed again and again while their profile was brought up to date", retry_after=1)
 
     async def rebuild(self, scope: Scope, owner: ProfileOwner) -> int:
-        """Rebuild a profile from the current memories; return how many."""
+        """Rebuild a profile from the user's current memories; return the number of memories."""
         await self._store.clear(owner.name, owner.user_key, keeps_moves=True)
         count = 0
         async for page in self._scan.walk_memories(scope, Selection.of(owner.namespace, owner.user_id)):
@@ -78,10 +81,10 @@ class ProfileFollower:
         return Followed(read.mid, read.state, None if entry is None else owner, entry)
 
     async def zones_of(self, memories: Iterable[FollowedMemory | None]) -> dict[ProfileOwner, tzinfo]:
-        """Return the time zone of each memory's owner."""
+        """Return the time zone of each profile owner among these memories."""
         owners = dict.fromkeys(owner for memory in memories if (owner := owner_of(memory)) is not None)
         return {owner: await self.zone_of(owner) for owner in owners}
 
     async def zone_of(self, owner: ProfileOwner) -> tzinfo:
-        """Return the time zone in the owner's extraction rules; UTC by default."""
+        """Return the time zone from the owner's extraction rules, by default UTC."""
         return await self._rules.load_zone(scope_of_work(owner.tenant), owner.namespace, owner.user_id)

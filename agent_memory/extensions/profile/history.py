@@ -1,4 +1,7 @@
-"""Profiles of another time, from the memories that were true then, by the rule of `lua/static_rule.lua`."""
+"""Compute the profile of a past time, from the memories that were true then.
+
+`classify` applies the same rule as `lua/static_rule.lua`.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ from agent_memory.foundation.storage.search.results import PAST, parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of
 
 MOST_READ = 2_000
-"""Newest memories read from each index."""
+"""At most this many memories are read from each index, the newest."""
 _LASTING = 1e12
 
 
 def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:
-    """Return the profile of entries, as `profile_follow.lua` would keep it, of the days up to `at`.
+    """Return the profile that `profile_follow.lua` would keep of these entries, from mentions on the days up to `at`.
 
-    Static entries that have lapsed by `at` stay static here; readers show them as dynamic.
+    Static entries that have lapsed by `at` stay static here. `shown_lists` shows them as dynamic.
     """
     today = day_since_epoch(at, zone)
     groups: dict[str, list[ProfileEntry]] = {}
@@ -72,7 +75,7 @@ class ProfileHistory:
         self._store = store
 
     async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
-        """Return the entries of memories that were true at `at` and mentioned by then."""
+        """Return the entries of memories that were true at `at`. Evidence after `at` is ignored."""
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
         here, past = filters.in_time(at, None, False, datetime.now(UTC))
 
@@ -83,7 +86,7 @@ class ProfileHistory:
         return [entry for entry in entries if entry is not None]
 
     async def find_memories(self, scope: Scope, current_clause: str, former_clause: str) -> list[StoredMemory]:
-        """Return the newest memories and former versions that match, at most `MOST_READ` of each."""
+        """Return the newest matching memories and former versions, at most `MOST_READ` of each."""
 
         def find(pipe: Pipe) -> None:
             for index, clause in zip(self.indexes, (current_clause, former_clause), strict=True):
@@ -99,7 +102,7 @@ class ProfileHistory:
 
 
 def followed_at(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
-    """Return a memory with the evidence of `at`."""
+    """Return a memory with only the evidence up to `at`."""
     earlier_pieces = [piece for piece in pieces if piece.at is not None and piece.at <= at]
     last = max((piece.at.timestamp() for piece in earlier_pieces if piece.at is not None), default=None)
     times = 1 + sum(piece.times or 1 for piece in earlier_pieces)

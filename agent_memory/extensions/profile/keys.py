@@ -1,4 +1,4 @@
-"""Keys of profiles."""
+"""Make the keys of profiles."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from agent_memory.foundation.storage.keyspace import digest
 
 
 class ProfileKeys:
-    """Keys of profiles in one bucket: see `feature.py`."""
+    """Makes the keys of profiles in one bucket. `feature.py` describes each key."""
 
     def __init__(self, root: str) -> None:
         self._root = root
 
     def profile(self, owner: str) -> str:
-        """Return the key of a profile; its other keys add a letter."""
+        """Return the key of a profile. The profile's other keys append ":" and a letter to it."""
         return f"{self._root}pf:{owner}"
 
     def of_user(self, user: str) -> str:

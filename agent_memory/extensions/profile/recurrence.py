@@ -1,6 +1,6 @@
-"""Decide until when a statement counts as stable, for past times.
+"""Decide until when a repeated statement counts as stable.
 
-`lua/static_rule.lua` has the same rule for the stored profile.
+This module serves profiles of past times; `lua/static_rule.lua` applies the same rule to the stored profile.
 """
 
 from __future__ import annotations
@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 TIMES = 3
-"""A statement recurs if it was said on this many different days …"""
+"""A statement recurs if it was said on at least this many different days within `WITHIN_DAYS`."""
 WITHIN_DAYS = 14
-"""… within this many days."""
+"""The length in days of the period in which a statement must be said on `TIMES` days."""
 SILENT_DAYS = 180
-"""After so many silent days a recurring statement is no longer stable."""
+"""A recurring statement is no longer stable if it was not said for this many days."""
 KEPT_SAYINGS = 400
-"""Latest statements of a group that are considered."""
+"""Only this many statements of a group are considered, the latest."""
 SECONDS_OF_DAY = 86_400
 
 
 def stable_until(days: Sequence[int]) -> int | None:
-    """Return when (seconds since 1970) a recurrence ends, from days since 1970; None if nothing recurs."""
+    """Return until when a statement is stable (seconds since 1970), or None if it does not recur.
+
+    `days` are the days on which it was said, in days since 1970.
+    """
     distinct = sorted(set(days))
     start = 0
     for index in range(1, len(distinct)):

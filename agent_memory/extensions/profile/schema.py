@@ -1,4 +1,4 @@
-"""Slots of a profile by topic: the schema of a tenant or namespace, or the default."""
+"""Assign the slots of a profile to topics, by the schema of a namespace or tenant, or by the default schema."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from agent_memory_client.models.features.profile import ProfileSchema, ProfileTopic
 
 _WORD = re.compile(r"[^\W_]+")
-# A slot may begin with its owner: "user.home_city".
+# A slot may begin with one of these words: "user.home_city".
 _OWNERS = frozenset({"user", "self", "me"})
 
 _TOPICS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -118,12 +118,12 @@ _LASTING_WORDS = frozenset(
 
 
 def is_lasting_name(name: str) -> bool:
-    """True if a slot, category or topic names something lasting: a name, allergy, home, family, work, language."""
+    """True if a slot, category or topic names something lasting: a name, allergy, home, family, work or language."""
     return any(word in _LASTING_WORDS for word in _WORD.findall(name.casefold()))
 
 
 def slots_instruction(schema: ProfileSchema) -> str:
-    """Return the extraction instruction that lists a schema's slots."""
+    """Return the instruction for the extraction prompt that lists a schema's slots."""
     lines = [
         f"- user.{sub_topic}: {about or topic}"
         for topic, described in schema.topics.items()
@@ -133,7 +133,7 @@ def slots_instruction(schema: ProfileSchema) -> str:
 
 
 class SlotTopics:
-    """Topic and sub-topic of each slot in a schema."""
+    """Looks up the topic and sub-topic of a slot in a schema."""
 
     def __init__(self, schema: ProfileSchema) -> None:
         self._places: dict[str, tuple[str, str]] = {}
@@ -144,9 +144,9 @@ class SlotTopics:
                     self._places.setdefault(_normal(name), place)
 
     def place_of(self, slot: str) -> tuple[str, str] | None:
-        """Return topic and sub-topic of a slot; None if the schema lacks it, or it is about another person.
+        """Return the topic and sub-topic of a slot, or None if the schema lacks it or it is about another person.
 
-        "user.home_city" and "home_city" are the sub-topic `home_city`; "work.employer" is `employer` of `work`.
+        "user.home_city" and "home_city" mean the sub-topic `home_city`; "work.employer" means `employer` of `work`.
         """
         words = _normal(slot).split()
         if words and words[0] in _OWNERS:

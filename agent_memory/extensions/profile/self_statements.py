@@ -1,6 +1,7 @@
-"""Judge statements by their words alone: about the speaker, about lasting things, terms in common.
+"""Judge statements by their words, without a model.
 
-Fifteen languages, from their data files.
+Functions tell if a statement is about its speaker or about something lasting, and which terms it shares with others.
+Fifteen languages are supported by data files.
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ from agent_memory.foundation.text.languages.phrases import Language, Token, lang
 from agent_memory.foundation.text.terms import query_terms
 
 MOST_READ = 2_000
-"""Characters read of a text."""
+"""Only this many characters of a text are read."""
 MOST_TERMS = 7
-"""Terms of a statement that are compared with others."""
+"""At most this many terms of a statement are compared with other statements."""
 SHORT_TERMS = 4
-"""A statement with more terms is too particular to become a habit."""
-# Sections of the data files.
+"""A statement with more terms is too specific to represent a habit."""
+# Names of sections in the languages' data files.
 _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "orders", "negated", "passing"
 
 
 def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
-    It says so ("I", "my"), or is a note with a figure or a day ("Ran 5 km", "trained at home today").
+    It contains a word such as "I" or "my"; or it has a number or a relative time and does not begin with an order ("Ran
+    5 km", "trained at home today").
     """
     text_tokens = tokens(text[:MOST_READ])
     if _holds(text_tokens, _PERSON):
@@ -36,13 +38,15 @@ def tells_of_speaker(text: str) -> bool:
 
 
 def is_lasting(text: str) -> bool:
-    """True if a statement is about something lasting: a name, allergy, home, family, work, language."""
+    """True if a statement is about something lasting, such as a name, allergy, home, family, work or language."""
     return _holds(tokens(text[:MOST_READ]), _DURABLE)
 
 
 def recurring_terms(text: str) -> list[str]:
-    """Return at most `MOST_TERMS` index terms to compare a statement by. Empty for a statement that denies
-    something."""
+    """Return at most `MOST_TERMS` index terms with which statements are compared.
+
+    The list is empty for a statement that denies something.
+    """
     text = text[:MOST_READ]
     if _holds(tokens(text), _NEGATED):
         return []
@@ -52,13 +56,13 @@ def recurring_terms(text: str) -> list[str]:
 
 
 def term_pairs(terms: Iterable[str]) -> list[str]:
-    """Return pairs of terms; statements with the same meaning share one."""
+    """Return all pairs of terms. Statements that say the same share at least one pair."""
     return [" ".join(pair) for pair in combinations(sorted(terms), 2)]
 
 
 @lru_cache(maxsize=8)
 def _phrases(section: str) -> Sequence[tuple[Language, frozenset[str], int]]:
-    """Return each language's phrases of a section, and the word count of the longest."""
+    """Return, per language, the phrases of a section and the number of words in the longest phrase."""
     forms: list[tuple[Language, frozenset[str], int]] = []
     for language in languages().values():
         phrases = list(language.phrases(section))
@@ -84,5 +88,5 @@ def _is_order(word: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _passing_terms() -> frozenset[str]:
-    """Return terms that only say when or how often."""
+    """Return terms that only say when or how often something happens."""
     return frozenset(term for _, phrases, _ in _phrases(_PASSING) for phrase in phrases for term in query_terms(phrase, 8))

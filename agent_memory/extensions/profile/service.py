@@ -23,13 +23,16 @@ from agent_memory_client.models import AckResponse, Namespace, SearchRequest, Us
 from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
 
 REBUILD = "rebuild-profile"
-"""Job name: rebuild the profile of a `user_id` in a `namespace`."""
+"""Job: rebuild the profile of the user `user_id` in `namespace`."""
 _MOST_MOVES = 1000
 _HIDDEN = ("ends", "begins", "type")
 
 
 def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """Return static and dynamic entries at a time: lapsed static entries are dynamic, ended ones are left out."""
+    """Return the static and the dynamic entries to show at `now`, at most `limit` of each.
+
+    Lapsed static entries become dynamic. Entries that have ended or not yet begun are left out.
+    """
     moment = now.timestamp()
     static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
     lapsed = [(until - SILENT_DAYS * SECONDS_OF_DAY, entry) for until, entry in pages.static if until <= moment]
@@ -42,7 +45,10 @@ def _is_true(entry: Mapping[str, Any], moment: float) -> bool:
 
 
 class ProfileService:
-    """Read profiles. Callers limited to agents have none: profiles consist of users' own memories."""
+    """Reads profiles, orders rebuilds, and stores schemas.
+
+    Callers limited to agents may not read profiles, because profiles consist of memories that all agents share.
+    """
 
     def __init__(
         self,
@@ -62,7 +68,7 @@ class ProfileService:
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Return the slots of the namespace's or tenant's own schema; none without one."""
+        """Return the instruction that lists the slots of the namespace's or tenant's schema, or () without a schema."""
         schema = await self._store.load_schema(scope.tenant, namespace)
         return () if schema is None else (slots_instruction(schema),)
 
@@ -77,10 +83,11 @@ class ProfileService:
         as_of: datetime | None = None,
         timezone: str | None = None,
     ) -> Profile:
-        """Return a user's profile, with a search if `query` is given.
+        """Return a user's profile, with `query` also the memories that match it.
 
-        One round trip; computed anew for `as_of` or another zone than the user's. Raises BadInput without a user and
-        for an unknown zone, and Forbidden.
+        The stored profile is read in one round trip. With `as_of`, or a time zone that differs from the user's, the
+        profile is computed from the memories. Raises BadInput without a user or for an unknown time zone, and
+        Forbidden.
         """
         owner = requested_owner(scope, "profile", user_id, namespace)
         zone = None if timezone is None else read_zone(timezone, where="query")
@@ -106,33 +113,36 @@ class ProfileService:
         return profile
 
     async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
-        """Return the latest moves of a profile. Raises as `read`."""
+        """Return the latest moves of a profile, newest first. Raises BadInput if the user is missing, and Forbidden."""
         owner = requested_owner(scope, "profile", user_id, namespace)
         return ProfileMoves(moves=await self._store.read_moves(owner, min(limit, _MOST_MOVES)))
 
     async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
-        """Order a rebuild; return the work to wait for. Raises as `read`."""
+        """Order a rebuild; return the mark of the work. Raises BadInput without a user, and Forbidden."""
         owner = requested_owner(writing(scope), "profile", user_id, namespace)
         order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)
 
     async def get_schema(self, scope: Scope, namespace: str | None) -> ProfileSchema:
-        """Return the schema of a namespace, or (None) of the tenant. Raises Forbidden."""
+        """Return the schema of a namespace, else of the tenant, else the default schema. Raises Forbidden."""
         return await self._store.load_schema(scope.tenant, self._place(scope, namespace)) or DEFAULT_SCHEMA
 
     async def put_schema(self, scope: Scope, namespace: str | None, schema: ProfileSchema) -> ProfileSchema:
-        """Replace the schema of a namespace or of the tenant. Raises Forbidden."""
+        """Replace the schema of a namespace, or of the tenant if `namespace` is None. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), schema)
         return schema
 
     async def delete_schema(self, scope: Scope, namespace: str | None) -> AckResponse:
-        """Delete a schema; a missing one is no error. Raises Forbidden."""
+        """Delete the schema of a namespace or of the tenant; a missing schema is no error. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), None)
         return AckResponse(status="ok")
 
     def _place(self, scope: Scope, namespace: str | None) -> str | None:
-        """Check access to a schema; the tenant's is out of reach for limited callers."""
+        """Return the namespace of a schema. Raises Forbidden if the caller may not access it.
+
+        Limited callers may not access the tenant's schema.
+        """
         if scope.users is not None or scope.agents is not None or (scope.namespaces is not None and namespace not in scope.namespaces):
             raise Forbidden("these credentials do not reach the schema of this namespace", field="namespace")
         return namespace or None
@@ -145,7 +155,7 @@ class ProfileService:
 
 
 def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> ProfileOwner:
-    """Return the owner of the `noun` that a request asks for. Raises BadInput without a user, and Forbidden."""
+    """Return the owner of the requested profile or timeline (`noun`). Raises BadInput without a user, and Forbidden."""
     namespace, user_id = shared_place_of(scope, f"{noun}s", namespace, user_id)
     if not scope.reaches(namespace, user_id):
         raise Forbidden(f"these credentials do not reach this {noun}", field="namespace")
@@ -159,7 +169,10 @@ def _entries(payloads: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
 
 
 def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
-    """Return the values of slots in the schema. If two slots have one place, the latest statement wins."""
+    """Return the values of the schema's slots by topic and sub-topic.
+
+    If two slots have the same sub-topic, the latest statement wins.
+    """
     topics, values_by_topic = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
     for slot, entry in (pages.slots or {}).items():
         place = topics.place_of(slot)

@@ -1,4 +1,7 @@
-"""Profiles in Redis: updated by one script, read in one round trip. `lua/static_rule.lua` decides what is static."""
+"""Store profiles in Redis. One script updates them; one round trip reads a profile.
+
+`lua/static_rule.lua` decides which entries are static.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ from agent_memory_client.models.features.profile import ProfileMove, ProfileSche
 
 PAGE = 16
 MOST_SHOWN = 64
-"""Entries of each kind kept ready, in pages of `PAGE`."""
+"""The stored pages, of `PAGE` entries each, have at most this many static entries and this many dynamic entries."""
 STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ProfileOwner(NamedTuple):
-    """Owner of a profile: exactly this user in exactly this namespace (None: in none)."""
+    """The owner of a profile: exactly this user in exactly this namespace. None means data without a namespace."""
 
     tenant: str
     namespace: str | None
@@ -43,7 +46,7 @@ class ProfileOwner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadMemory:
-    """A memory as read. The script checks `state`. Without a current memory, `memory` is None."""
+    """A memory as read. `memory` is None if it is not current. The script skips it if `state` has changed."""
 
     mid: str
     state: Sequence[str]
@@ -52,7 +55,7 @@ class ReadMemory:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a profile gets from a memory: nothing without an owner."""
+    """A memory's part in a profile. Without an owner or entry, the script removes the memory from its profile."""
 
     mid: str
     state: Sequence[str]
@@ -69,7 +72,10 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class ProfilePages:
-    """A stored profile: static entries (until, entry), dynamic ones (last said, entry), slots, and version."""
+    """A profile: static entries as (static until, entry), dynamic entries as (last said, entry), slots, and version.
+
+    Times are in seconds since 1970.
+    """
 
     static: Sequence[tuple[float, Mapping[str, Any]]] = ()
     dynamic: Sequence[tuple[float, Mapping[str, Any]]] = ()
@@ -88,7 +94,7 @@ class ProfileStore:
         self._lapse = Script(client, "profile/profile_lapse")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Read memories by name, in one round trip."""
+        """Read memories with their evidence, by mid, in one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -100,33 +106,36 @@ class ProfileStore:
         return [ReadMemory(mid, state, memory) for mid, (memory, state) in zip(mids, decoded, strict=True)]
 
     async def follow(self, followed: Sequence[Followed]) -> list[bool]:
-        """Update profiles; return False for each memory that changed after it was read, and was skipped."""
+        """Update profiles. Returns False for each memory that changed after it was read and was skipped."""
         if not followed:
             return []
         reply = await self._follow(any=self._keys.config, root=self._keys.root, items=[item.item() for item in followed])
         return [bool(done) for done in reply]
 
     async def clear(self, owner: str, user_key: str, *, keeps_moves: bool) -> int:
-        """Empty a profile; return its number of memories. With `keeps_moves`, call `note_rebuilt` after the rebuild."""
+        """Empty a profile; return the number of its memories.
+
+        Before a rebuild, pass `keeps_moves`; after it, call `note_rebuilt`.
+        """
         named = {"root": self._keys.root, "owner": owner, "user_key": user_key, "keeps_moves": keeps_moves}
         return int(await self._clear(any=self._keys.config, **named))
 
     async def note_rebuilt(self, owner: str) -> None:
-        """Record the moves that a rebuild caused."""
+        """End a rebuild: record the moves that it caused."""
         await self._rebuilt(any=self._keys.config, root=self._keys.root, owner=owner)
 
     async def note_lapses(self, most: int) -> int:
-        """Record the moves of lapsed entries in at most `most` profiles; return in how many."""
+        """Record the moves of lapsed entries in at most `most` profiles; return the number of profiles."""
         return int(await self._lapse(any=self._keys.config, root=self._keys.root, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:
-        """Queue the read of a profile; `parse_pages` parses its one reply."""
+        """Queue the read of a profile. `parse_pages` parses its single reply."""
         pages = range(-(-min(limit, MOST_SHOWN) // PAGE))
         names = ["v", *(f"s{page}" for page in pages), *(f"d{page}" for page in pages), *(["l"] if slots else [])]
         pipe.hmget(f"{self._profile_keys.profile(owner.name)}:r", names)
 
     async def read_profile(self, owner: ProfileOwner, limit: int) -> tuple[ProfilePages, ProfileSchema | None]:
-        """Return a profile and its own schema, if any, in one round trip."""
+        """Return a profile, and the schema of its namespace or tenant (None if neither has one), in one round trip."""
 
         def build(pipe: Pipe) -> None:
             self.queue_pages(pipe, owner, limit)
@@ -136,7 +145,7 @@ class ProfileStore:
         return parse_pages(pages, limit), _narrowest(schemas)
 
     async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
-        """Return a user's profiles: name in keys to namespace."""
+        """Return a user's profiles: a map of the owner's name in keys to the namespace."""
         key = self._profile_keys.of_user(digest("profiles", tenant, user_id))
         (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
         return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
@@ -147,13 +156,13 @@ class ProfileStore:
         return [_move(row.decode()) for row in rows]
 
     async def load_schema(self, tenant: str, namespace: str | None, *, exact: bool = False) -> ProfileSchema | None:
-        """Return the schema of a namespace, else (unless `exact`) of the tenant, else None."""
+        """Return the schema of a namespace, else that of the tenant (unless `exact`), else None."""
         fields = [_schema_field(namespace)] if exact else _schema_fields(namespace)
         (rows,) = await read(self._client, lambda pipe: pipe.hmget(self._profile_keys.schemas(tenant), fields))
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store a schema of a namespace or the tenant; None deletes it."""
+        """Store the schema of a namespace, or of the tenant if `namespace` is None. The schema None deletes it."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
@@ -176,23 +185,26 @@ def parse_pages(reply: Sequence[bytes | None], limit: int, *, slots: bool = True
     )
 
 
-# A user's next prompt reads the same pages: saves 0.1 ms of CPU.
+# A user's next prompt reads the same pages, so the cache saves 0.1 ms of CPU.
 @lru_cache(maxsize=512)
 def _entries(page: bytes) -> Sequence[tuple[float, Mapping[str, Any]]]:
-    """Parse a page; callers share the cached result."""
+    """Parse a page. Callers share the cached result and must not change it."""
     lines = [line.split(b" ", 1) for line in page.split(b"\n") if line]
     return [(float(number), json.loads(entry)) for number, entry in lines]
 
 
 def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
-    """Return the owner of a memory's profile; None without a user."""
+    """Return the owner of a memory's profile, or None if the memory is None or has no user."""
     if memory is None or memory.record.user_id is None:
         return None
     return ProfileOwner(memory.tenant, memory.record.namespace, memory.record.user_id)
 
 
 def decode_followed(mid: str, row: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> tuple[FollowedMemory | None, Sequence[str]]:
-    """Return a memory of its `STATE` fields, and what scripts check of it; (None, ()) if it is gone."""
+    """Decode a memory's `STATE` fields and evidence.
+
+    Returns the memory, and the state that scripts compare; (None, ()) if the memory is missing.
+    """
     owner, raw, *checked = row
     if owner is None or raw is None or checked[0] is None:
         return None, ()

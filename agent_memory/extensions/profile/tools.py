@@ -1,4 +1,4 @@
-"""The tool of profiles for models over MCP."""
+"""The MCP tool with which a model reads a profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Date an event: by its memory's own date, or by a time in its text."""
+"""Find the date of an event: its memory's own date, or a time that its text names."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from agent_memory_client.models import MemoryRecord
 Precision: TypeAlias = Literal["day", "week", "month", "year"]
 DatedBy: TypeAlias = Literal["event", "text", "said"]
 PRECISIONS: Sequence[Precision] = ("day", "week", "month", "year")
-"""Finest first."""
+"""All precisions, from the finest to the coarsest."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
     first: date
     last: date | None
-    """The last day, included; None while it is open."""
+    """The last day of the event, inclusive. None if the event has no known end."""
     precision: Precision
     dated_by: DatedBy
     at: datetime | None = None
-    """The moment, if the time of day is known."""
+    """The exact moment, if the time of day is known."""
 
 
 def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, said_counts: bool = False) -> EventTime | None:
-    """Return the time of a memory: its `event_date`, else its validity, else a time in its text, seen from `stated_at`.
+    """Return the time of a memory's event: its `event_date`, else its validity, else a time that its text names.
 
-    Without any of these, the day it was told (`said_counts`), or None.
+    Relative times in the text count from `stated_at`. Without any of these times, the result is the day of `stated_at`
+    with `said_counts`, else None.
     """
     named = time_of_text(record.text, stated_at, zone)
     if record.event_date is not None:
@@ -45,7 +46,7 @@ def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, said_
 
 
 def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | None:
-    """Return the one time that a statement names without doubt, or None."""
+    """Return the time that a statement names, or None if it names no time, several, or an unclear one."""
     named = only_time(text[:MOST_READ], stated_at.astimezone(zone).date())
     if named is None or named.relation not in ("on", "since"):
         return None
@@ -56,14 +57,14 @@ def _of_date(record: MemoryRecord, event: datetime, named: EventTime | None, zon
     first = calendar_day(event, zone)
     wider = named is not None and named.precision != "day" and named.first == first and _moment(event, zone) is None
     if wider and named is not None:
-        # "In March 2024" is stored as its first day.
+        # The date of "in March 2024" is stored as 2024-03-01; the text gives back the month.
         return EventTime(first, named.last, named.precision, "event")
     last = _end(record, zone)
     return EventTime(first, last if last is not None and last > first else first, "day", "event", _moment(event, zone))
 
 
 def _end(record: MemoryRecord, zone: tzinfo) -> date | None:
-    """Return the last day; None if it is not over, or another memory superseded it."""
+    """Return the last day on which a memory was valid. None if it is still valid or was superseded."""
     if record.valid_to is None or record.superseded_by is not None:
         return None
     last = calendar_day(record.valid_to, zone)
@@ -77,6 +78,6 @@ def _midnight_of(day: date, zone: tzinfo) -> datetime:
 
 
 def _moment(event: datetime, zone: tzinfo) -> datetime | None:
-    """Return the moment unless it is midnight, which is how days are stored."""
+    """Return the moment in UTC, or None for midnight in `zone` or UTC, because whole days are stored as midnight."""
     midnights = (event.astimezone(where) for where in (zone, UTC))
     return None if any((at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) for at in midnights) else event.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Turn a memory into events of a timeline. The same memory, evidence and zone make the same events."""
+"""Turn a memory into events of a timeline. The same memory, evidence and time zone always make the same events."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from agent_memory.foundation.text.normalization import QUESTION
 from agent_memory.foundation.text.passages.sentences import split_sentences
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
-# Characters of a text, and events of one message, that a timeline shows.
+# A timeline shows at most this many characters of a text, and this many events of one message.
 _TEXT_CHARS = 600
 _MOST_OF_MESSAGE = 8
-# Weight of repeated statements in a summary stops growing here.
+# More repetitions than this give a statement no more weight in a summary.
 MOST_WEIGHED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
     name: str
-    """Name among its owner's events; orders the events of a day."""
+    """The name among its owner's events. It also is the sort key among the events of a day."""
     time: EventTime
     facets: tuple[str, ...]
-    """Topics and entities to filter by."""
+    """Topics and entities by which readers can filter."""
     payload: dict[str, Any] = field(default_factory=dict[str, Any])
     until: float | None = None
-    """When (s) it is no longer shown."""
+    """When (seconds since 1970) the event stops being shown, or None."""
 
     @property
     def first(self) -> int:
-        """First day, in days since 1970."""
+        """The first day, in days since 1970."""
         return day_number(self.time.first)
 
     @property
@@ -48,7 +48,7 @@ class TimelineEntry:
         return None if self.time.last is None else day_number(self.time.last)
 
     def item(self, zone: tzinfo) -> dict[str, Any]:
-        """Return the argument for `timeline_follow.lua`; periods end in `zone`."""
+        """Return the event as `timeline_follow.lua` takes it. `zone` decides when its periods end."""
         periods = periods_of_event(self.time.first, self.time.precision, zone)
         facets = [*self.facets, facet("precision", self.time.precision)]
         item: dict[str, Any] = {"m": self.name, "b": self.first, "f": facets, "h": self._digest(periods), "p": periods, "j": self.json()}
@@ -59,22 +59,23 @@ class TimelineEntry:
         return json.dumps(self.payload | hidden, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     def _digest(self, periods: list[tuple[str, int]]) -> str:
-        """Return a digest of everything a summary depends on; an unchanged digest keeps summaries."""
+        """Return a digest of everything that a summary depends on. An unchanged digest keeps stored summaries."""
         read = {name: self.payload.get(name) for name in ("text", "start", "end", "precision", "at", "who")}
         weight = min(self.payload.get("times_said", 1), MOST_WEIGHED)
         return hashlib.sha256(json.dumps([read, self.until, weight, periods], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def facet(kind: str, value: str) -> str:
-    """Return the name of a `topic`, `entity` or `precision`, ignoring case."""
+    """Return the name in keys of a facet. `kind` is "topic", "entity" or "precision"; the value's case is ignored."""
     return f"{kind[0]}{tag(value.casefold())}"
 
 
 def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True, over: bool = False) -> list[TimelineEntry]:
     """Return the events of a memory, in the order of its text.
 
-    None for memories without a user, of an agent, in quarantine or superseded, and without `statements` for messages.
-    `over` memories have expired, but their events happened.
+    The list is empty for procedural memories, and for memories without a user, of an agent, or in quarantine. Without
+    `statements`, it is also empty for messages and semantic facts without an `event_date`. `over` means that the memory
+    has ended: its events still count, unless the memory was superseded or reached its `expires_at`.
     """
     record = memory.record
     if record.user_id is None or record.agent_id is not None or record.quarantine is not None or (over and not _ended_by_itself(record)):
@@ -90,7 +91,7 @@ def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = 
     if episodic or record.event_date is not None:
         time = event_time(record, stated_at, zone, said_counts=episodic)
     else:
-        # No model judged whether it is an event, so its words must name the time.
+        # No model decided that this memory is an event, so its text must name the time.
         time = time_of_text(record.text, stated_at, zone)
     return [] if time is None else [_entry(memory, 0, record.text, time)]
 
@@ -102,7 +103,7 @@ def _ended_by_itself(record: MemoryRecord) -> bool:
 
 
 def _message_entries(memory: FollowedMemory, stated_at: datetime, zone: tzinfo) -> list[TimelineEntry]:
-    """Return the dated sentences of a person's message."""
+    """Return an event for each sentence about the speaker that names a time, if a person said the message."""
     record = memory.record
     if not said_by_person(record) or record.metadata.get(QUESTION) or memory.outdated:
         return []
@@ -142,7 +143,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
 
 
 def _who(record: MemoryRecord) -> str | None:
-    """Return the speaker that the message or evidence names, else the user."""
+    """Return the name of the speaker from the message or its evidence, else the user's id."""
     name = record.metadata.get("name")
     if isinstance(name, str) and name:
         return name
@@ -151,7 +152,7 @@ def _who(record: MemoryRecord) -> str | None:
 
 
 def _until(record: MemoryRecord) -> float | None:
-    """Return when the memory expires or is superseded."""
+    """Return when (seconds since 1970) the memory expires or is superseded, whichever is earlier; None if never."""
     ends = [record.expires_at, record.valid_to if record.superseded_by is not None else None]
     moments = [moment.timestamp() for moment in ends if moment is not None]
     return min(moments, default=None)

@@ -1,4 +1,4 @@
-"""What the operations of timelines are sent, in the story of the API's document."""
+"""Example requests of the timeline operations, for the API documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timelines: a user's dated events, kept in step with the memories."""
+"""Register timelines: a user's dated events, updated with each changed memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.llm.context_limits import ContextLimits
 
-# Delay of summaries of finished periods.
+# A job looks for finished periods without a summary this often.
 _SUMMARIES_MINUTES = 5.0
 
 

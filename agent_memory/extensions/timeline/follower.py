@@ -1,4 +1,4 @@
-"""Keep timelines in step with the memories."""
+"""Update timelines when memories change."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import Owner
 from agent_memory.foundation.core.scope import Scope
 
-# Memories per script call, each with a few events.
+# Memories per script call. Each memory has a few events.
 _BATCH = 32
 _TRIES = 5
 
 
 class TimelineFollower:
-    """Update, rebuild and erase timelines."""
+    """Updates, rebuilds and erases timelines."""
 
     def __init__(
         self, store: TimelineStore, profiles: ProfileFollower, scan: MemoryScan, history: TimelineHistory, *, statements: bool
     ) -> None:
-        """`profiles` know users' zones. With `statements`, dated statements of persons are events."""
+        """`profiles` supplies users' time zones. With `statements`, dated statements of persons become events."""
         self._store = store
         self._profiles = profiles
         self._scan = scan
@@ -35,7 +35,10 @@ class TimelineFollower:
         self._statements = statements
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Update the timelines of these memories. Raises RedisUnavailable if they keep changing."""
+        """Update the timelines to which these memories belong or belonged.
+
+        Raises RedisUnavailable if the memories keep changing.
+        """
         for start in range(0, len(mids), _BATCH):
             await self._follow(mids[start : start + _BATCH])
 
@@ -50,7 +53,7 @@ class TimelineFollower:
         raise RedisUnavailable("memories changed again and again while their timeline was brought up to date", retry_after=1)
 
     async def rebuild(self, scope: Scope, owner: TimelineOwner) -> int:
-        """Rebuild a timeline from current and expired memories; return how many."""
+        """Rebuild a timeline from current and ended memories; return the number of memories."""
         await self._store.clear(owner.name, owner.user_key)
         count = 0
         async for mids in self._memories_of(scope, owner):

@@ -1,4 +1,4 @@
-"""Timelines of another time, from the memories that were true or known then."""
+"""Compute the timeline of a past time, from the memories that were true or known then."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PAGE = 1_000
 
 
 class TimelineHistory:
-    """Read the memories of a timeline at a past time, and its expired memories."""
+    """Reads the memories that a timeline consisted of at a past time, and its ended memories."""
 
     def __init__(self, client: Redis, profiles: ProfileHistory, store: MemoryStore) -> None:
         self._client = client
@@ -36,7 +36,10 @@ class TimelineHistory:
     async def entries_at(
         self, scope: Scope, owner: TimelineOwner, zone: tzinfo, as_of: datetime | None, known_at: datetime | None, *, statements: bool
     ) -> list[TimelineEntry]:
-        """Return the events said by `as_of` and valid then, as known at `known_at` (None: now)."""
+        """Return the events of memories that were said by `as_of` and valid at that time.
+
+        `known_at` selects what the server knew at that time; None means now. One of both times must be given.
+        """
         at = as_of or known_at
         assert at is not None
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), Num("c") <= at.timestamp())
@@ -52,7 +55,7 @@ class TimelineHistory:
         return entries
 
     async def walk_over(self, scope: Scope, owner: TimelineOwner) -> AsyncIterator[list[str]]:
-        """Yield pages of an owner's expired memories, without retired versions."""
+        """Yield pages of mids of an owner's ended memories, without former versions."""
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), negated(has_number("rt")))
         for start in range(0, 1_000_000, _PAGE):
             names = (await search(self._client, self._profiles.indexes[1], name_query(clause, start, _PAGE, sort_by=("c", "ASC")))).names
@@ -64,7 +67,7 @@ class TimelineHistory:
 
 
 def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[int, list[dict[str, Any]]]:
-    """Return what `TimelineStore.read_events` would answer for these entries."""
+    """Return the number of matching events and a page of them, in the form of `TimelineStore.read_events`."""
     matches = [
         entry
         for entry in sorted(entries, key=lambda entry: (entry.first, entry.name))
@@ -76,7 +79,7 @@ def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[
 
 
 def _holds(memory: StoredMemory, at: datetime, known_at: datetime | None) -> bool:
-    """True for the version known at `known_at` that is neither superseded nor expired at `at`."""
+    """True if this version was known at `known_at` (None: now) and was neither superseded nor expired at `at`."""
     record = memory.record
     if record.retired_at is not None and (known_at is None or record.retired_at <= known_at):
         return False

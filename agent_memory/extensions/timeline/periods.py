@@ -1,4 +1,4 @@
-"""Days, weeks and months: names, ends, and grouping of events."""
+"""Calculate days, weeks and months: their names and ends, and the events that begin in each."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from agent_memory.extensions.timeline.event_time import PRECISIONS, Precision
 from agent_memory_client.models.features.timeline import Granularity, PeriodState, PeriodSummary, TimelineEvent, TimelinePeriod
 
 UNITS: Sequence[Granularity] = ("day", "week", "month")
-"""Units with summaries, shortest first."""
+"""The units that have summaries, shortest first."""
 _EPOCH = date(1970, 1, 1)
 
 
 class Period(NamedTuple):
-    """A calendar day, ISO week, month or year; `end` is included."""
+    """A calendar day, ISO week, month or year. `end` is its last day."""
 
     start: date
     end: date
@@ -23,14 +23,14 @@ class Period(NamedTuple):
 
 
 class SummaryState(NamedTuple):
-    """State and summary of a period, for answers."""
+    """The state of a period's summary, and the summary, as responses show them."""
 
     state: PeriodState | None = None
     summary: PeriodSummary | None = None
 
 
 def period_of(day: date, unit: str) -> Period:
-    """Return the `day`, `week`, `month` or `year` that contains a day. Raises KeyError for another unit."""
+    """Return the period that contains a day. `unit` is "day", "week", "month" or "year"; others raise KeyError."""
     year, week, weekday = day.isocalendar()
     monday = day - timedelta(days=min(weekday - 1, day.toordinal() - 1))
     sunday = monday + timedelta(days=min(6, date.max.toordinal() - monday.toordinal()))
@@ -45,22 +45,22 @@ def period_of(day: date, unit: str) -> Period:
 
 
 def day_number(day: date) -> int:
-    """Return a day in days since 1970."""
+    """Convert a date to days since 1970."""
     return (day - _EPOCH).days
 
 
 def day_of(number: int) -> date:
-    """Return the day of a number of days since 1970. Raises OverflowError beyond the calendar."""
+    """Convert days since 1970 to a date. Raises OverflowError outside of the years 1 to 9999."""
     return _EPOCH + timedelta(days=number)
 
 
 def period_key(period: Period, unit: str) -> str:
-    """Return the name of a period in keys: its unit's letter and the number of its first day."""
+    """Return a period's name in keys: the unit's letter and the first day in days since 1970, such as "w19783"."""
     return f"{unit[0]}{day_number(period.start)}"
 
 
 def period_of_key(key: str) -> tuple[Period, Granularity]:
-    """Undo `period_key`; return period and unit. Raises ValueError."""
+    """Return the period and the unit of a name that `period_key` made. Raises ValueError for any other name."""
     for unit in UNITS:
         if key[:1] == unit[0]:
             return period_of(day_of(int(key[1:])), unit), unit
@@ -68,26 +68,27 @@ def period_of_key(key: str) -> tuple[Period, Granularity]:
 
 
 def closing_time(period: Period, zone: tzinfo) -> int:
-    """Return when a period is over (s): midnight after its last day in `zone`."""
+    """Return when a period is over (seconds since 1970): at midnight after its last day in `zone`."""
     if not 1900 <= period.end.year < 9999:
-        zone = UTC  # Their zones are none that anybody knew.
+        zone = UTC  # Nobody knows the time zones of such years.
     offset = datetime.combine(period.end, time(12), zone).utcoffset() or timedelta()
     return (day_number(period.end) + 1) * 86_400 - int(offset.total_seconds())
 
 
 def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tuple[str, int]]:
-    """Return names in keys and end times (s) of the day, week and month in which an event begins.
+    """Return the day, week and month in which an event begins, as (name in keys, end in seconds since 1970).
 
-    Leaves out units finer than the event's precision.
+    Units finer than the event's precision are left out.
     """
     periods = [(unit, period_of(first, unit)) for unit in UNITS if PRECISIONS.index(unit) >= PRECISIONS.index(precision)]
     return [(period_key(period, unit), closing_time(period, zone)) for unit, period in periods]
 
 
 def group_events(events: Sequence[TimelineEvent], granularity: Granularity, summaries: Mapping[str, SummaryState]) -> list[TimelinePeriod]:
-    """Group events by the period in which they begin; inexact events go to a longer period.
+    """Group events by the period in which they begin.
 
-    `summaries` are by the periods' names in keys.
+    An event whose precision is coarser than `granularity` gets a period of its precision. The keys of `summaries` are
+    the periods' names in keys.
     """
     periods: dict[Period, TimelinePeriod] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""Format days for a prompt: lines of events and of summaries of periods."""
+"""Make the lines of a timeline in a prompt, from events and summaries of periods."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from agent_memory.extensions.timeline.summaries.digest import event_line, weight
 from agent_memory.foundation.text.dates.asked_time import Span
 from agent_memory_client.models.features.timeline import Granularity
 
-# Up to so many days, each event is shown; beyond, summaries of periods.
+# Each event is shown for a range of at most this many days; a longer range shows summaries of periods.
 _FEW_DAYS = 7
-# Latest periods read of a longer time.
+# At most this many periods of a range are read, the latest.
 _MOST_PERIODS = 24
 _LATEST = {"day": 7, "week": 4, "month": 6}
 _WEEK = re.compile(r"\d{4}-W(0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 
 Line = tuple[str, str]
-"""The day to sort a line by, and its text."""
+"""A line of the prompt: the day by which it is sorted, and its text."""
 
 
 class NamedDays(NamedTuple):
-    """A range of days (since 1970), both included; None is open."""
+    """A range of days, in days since 1970, both inclusive. None means no limit."""
 
     first: int | None
     last: int | None
 
     def hold(self, first: int, last: int | None) -> bool:
-        """True if something from `first` to `last` (None: open) overlaps these days."""
+        """True if the range from `first` to `last` (None: no end) overlaps these days."""
         return (self.last is None or first <= self.last) and (self.first is None or last is None or last >= self.first)
 
     def contain(self, period: Period) -> bool:
-        """True if all of a period is within these days."""
+        """True if the whole period is within these days."""
         first, last = day_number(period.start), day_number(period.end)
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
     def tell(self, event: dict[str, Any]) -> bool:
-        """True if an event overlaps these days, unless it is only dated to a longer period."""
+        """True if an event overlaps these days. False if its date is only known as a period longer than these days."""
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
         if not self.hold(first, last):
@@ -51,7 +51,7 @@ class NamedDays(NamedTuple):
 
     @property
     def unit(self) -> Granularity | None:
-        """The unit to show: months, weeks, or (None) each event."""
+        """The unit of the summaries to show: "month" or "week"; None if each event is shown."""
         if self.first is None or self.last is None:
             return "month"
         if self.last - self.first < _FEW_DAYS:
@@ -62,14 +62,14 @@ class NamedDays(NamedTuple):
 
 
 def days_of_span(span: Span, zone: tzinfo) -> NamedDays:
-    """Return the days of an asked time, in `zone`."""
+    """Return the days in `zone` of the time that a question asks about."""
     first = None if span.start.year <= 2 else day_number(span.start.astimezone(zone).date())
     last = None if span.end.year >= 9998 else day_number((span.end - timedelta(microseconds=1)).astimezone(zone).date())
     return NamedDays(first, last)
 
 
 def periods_within(days: NamedDays, *, margin: int) -> list[str]:
-    """Return names in keys of the latest periods to show, with `margin` days on either side."""
+    """Return the names in keys of the latest periods to show, extended by `margin` days on both sides."""
     if days.first is None or days.last is None or days.unit is None:
         return []
     wider = NamedDays(days.first - margin, days.last + margin)
@@ -85,7 +85,7 @@ def periods_within(days: NamedDays, *, margin: int) -> list[str]:
 
 
 def events_in_zone(events: Sequence[dict[str, Any]], zone: tzinfo) -> list[dict[str, Any]]:
-    """Move one-day events with a known moment to that moment's day in the zone."""
+    """Return the events with days in `zone`: a one-day event with a known moment moves to that moment's day."""
     return [_in_zone(event, zone) for event in events]
 
 
@@ -97,7 +97,7 @@ def _in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the summaries of periods within days, latest first, then other events, weightiest first."""
+    """Return lines with the summaries of periods within `days`, latest first, then with the other events by weight."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)
@@ -115,7 +115,7 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 
 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return summaries of the latest days, weeks before them, and months before these, latest first."""
+    """Return lines with the summaries of the latest days, of weeks before them, and of months before these."""
     lines: list[Line] = []
     listed_periods: list[Period] = []
     for unit, most in _LATEST.items():
@@ -137,7 +137,7 @@ def _summary_lines(period: Period, summary: dict[str, Any]) -> list[Line]:
 
 
 def _day_of_line(line: str) -> str:
-    """Return the day to sort a digest line by; "2024-03" comes before the days of that month."""
+    """Return the day by which a digest line is sorted. "2024-03" sorts before the days of that month."""
     days = line.removeprefix("since ").partition(":")[0][:10]
     if not _WEEK.fullmatch(days):
         return days

@@ -1,6 +1,6 @@
-"""The timeline as a section of the prompt: the time that the query names, else the latest finished periods.
+"""Show the user's timeline as a section of the prompt: the time that the query names, else the latest periods.
 
-The text stays byte-identical while the timeline does.
+The text stays byte-identical while the timeline does not change.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
 from agent_memory_client.models import SearchRequest
 
 TIMELINE_HEADING = part_heading("what happened to the user, by days")
-# Characters of a query that are searched for a time.
+# Only this many characters of a query are searched for a time.
 _MOST_READ = 8_192
 
 
 class _Question(NamedTuple):
-    """The prompt's question, and its time."""
+    """The prompt's query, and the time at which it is asked."""
 
     text: str
     now: datetime
 
     def days(self, zone: tzinfo) -> NamedDays | None:
-        """Return the days it asks about in a zone, or None."""
+        """Return the days, in `zone`, that the query asks about, or None if it names no time."""
         span = asked_time(self.text, self.now, zone)
         return None if span is None else days_of_span(span, zone)
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineReads:
-    """All steps of the section for one prompt."""
+    """The section for one prompt: first what to read, then its lines."""
 
     ask: PromptAsk
     store: TimelineStore
@@ -56,10 +56,10 @@ class TimelineReads:
     count: Callable[[str], int]
     question: _Question
     lines: Sequence[tuple[str, str]] = ()
-    """Lines to show, most important first, each with its day."""
+    """The lines to show, each with its day, most important first."""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one read, with a day more on either side: the prompt's zone comes with the replies."""
+        """Queue one read, extended by a day on both sides: the prompt's time zone is only known with the replies."""
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last
@@ -78,7 +78,7 @@ class TimelineReads:
         return replace(self, lines=lines_of_days(named, events, prompt_events.summaries))
 
     def fit_section(self, tokens: int | None) -> TimelineReads:
-        """Return the lines that fit into the requested and the given tokens."""
+        """Keep the lines that fit into both the token limit of the request and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count(TIMELINE_HEADING + DATA_NOTE)
         lines, _ = fit_lines(self.lines, left, lambda line: self.count(line[1]))
@@ -97,7 +97,7 @@ class TimelineReads:
 
 
 class TimelineSection:
-    """The reader's timeline, if the request asks for it."""
+    """Shows the reader's timeline if the request asks for it."""
 
     kind = SectionKind.RECALLED
 
@@ -114,6 +114,6 @@ class TimelineSection:
 
 
 def _question(ask: PromptAsk) -> _Question:
-    """Read the question as a search of the same prompt does."""
+    """Return the query and its time as the search of the same prompt uses them."""
     search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
     return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

@@ -22,14 +22,17 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models.features.timeline import Timeline, TimelineEvent, TimelineQuery
 
 REBUILD = "rebuild-timeline"
-"""Job name: rebuild the timeline of a `user_id` in a `namespace`."""
+"""Job: rebuild the timeline of the user `user_id` in `namespace`."""
 
 SUMMARIZE = "summarize-periods"
-"""Job name: write the waiting summaries of a `timeline` (its name in keys)."""
+"""Job: write the waiting summaries of the timeline `timeline` (its owner's name in keys)."""
 
 
 class TimelineService:
-    """Read timelines. Callers limited to agents have none: timelines consist of users' own memories."""
+    """Reads timelines and orders rebuilds.
+
+    Callers limited to agents may not read timelines, because timelines consist of memories that all agents share.
+    """
 
     def __init__(
         self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, orders: OrderStore, *, statements: bool
@@ -41,9 +44,11 @@ class TimelineService:
         self._statements = statements
 
     async def read(self, scope: Scope, query: TimelineQuery) -> Timeline:
-        """Return a user's events in order; one round trip for the present, in the user's zone.
+        """Return a user's events, ordered by first day.
 
-        Raises BadInput without a user, for days in the wrong order and for an unknown zone, and Forbidden.
+        The stored timeline is read in one round trip. For a past time, or a time zone that differs from the user's, the
+        events are computed from the memories. Raises BadInput without a user, for days in the wrong order and for an
+        unknown time zone, and Forbidden.
         """
         owner = requested_owner(scope, "timeline", query.user_id, query.namespace)
         event_range, now = _range(query), datetime.now(UTC)
@@ -68,7 +73,7 @@ class TimelineService:
         )
 
     async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
-        """Order a rebuild; return the work to wait for. Raises as `read`."""
+        """Order a rebuild; return the mark of the work. Raises BadInput without a user, and Forbidden."""
         owner = requested_owner(writing(scope), "timeline", user_id, namespace)
         order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
         await self._orders.place_orders(order)
@@ -80,10 +85,10 @@ def _range(query: TimelineQuery) -> EventRange:
         raise BadInput("`from` must not be after `to`", field="from", where="query")
     facets = [facet(kind, value) for kind, value in (("topic", query.topic), ("entity", query.entity)) if value]
     low, high = (None if day is None else day_number(day) for day in (query.from_, query.to))
-    # A summary covers all events, not one topic.
+    # Summaries cover the events of all topics, so a filtered page gets none.
     return EventRange(low, high, facets, query.offset, query.limit, None if facets else query.granularity)
 
 
 def _events(event_rows: Sequence[dict[str, Any]], moment: float) -> list[TimelineEvent]:
-    """Parse the events still shown at a moment: expired ones disappear before a worker removes them."""
+    """Parse the events to show at a moment. Expired events are left out even before a worker removes them."""
     return [TimelineEvent.model_validate(event) for event in event_rows if event.get("until", float("inf")) > moment]

@@ -1,4 +1,4 @@
-"""Timelines in Redis: updated by one script, read by another in one round trip."""
+"""Store timelines in Redis. One script updates them; another reads a page of events in one round trip."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.timeline import Granularity, PeriodSummary
 
 TimelineOwner = ProfileOwner
-"""Exactly this user in exactly this namespace (None: in none)."""
-# Events that a prompt reads.
+"""The owner of a timeline: exactly this user in exactly this namespace. None means data without a namespace."""
+# Most events that a prompt reads.
 _MOST_IN_PROMPT = 48
 _PROMPT = load("timeline/timeline_prompt")
 
 
 class ReadMemory(NamedTuple):
-    """A memory as read. The script checks `state`. After a deletion, `memory` is None."""
+    """A memory as read. `memory` is None if it is deleted. The script skips it if `state` has changed."""
 
     mid: str
     state: Sequence[str]
     memory: FollowedMemory | None = None
     over: bool = False
-    """Its time has passed."""
+    """True if the memory has ended, so its row is in the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What a timeline gets from a memory: nothing without an owner."""
+    """A memory's part in a timeline. Without an owner or entries, the script removes the memory from its timeline."""
 
     mid: str
     state: Sequence[str]
@@ -60,7 +60,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class EventRange:
-    """Requested events: days (None: open), topic and entity, and a page."""
+    """The requested events: days since 1970 (None: no limit), facets that they must have, and a page."""
 
     low: int | None = None
     high: int | None = None
@@ -68,11 +68,11 @@ class EventRange:
     offset: int = 0
     limit: int = 100
     unit: Granularity | None = None
-    """Also read the summaries of periods of this unit."""
+    """The unit of the periods whose summaries are read, too; None for no summaries."""
 
 
 class PromptRange(NamedTuple):
-    """A prompt's read: days since 1970 (None: open), whether to read events, and further periods."""
+    """What a prompt reads: days since 1970 (None: no limit), events or not, and further periods by name in keys."""
 
     low: int | None
     high: int | None
@@ -81,7 +81,7 @@ class PromptRange(NamedTuple):
 
 
 class PromptEvents(NamedTuple):
-    """Events for a prompt, and summaries by the periods' names in keys."""
+    """Events for a prompt, and summaries by their periods' names in keys."""
 
     events: Sequence[dict[str, Any]]
     summaries: dict[str, dict[str, Any]]
@@ -97,7 +97,7 @@ class TimelineStore:
         self._read = Script(client, "timeline/timeline_read")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Read memories by name, also expired ones, in one round trip."""
+        """Read current and ended memories with their evidence, by mid, in one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -109,7 +109,7 @@ class TimelineStore:
         return [_read_memory(mid, *replies[3 * index : 3 * index + 3]) for index, mid in enumerate(mids)]
 
     async def follow(self, followed: Sequence[Followed]) -> list[bool]:
-        """Update timelines; return False for each memory that changed after it was read, and was skipped."""
+        """Update timelines. Returns False for each memory that changed after it was read and was skipped."""
         if not followed:
             return []
         items = [item.item() for item in followed]
@@ -117,11 +117,11 @@ class TimelineStore:
         return [bool(done) for done in reply]
 
     async def clear(self, owner: str, user_key: str) -> int:
-        """Delete a timeline; return its number of memories."""
+        """Delete a timeline; return the number of its memories."""
         return int(await self._clear(any=self._keys.config, root=self._keys.root, owner=owner, user_key=user_key))
 
     async def read_events(self, owner: TimelineOwner, event_range: EventRange) -> tuple[int, list[dict[str, Any]], dict[str, SummaryState]]:
-        """Return the number of events, a page of them by day, and the summaries of their periods."""
+        """Return the number of matching events, a page of them by first day, and the summaries of its periods."""
         series, other = [*event_range.facets, "", ""][:2]
         total, rows, periods = await self._read(
             any=self._keys.config,
@@ -140,7 +140,7 @@ class TimelineStore:
         return int(total), [json.loads(row) for row in rows], states
 
     def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, prompt_range: PromptRange) -> None:
-        """Queue the read for a prompt; `parse_prompt_reply` parses its one reply."""
+        """Queue the read for a prompt. `parse_prompt_reply` parses its single reply."""
         call = _PROMPT.read_only(
             any=self._keys.config,
             root=self._keys.root,
@@ -154,20 +154,20 @@ class TimelineStore:
         pipe.execute_command(*call)
 
     async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
-        """Return a user's timelines: name in keys to namespace."""
+        """Return a user's timelines: a map of the owner's name in keys to the namespace."""
         key = self._timeline_keys.of_user(digest("profiles", tenant, user_id))
         (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
         return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
 
 
 def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
-    """Return a stored summary; None if missing, or if something in it has expired."""
+    """Return a stored summary, or None if it is missing or an event in it has expired at `now` (seconds since 1970)."""
     summary: dict[str, Any] | None = json.loads(stored) if stored else None
     return None if summary is None or summary.get("until", float("inf")) <= now else summary
 
 
 def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
-    """Return a period's summary, or whether it is still open or waits for one."""
+    """Return a period's summary; without one, the state "open" for an unfinished period, else "pending"."""
     summary = live_summary(stored, now)
     if summary is not None:
         return SummaryState("current", PeriodSummary.model_validate(summary))
@@ -176,7 +176,10 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> PromptEvents | None:
-    """Parse the reply to `queue_prompt`, as shown at `now` (s); None without a timeline."""
+    """Parse the reply to `queue_prompt`, without events and summaries expired at `now` (seconds since 1970).
+
+    Returns None if there is no timeline.
+    """
     identity, events, stored = reply
     if not identity:
         return None

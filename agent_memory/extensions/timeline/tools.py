@@ -1,4 +1,4 @@
-"""The tool of timelines for models over MCP."""
+"""The MCP tool with which a model reads a timeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import summary views of the archived server."""
+"""Import summary views from the archived server (see docs/migrating.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
 
 
 class ArchivedViews:
-    """Import views and partitions; a dry run only reports what would be new."""
+    """Imports views and partitions. A dry run only reports what would be new."""
 
     def __init__(self, store: ViewStore) -> None:
         self._store = store
@@ -20,7 +20,7 @@ class ArchivedViews:
         self._partitions: set[tuple[str, str]] = set()
 
     async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
-        """Return True if the view is new. Raises ValueError for an invalid view."""
+        """Store a view; return True if it is new. Raises ValueError for an invalid view."""
         view = SummaryView.model_validate(values)
         try:
             check_view(view)
@@ -33,10 +33,10 @@ class ArchivedViews:
         return fresh
 
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Return True if the partition is new, None without its view. Raises ValueError."""
+        """Store a partition; return True if it is new, None if its view is missing. Raises ValueError."""
         result = SummaryViewPartitionResult.model_validate(values)
         if not dry_run:
-            # Without a fingerprint the next refresh of a continuous view computes it.
+            # The empty fingerprint makes the next refresh of a continuous view compute this partition.
             return await self._store.add_partition(scope, result.view_id, Partition(result, ""))
         name = (result.view_id, group_key(result.group))
         if result.view_id not in self._views and await self._store.load_view(scope, result.view_id) is None:

@@ -1,4 +1,4 @@
-"""What the operations of summary views are sent, in the story of the API's document."""
+"""Example requests of the summary view operations, for the API documentation."""
 
 from __future__ import annotations
 

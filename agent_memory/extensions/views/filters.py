@@ -1,4 +1,4 @@
-"""Check summary views, and select the memories of their partitions."""
+"""Validate summary views, and select the memories of their partitions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILTER_FIELDS: dict[str, type[BaseModel]] = {
 
 
 def check_view(body: CreateSummaryViewRequest) -> None:
-    """Raise UnsupportedRequest for unsupported views, and BadInput for an invalid filter."""
+    """Raise UnsupportedRequest for an unsupported source, group or filter field, and BadInput for an invalid filter."""
     if body.source != "long_term":
         raise UnsupportedRequest("views of working memory are not supported: use source long_term", field="source")
     unknown = sorted(set(body.group_by) - GROUP_FIELDS.keys())
@@ -51,7 +51,7 @@ def check_view(body: CreateSummaryViewRequest) -> None:
 
 
 def users_named(filters: Mapping[str, Any]) -> list[str]:
-    """Return the users in a view's filters."""
+    """Return the ids of the users that a view's filters name."""
     return _texts(filters.get("user_id"))
 
 
@@ -63,9 +63,9 @@ def _texts(value: object) -> list[str]:
 
 
 def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
-    """Return the group with values as stored (NFC).
+    """Return the group with its values normalized as in storage (Unicode NFC).
 
-    Raises UnsupportedRequest if its keys differ from the view's, and BadInput for an invalid value.
+    Raises UnsupportedRequest if its fields differ from the view's `group_by`, and BadInput for an invalid value.
     """
     if set(group) != set(view.group_by):
         required_fields = ", ".join(view.group_by) or "no fields"
@@ -75,7 +75,7 @@ def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
 
 
 def selection_of(view: SummaryView, now: datetime) -> Selection:
-    """Return the memories of all partitions of a view."""
+    """Return the selection of all memories that a view covers."""
     filters_by_name: dict[str, Any] = {name: _filter(FILTER_FIELDS[name], value, f"filters.{name}") for name, value in view.filters.items()}
     if view.time_window_days is not None:
         filters_by_name["created_at"] = CreatedAt(gte=_days_before(now, view.time_window_days))
@@ -83,11 +83,12 @@ def selection_of(view: SummaryView, now: datetime) -> Selection:
 
 
 def within(selection: Selection, group: Mapping[str, str]) -> Selection | None:
-    """Limit a view's memories to a group; None if the view's filters exclude it."""
+    """Limit a view's selection to a group. Returns None if the view's filters exclude the group."""
     narrowed: dict[str, Any] = {}
     for name, value in group.items():
         own: Any = getattr(selection, name)
-        # Both must hold: without a match in the view's own filter there is nothing to look for.
+        # A memory must match the view's filter and the group. If the group's value fails the filter, no memory can
+        # match.
         if own is not None and not _lets_through(own, value):
             return None
         narrowed[name] = _filter(GROUP_FIELDS[name], value, f"group.{name}")
@@ -102,7 +103,7 @@ def _lets_through(own: Any, value: str) -> bool:
 
 
 def _filter(kind: type[BaseModel], value: Any, field: str) -> BaseModel:
-    """Parse a view's filter: a value is `eq`, a list `any`, an object operators. Raises BadInput."""
+    """Parse a filter: a plain value means `eq`, a list means `any`, an object holds operators. Raises BadInput."""
     if not isinstance(value, dict):
         value = {"any": value} if isinstance(value, list) else {"eq": value}
     try:

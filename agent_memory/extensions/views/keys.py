@@ -1,4 +1,4 @@
-"""Keys of summary views."""
+"""Make the keys of summary views."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from agent_memory.foundation.storage.keyspace import digest
 
 
 class ViewKeys:
-    """Keys of summary views in one bucket: see `feature.py`."""
+    """Makes the keys of summary views in one bucket. `feature.py` describes each key."""
 
     def __init__(self, root: str) -> None:
         self.tenants = f"{root}svt"
-        """Tenants that have had views."""
+        """The key of the set of tenants that have, or had, views."""
         self._root = root
 
     def views(self, tenant: str) -> str:

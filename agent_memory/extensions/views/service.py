@@ -1,4 +1,4 @@
-"""Summary views and their tasks, as the API offers them."""
+"""Create, read, run and delete summary views, and read their tasks, for the API."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from agent_memory_client.models import (
 )
 
 MAX_VIEWS = 1000
-# Names of jobs in Redis.
+# Job names, as stored in Redis.
 RUN_VIEW = "run_view"
-"""Compute all partitions of the view `view_id` for the task `task_id`."""
+"""Job: compute all partitions of the view `view_id` for the task `task_id`."""
 REFRESH_VIEW = "refresh_view"
-"""Compute the partitions of the view `view_id` that are out of date."""
+"""Job: compute the outdated partitions of the view `view_id`."""
 
 
 class ViewService:
@@ -47,8 +47,8 @@ class ViewService:
     async def create_view(self, scope: Scope, body: CreateSummaryViewRequest) -> SummaryView:
         """Store a view under a new id.
 
-        Raises UnsupportedRequest and BadInput for an invalid view, Conflict for too many, and ErasureUnderWay while a
-        user in its filters is erased.
+        Raises UnsupportedRequest and BadInput for an invalid view, and Conflict if there are MAX_VIEWS already.
+        Raises ErasureUnderWay while a user in its filters is being erased, and Forbidden for limited callers.
         """
         _whole_tenant(writing(scope))
         check_view(body)
@@ -64,20 +64,23 @@ class ViewService:
         return [view for view in await self._store.load_views(scope) if _reaches_view(scope, view)]
 
     async def get_view(self, scope: Scope, view_id: str) -> SummaryView:
-        """Return a view. Raises NotFound."""
+        """Return a view. Raises NotFound if it is missing or the caller may not see it."""
         view = await self._store.load_view(scope, view_id)
         if view is None or not _reaches_view(scope, view):
             raise NotFound(f"Summary view {view_id} not found")
         return view
 
     async def delete_view(self, scope: Scope, view_id: str) -> AckResponse:
-        """Delete a view with its partitions; a missing one is no error."""
+        """Delete a view with its partitions; a missing view is no error. Raises Forbidden for limited callers."""
         _whole_tenant(writing(scope))
         await self._store.drop_view(scope, view_id)
         return AckResponse(status="ok")
 
     async def run_partition(self, scope: Scope, view_id: str, body: RunSummaryViewPartitionRequest) -> SummaryViewPartitionResult:
-        """Compute and store a partition within a time budget. Raises NotFound, UnsupportedRequest, BadInput."""
+        """Compute and store a partition. The model gets at most `views.run_seconds`.
+
+        Raises NotFound, UnsupportedRequest, BadInput, Forbidden.
+        """
         view = await self.get_view(writing(scope), view_id)
         group = check_group(view, body.group)
         if not _reaches_group(scope, group):
@@ -91,7 +94,10 @@ class ViewService:
     async def read_partitions(
         self, scope: Scope, view_id: str, group_values: Mapping[str, str | None]
     ) -> Sequence[SummaryViewPartitionResult]:
-        """Return stored partitions by group, of the wanted values (None: any). Raises NotFound."""
+        """Return a view's stored partitions, sorted by group, that the caller may see. Raises NotFound.
+
+        A value in `group_values` must equal the group's value; None matches every group.
+        """
         await self.get_view(scope, view_id)
         stored = await self._store.load_partitions(scope, view_id)
         given_values = {name: value for name, value in group_values.items() if value is not None}
@@ -104,7 +110,10 @@ class ViewService:
         return sorted(results, key=lambda result: sorted(result.group.items()))
 
     async def run_all_partitions(self, scope: Scope, view_id: str, body: RunSummaryViewRequest) -> Task:
-        """Order all partitions; a task of the same id starts over. Raises NotFound."""
+        """Order the computation of all partitions in the background. A task with the same id starts over.
+
+        Raises NotFound, and Forbidden for limited or read-only callers.
+        """
         _whole_tenant(writing(scope))
         await self.get_view(scope, view_id)
         task = Task(id=body.task_id or made_id(), type=TaskTypeEnum.SUMMARY_VIEW_FULL_RUN, view_id=view_id)
@@ -113,7 +122,7 @@ class ViewService:
         return task
 
     async def read_task(self, scope: Scope, task_id: str) -> Task:
-        """Return a task. If the worker gave it up, its status is failed. Raises NotFound."""
+        """Return a task. Its status is "failed" if the worker gave it up. Raises NotFound, also for limited callers."""
         task = await self._store.load_task(scope, task_id)
         if task is None or scope.limited:
             raise NotFound(f"Task {task_id} not found")
@@ -124,20 +133,20 @@ class ViewService:
 
 
 def _whole_tenant(scope: Scope) -> None:
-    """Raise Forbidden for limited callers: views belong to the whole tenant."""
+    """Raise Forbidden for callers limited to namespaces, users or agents, because views belong to the whole tenant."""
     if scope.limited:
         raise Forbidden("summary views are made, run and deleted with credentials that are not limited to some namespaces, users or agents")
 
 
 def _reaches_view(scope: Scope, view: SummaryView) -> bool:
-    """True if a view groups by every field that limits the caller, and filters by none of them."""
+    """True if the view groups by every field that limits the caller, and filters by none of them."""
     limits = {"namespace": scope.namespaces, "user_id": scope.users}
     needed = {name for name, limit in limits.items() if limit is not None}
     return scope.agents is None and needed <= set(view.group_by) and not needed & set(view.filters)
 
 
 def _reaches_group(scope: Scope, group: Mapping[str, str]) -> bool:
-    """True if all memories of a group are within the caller's reach."""
+    """True if the caller may access all memories of a group."""
     return not scope.limited or (scope.agents is None and scope.reaches(group.get("namespace"), group.get("user_id")))
 
 

@@ -1,4 +1,4 @@
-"""Summary views, partitions and tasks in Redis: a hash of views per tenant, a hash of partitions per view."""
+"""Store summary views, partitions and tasks in Redis: a hash of views per tenant, a hash of partitions per view."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _TASK_SECONDS = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A computed partition, and a fingerprint of its inputs."""
+    """A computed partition, with a fingerprint of its inputs."""
 
     result: SummaryViewPartitionResult
     fingerprint: str
 
 
 def group_key(group: Mapping[str, str]) -> str:
-    """Return a partition's name, independent of the order of its values."""
+    """Return the name of a group's partition; the order of the group's fields does not matter."""
     return digest("group", *(part for item in sorted(group.items()) for part in item))
 
 
 class ViewStore:
-    """Reads and writes of views, partitions and tasks, each in one round trip."""
+    """Reads and writes views, partitions and tasks. Each method needs one round trip, except `add_partition`."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -49,7 +49,7 @@ class ViewStore:
                 await pipe.execute()
 
     async def adopt_view(self, scope: Scope, view: SummaryView) -> bool:
-        """Store another server's view unless its id exists; return True if stored."""
+        """Store an imported view unless its id exists; return True if stored."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hsetnx(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
@@ -57,7 +57,7 @@ class ViewStore:
                 return bool((await pipe.execute())[0])
 
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
-        """Store a partition unless its group has one; return True if stored, None without the view."""
+        """Store a partition; return True if stored, False if its group already has one, None if the view is missing."""
         if await self.load_view(scope, view_id) is None:
             return None
         if group_key(partition.result.group) in await self.load_partitions(scope, view_id):
@@ -74,13 +74,13 @@ class ViewStore:
         return int((await read(self._client, lambda pipe: pipe.hlen(key)))[0])
 
     async def load_views(self, scope: Scope) -> Sequence[SummaryView]:
-        """Return all views, oldest first."""
+        """Return all views of the tenant, oldest first."""
         key = self._view_keys.views(scope.tenant)
         raw = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
-        """Delete a view with its partitions; runs store no more. Return True if it existed."""
+        """Delete a view with its partitions; return True if it existed. Unfinished runs can then store nothing."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hdel(self._view_keys.views(scope.tenant), view_id)
@@ -88,14 +88,14 @@ class ViewStore:
                 return bool((await pipe.execute())[0])
 
     async def load_tenants(self) -> Sequence[str]:
-        """Return all tenants that have had views."""
+        """Return all tenants that have, or had, views."""
         key = self._view_keys.tenants
         return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(key)))[0])
 
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
-        """Store partitions; return False if their view is gone.
+        """Store partitions; return False if their view is missing.
 
-        Raises ErasureUnderWay, and stores nothing, while a user is erased whose memories may be in them.
+        Stores nothing and raises ErasureUnderWay while a user whose memories may be in them is being erased.
         """
         items: list[str] = []
         guards: list[Guard] = []
@@ -112,7 +112,7 @@ class ViewStore:
         return guard_of(self._keys.root, scope.tenant, group.get("namespace"), group["user_id"], group.get("session_id"))
 
     async def load_partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
-        """Return a view's stored partitions by `group_key`."""
+        """Return a view's stored partitions; the keys are made by `group_key`."""
         key = self._view_keys.partitions(scope.tenant, view_id)
         raw = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
         return {name.decode(): _decode(value) for name, value in raw.items()}
@@ -123,7 +123,7 @@ class ViewStore:
                 await self._client.hdel(self._view_keys.partitions(scope.tenant, view_id), *names)
 
     async def put_task(self, scope: Scope, task: Task) -> None:
-        """Store a task for seven days, replacing one of the same id."""
+        """Store a task for seven days; replace a task with the same id."""
         with redis_errors():
             await self._client.set(self._keys.task(scope.tenant, task.id), task.model_dump_json(), ex=_TASK_SECONDS)
 

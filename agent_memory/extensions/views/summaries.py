@@ -1,4 +1,4 @@
-"""Compute a partition of a summary view, by a language model or from the most telling memories."""
+"""Compute a partition of a summary view, with a language model or by extractive summarization."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewP
 log = logging.getLogger(__name__)
 
 NO_MODEL = "no language model is configured: the memories that tell most are shown"
-# Newest memories in a summary; `memory_count` counts all.
+# A summary covers at most this many memories, the newest; `memory_count` counts all.
 _MOST_MEMORIES = 500
 _PROMPT_TOKENS = 16_000
 _MEMORY_TOKENS = 1_000
-# Tokens that a prompt adds to a memory.
+# A prompt needs this many tokens for a memory beside its text.
 _SHOWN_TOKENS = 40
 _SUMMARY_WORDS = 400
 _ANSWER_TOKENS = _SUMMARY_WORDS * 4
 _LEAST_TOKENS = 96
 _SUMMARY_TOKENS = 600
 _LINE_TOKENS = 120
-# Answers with which a model declines.
+# A model that gives one of these answers has declined to summarize.
 _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class ViewSummarizer:
-    """Compute partitions; stores nothing."""
+    """Computes partitions. It stores nothing."""
 
     def __init__(self, survey: MemoryScan, chat_of: Callable[[str], ChatModel | None], counter: TokenCounter) -> None:
-        """`chat_of` returns a tenant's model."""
+        """`chat_of` returns a tenant's language model, or None."""
         self._survey = survey
         self._chat_of = chat_of
         self._counter = counter
@@ -51,11 +51,11 @@ class ViewSummarizer:
     async def compute_partition(
         self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
     ) -> Partition:
-        """Compute the partition of a group; `seconds` bounds the model's time.
+        """Compute the partition of a group. The model gets at most `seconds`.
 
-        A refresh passes the `stored` partition: it is returned if its inputs are unchanged, or if the model is
-        unavailable and had written it. Otherwise a failing model is replaced by the most telling memories, which
-        `degraded` reports.
+        A refresh passes the `stored` partition. It is returned if its inputs are unchanged, or if a model wrote it and
+        the model fails now. Otherwise, without a usable model answer, the summary consists of the most informative
+        memories, and `degraded` has the reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
@@ -83,7 +83,10 @@ class ViewSummarizer:
     async def _summary_by_model(
         self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], memories: Sequence[StoredMemory], seconds: float | None
     ) -> str:
-        """Summarize the newest memories that fit. Raises ModelUnavailable, ModelAnswerInvalid."""
+        """Ask the model to summarize the newest memories that fit its context.
+
+        Retries with half of the tokens if the context is exceeded. Raises ModelUnavailable, ModelAnswerInvalid.
+        """
         deadline = None if seconds is None else monotonic() + seconds
         most: int | None = None
         while True:
@@ -108,7 +111,7 @@ class ViewSummarizer:
             return summary
 
     def _prompt_messages(self, memories: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
-        """Return the newest memories that fit, as the prompt shows them."""
+        """Return the newest memories that fit into `room` tokens, as the prompt shows them; at least one."""
         prompt_messages: list[PromptMessage] = []
         for number, memory in enumerate(memories, start=1):
             record = memory.record
@@ -117,13 +120,13 @@ class ViewSummarizer:
             if prompt_messages and room < 0:
                 break
             said_by = record.metadata.get("role") if record.memory_type is MemoryTypeEnum.MESSAGE else None
-            # Newest first; of equal times the later hit is older.
+            # Memories come newest first. The number keeps their order where times are equal.
             role = said_by if isinstance(said_by, str) else record.memory_type.value
             prompt_messages.append(PromptMessage(len(memories) - number, role, text, record.event_date or record.created_at))
         return prompt_messages
 
     async def _summary_without_model(self, memories: Sequence[StoredMemory]) -> str:
-        """Return the most telling memories by time, a line each."""
+        """Return the most informative memories, sorted by time, one per line."""
         return await run_in_thread(lambda: self._most_telling(memories), sum(len(memory.record.text) for memory in memories))
 
     def _most_telling(self, memories: Sequence[StoredMemory]) -> str:

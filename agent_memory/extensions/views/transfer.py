@@ -19,7 +19,7 @@ from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
 
 
 class _SummaryLine(BaseModel):
-    """A partition in an export, of one user alone."""
+    """A partition in an export. Its group must name one user."""
 
     view: SummaryView | None = None
     partition: SummaryViewPartitionResult
@@ -33,19 +33,22 @@ class ViewTransfer:
         self._store = store
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """Yield the partitions of this user alone, each with its view."""
+        """Yield the partitions that summarize only this user's memories, each with its view."""
         for view in () if scope.agents is not None else await self._store.load_views(scope):
             for partition in (await self._store.load_partitions(scope, view.id)).values():
                 group = partition.result.group
                 owned = group.get("user_id") == owner.user_id and owner.namespace in (None, group.get("namespace"))
                 if owned and scope.reaches(group.get("namespace"), group.get("user_id")):
-                    # Filters may name others.
+                    # Filters by user may name other users, so such a view is not exported.
                     exported_view = None if scope.limited or "user_id" in view.filters else view.model_dump(mode="json")
                     result = partition.result.model_dump(mode="json")
                     yield {"kind": "summary", "view": exported_view, "partition": result, "fingerprint": partition.fingerprint}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a partition, and its view if missing. Raises BadInput, Forbidden, UnsupportedRequest."""
+        """Store a partition, and its view if missing. Raises BadInput, Forbidden, UnsupportedRequest.
+
+        Returns "new", or "same" if the group already has a partition.
+        """
         read = validated(_SummaryLine, line)
         result = read.partition
         namespace = result.group.get("namespace")
@@ -73,7 +76,10 @@ class ViewTransfer:
         return line.view
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete views about the user, and summaries that may mention the user; continuous views recompute others'."""
+        """Delete views whose filters name the user, and partitions that may mention the user.
+
+        Continuous views recompute the deleted partitions from other users' memories.
+        """
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope):
             if owner.namespace is None and owner.user_id in users_named(view.filters):
@@ -86,7 +92,10 @@ class ViewTransfer:
         return counts
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete the partitions that may contain memories of these groups; continuous views recompute them."""
+        """Delete the partitions that may contain memories of these groups. Continuous views recompute them.
+
+        Returns the number of partitions. A dry run only counts.
+        """
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope) if groups else ():
             stored = await self._store.load_partitions(scope, view.id)

@@ -1,6 +1,7 @@
-"""Sessions of browsers that logged in with an API key.
+"""Keep sessions of browsers that logged in with an API key.
 
-A session holds the key's digest only. Each request looks up the key's rights again, so a revoked or expired key ends its sessions.
+A session stores only the key's digest. Each request looks up the key's rights again, so the sessions of a revoked or
+expired key end with it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ LIFETIME_SECONDS = 12 * 3600
 
 
 class BrowserSessions:
-    """Sessions of browsers. `gate` is None if callers have no API keys."""
+    """Opens, finds and deletes browser sessions. `gate` is None if the server accepts no API keys."""
 
     def __init__(self, client: Redis, keys: Keys, gate: TokenGate | None) -> None:
         self._client = client
@@ -28,7 +29,7 @@ class BrowserSessions:
         self._gate = gate
 
     async def open_session(self, credential: str) -> str:
-        """Return the secret name of a new session. Raises Unauthenticated, RedisUnavailable."""
+        """Open a session and return its secret name. Raises Unauthenticated and RedisUnavailable."""
         if self._gate is None:
             raise Unauthenticated("this server takes no API keys: let a proxy add the login provider's token to each request")
         await self._gate.admit(credential)
@@ -38,7 +39,10 @@ class BrowserSessions:
         return name
 
     async def find_principal(self, name: str) -> Principal | None:
-        """Return the rights that the session's key has now; None without such a session or key. Raises RedisUnavailable."""
+        """Return the current rights of the session's key. None if the session or the key does not exist any more.
+
+        Raises RedisUnavailable.
+        """
         digest = (await read(self._client, lambda pipe: pipe.get(self._key(name))))[0]
         if digest is None or self._gate is None:
             return None

@@ -16,13 +16,13 @@ _HOW = "send an API key or a token: Authorization: Bearer … or X-API-Key: …"
 
 class CredentialGate(Protocol):
     async def admit(self, credential: str) -> Principal:
-        """Return the principal of a key or token. Raises Unauthenticated, Unavailable."""
+        """Return the principal of a key or token. Raises Unauthenticated and Unavailable."""
         ...
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
-        """Return the principal of the last check, and whether it is still valid; no look-up.
+        """Return the principal of the last check, and True if that check is still valid. Makes no look-up.
 
-        An expired one only decides in whose queue a request waits for a new check.
+        A result that is no longer valid only decides in whose queue a request waits for a new check.
         """
         ...
 
@@ -33,18 +33,18 @@ class Authenticator:
 
 
 def jwt_gate(settings: AuthSettings) -> CredentialGate:
-    """Return the gate of AUTH_MODE=oauth2. Raises StartupError for incomplete settings."""
-    # PyJWT is imported only for OAuth.
+    """Return the gate for AUTH_MODE=oauth2. Raises StartupError if settings are incomplete."""
+    # Import PyJWT only if the server uses OAuth.
     from agent_memory.features.access.oauth import JwtGate, KeySet, fetching  # noqa: PLC0415
 
     return JwtGate(settings, KeySet(fetching(settings)))
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the key or token in a request's headers (lower-case names); None without one.
+    """Return the key or token in a request's headers, or None if there is none. Expects lower-case header names.
 
-    `Authorization: Bearer` and `X-API-Key` are equal. Raises Unauthenticated for other schemes, empty or too long
-    credentials, and two different ones.
+    `Authorization: Bearer` and `X-API-Key` are equivalent. Raises Unauthenticated for other schemes, for empty or too
+    long credentials, and for several different credentials.
     """
     credentials: set[bytes] = set()
     for name, value in headers:

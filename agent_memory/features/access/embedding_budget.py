@@ -1,6 +1,6 @@
-"""Limit a tenant's embedding tokens. Usage is counted in the process and written to Redis once a second.
+"""Limit a tenant's embedding tokens. Each process counts usage and writes it to Redis once a second.
 
-A query costs no round trip for it; several processes may exceed the limit by what they use in those seconds.
+So a query needs no extra round trip. Several processes may exceed the limit by the tokens that they use meanwhile.
 """
 
 from __future__ import annotations
@@ -16,17 +16,20 @@ from agent_memory.foundation.core.settings import LimitSettings
 from agent_memory.foundation.llm.base import ChatModel, Embedder, TextRole, Vectors
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
 
-# A count this old is refreshed while requests go on with it.
+# A count older than this is refreshed. Meanwhile, requests use the old count.
 _FRESH_SECONDS = 5.0
 _DELAY_SECONDS = 1.0
 _MOST_TENANTS = 10_000
-# UTF-8 bytes per token: about four for English, three or four for other scripts.
+# UTF-8 bytes per token: English has about four, other scripts three or four.
 _BYTES_PER_TOKEN = 4
 
 
 @dataclass(slots=True)
 class _TenantDay:
-    """A tenant's day as of `at`: tokens used, including those `waiting` to be written; clock times."""
+    """A tenant's usage of a day, as read from Redis at `at`. `at` and `ends` are times of the monotonic clock.
+
+    `tokens` includes those that are `waiting` to be written.
+    """
 
     tokens: int
     waiting: int
@@ -35,7 +38,7 @@ class _TenantDay:
 
 
 class EmbeddingBudget:
-    """Meters embedders per tenant; only `paid` embeddings count."""
+    """Counts the embedding tokens of each tenant. Only `paid` embeddings count."""
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class EmbeddingBudget:
         return _MeteredEmbedder(self._embedder, self, tenant) if self.limits(tenant) else self._embedder
 
     async def check(self, tenant: str) -> None:
-        """Raise BudgetSpent if today's tokens are used up. Asks Redis once a day; RedisUnavailable."""
+        """Raise BudgetSpent if today's tokens are used up. The first check of a day may raise RedisUnavailable."""
         day, now = self._days.get(tenant), self._clock()
         if day is None or now >= day.ends:
             day = await self._write(tenant)
@@ -82,7 +85,7 @@ class EmbeddingBudget:
             self._soon(tenant)
 
     async def flush(self) -> None:
-        """Write waiting counts and refresh stale ones. Raises RedisUnavailable; unwritten counts wait on."""
+        """Write waiting counts to Redis, and refresh old ones. Raises RedisUnavailable, but keeps unwritten counts."""
         while self._stale:
             tenant = next(iter(self._stale))
             await self._write(tenant)
@@ -114,7 +117,7 @@ class EmbeddingBudget:
 
 
 class _MeteredEmbedder(EmbedderWrapper):
-    """An embedder on a tenant's budget; cached vectors cost nothing."""
+    """An embedder that charges a tenant's budget. Cached vectors cost nothing."""
 
     def __init__(self, inner: Embedder, budget: EmbeddingBudget, tenant: str) -> None:
         super().__init__(inner)
@@ -123,7 +126,7 @@ class _MeteredEmbedder(EmbedderWrapper):
         self._tenant = tenant
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
-        """See Embedder.embed. Raises BudgetSpent. A call that reached no model is not counted."""
+        """Embed texts, see Embedder.embed. Raises BudgetSpent. A call that reached no model is not counted."""
         missing = self._embedder.missing(texts, role=role)
         if not missing:
             return await self._embedder.embed(texts, role=role, timeout=timeout)
@@ -146,7 +149,7 @@ class _MeteredEmbedder(EmbedderWrapper):
 
 
 class TenantModels:
-    """The models within a tenant's budget."""
+    """Returns the chat model and the embedder that charge a tenant's budget."""
 
     def __init__(self, chat: ChatModel | None, embedder: Embedder, budget: ModelBudget, embeddings: EmbeddingBudget) -> None:
         self._chat = chat

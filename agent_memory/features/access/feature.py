@@ -1,4 +1,4 @@
-"""Who may do what, and how much of it: credentials, limits and budgets."""
+"""Announce access as a feature: credentials, API keys, limits and budgets."""
 
 from __future__ import annotations
 

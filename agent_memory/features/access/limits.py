@@ -1,7 +1,8 @@
-"""Tenants' limits: requests per minute, stored memories, and a language model's tokens per day.
+"""Limit tenants: requests per minute, stored memories, and tokens of a language model per day.
 
-A process takes a few requests at a time from a token bucket in Redis, so most requests cost a dictionary look-up.
-What it does not use within a second is lost. A refusal is repeated locally until the bucket refills.
+A process takes several requests at a time from a token bucket in Redis, so most requests cost only a dictionary
+look-up. Requests that it does not use within a second are lost. After a refusal by Redis, the process refuses similar
+requests itself until the bucket refills, at most for a second.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ log = logging.getLogger(__name__)
 
 _LEASE_SECONDS = 1.0
 _LEASE_SHARE = 0.1
-# A raised limit or a refilled bucket is noticed after this time.
+# A process asks Redis again after this time, so it notices a raised limit or a refilled bucket.
 _VERDICT_SECONDS = 1.0
 _DEAF = 20
-# Counts are cached, for less time near the limit.
+# How long counts of memories are cached. The time is shorter near the limit.
 _COUNT_SECONDS = 10.0
 _NEAR_SECONDS = 1.0
 _NEAR = 0.9
@@ -41,9 +42,10 @@ _MOST_TENANTS = 10_000
 
 @dataclass(slots=True)
 class _Lease:
-    """A process's share of a tenant's bucket: requests worth `left` until `until` (clock times).
+    """A process's share of a tenant's bucket: requests worth `left`, to use before `until`.
 
-    Those worth `closed_cost` or more are refused without Redis until `closed_until`; `opens_at` is when to retry.
+    Until `closed_until`, requests worth `closed_cost` or more are refused without asking Redis. `opens_at` says when to
+    retry. All times are of the monotonic clock.
     """
 
     left: int = 0
@@ -64,7 +66,7 @@ class _Count:
 
 
 class RequestLimit:
-    """Limits a tenant's request rate over all processes. A request may cost several, at most the whole bucket."""
+    """Limits a tenant's request rate over all processes. A request can cost several tokens, up to a full bucket."""
 
     def __init__(self, settings: LimitSettings, store: LimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
@@ -74,17 +76,17 @@ class RequestLimit:
         self._leases: dict[str, _Lease] = {}
 
     def waiting(self, tenant: str) -> int:
-        """Return the cost of requests waiting for Redis' answer."""
+        """Return the total cost of the tenant's requests that wait for an answer of Redis."""
         lease = self._leases.get(tenant)
         return 0 if lease is None else lease.waiting
 
     def is_hammered(self, tenant: str) -> bool:
-        """True if a tenant ignores refusals: it was refused too often within a second."""
+        """True if a tenant ignores refusals: it was refused more than 20 times within a second."""
         lease = self._leases.get(tenant)
         return lease is not None and lease.refused > _DEAF
 
     async def admit(self, tenant: str, cost: int = 1) -> None:
-        """Count one request worth `cost`. Raises TooMany, RedisUnavailable."""
+        """Count a request worth `cost`. Raises TooMany and RedisUnavailable."""
         lease = self._leases.get(tenant)
         if lease is not None and lease.left >= cost and self._clock() < lease.until:
             lease.left -= cost
@@ -141,7 +143,7 @@ def too_many(retry_after: int) -> TooMany:
 
 
 class MemoryLimit:
-    """Limits a tenant's memories. Each process counts for itself, so a few seconds' writes may exceed it."""
+    """Limits a tenant's memories. Each process caches its count, so the writes of some seconds may exceed the limit."""
 
     def __init__(self, settings: LimitSettings, count: Callable[[str], Awaitable[int]], clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
@@ -151,7 +153,7 @@ class MemoryLimit:
         self._any = settings.limits_any("memories")
 
     async def room_for(self, tenant: str, number: int) -> None:
-        """Raise TooMany if `number` more memories exceed the limit."""
+        """Raise TooMany if `number` more memories would exceed the limit."""
         if not (self._any and number):
             return
         most = self._settings.for_tenant(tenant).memories
@@ -194,7 +196,7 @@ class ModelBudget:
             raise budget_spent(most, spent.seconds_left)
 
     async def spend(self, tenant: str, tokens: int) -> None:
-        """Count used tokens; a failure only logs a warning, as the answer is paid for."""
+        """Count used tokens. If Redis fails, only log a warning, because the answer is already paid for."""
         try:
             await self._store.spend(tenant, tokens)
         except RedisUnavailable as error:
@@ -202,7 +204,7 @@ class ModelBudget:
 
 
 class MeteredChat(ChatWrapper):
-    """A ChatModel on a tenant's budget; the call that exceeds it is finished."""
+    """A ChatModel that charges a tenant's budget. The call that exceeds the budget is still finished."""
 
     def __init__(self, inner: ChatModel, budget: ModelBudget, tenant: str) -> None:
         super().__init__(inner)
@@ -241,7 +243,7 @@ class TokensSpent:
 
 
 class LimitStore:
-    """Counts usage per tenant."""
+    """Counts requests and model tokens per tenant in Redis."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._keys = keys
@@ -249,15 +251,16 @@ class LimitStore:
         self._spend = Script(client, "access/model_tokens_spend")
 
     async def take(self, tenant: str, *, per_minute: int, burst: int, most: int, least: int = 1) -> tuple[int, float]:
-        """Take up to `most` requests from the bucket, or none if fewer than `least` (at most `burst`) are left.
+        """Take up to `most` requests from the bucket, but none if fewer than `least` are left.
 
-        Return how many, and the seconds until `least` are available.
+        Expects `least` to be at most `burst`. Return the number of requests, and if it is 0, the seconds until `least`
+        are available.
         """
         rate = repr(per_minute / 60_000)
         granted, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, requested=most, least=least)
         return int(granted), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent:
-        """Add model tokens to the tenant's day (0: none); return the total."""
+        """Add model tokens to the tenant's usage of today. Return today's total. 0 tokens only read it."""
         spent, left = await self._spend(spent=self._keys.spent(tenant), day_ms=_DAY_MS, tokens=tokens)
         return TokensSpent(int(spent), int(left) / 1000)

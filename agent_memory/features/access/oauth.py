@@ -1,6 +1,6 @@
-"""Validate JSON Web Tokens of an OAuth 2 / OpenID Connect provider by RFC 8725.
+"""Validate JSON Web Tokens of an OAuth 2 / OpenID Connect provider, following RFC 8725.
 
-Settings, not tokens, choose the algorithms; issuer, audience and times are checked.
+The settings, not the tokens, choose the algorithms. Issuer, audience and times are checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agent_memory.foundation.core.settings import AuthSettings
 
 log = logging.getLogger(__name__)
 
-# Public keys only: with a shared secret, whoever checks a token could make one.
+# Only algorithms with public keys: with a shared secret, everybody who can check a token could create one.
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 REFRESH_SECONDS = 60.0
 _KEEP_KEYS_SECONDS = 3600.0
@@ -38,7 +38,7 @@ Fetch = Callable[[], Awaitable[bytes]]
 
 
 class KeySet:
-    """The provider's public keys by `kid`."""
+    """Fetches and caches the provider's public keys by `kid`."""
 
     def __init__(self, fetch: Fetch, clock: Callable[[], float] = monotonic) -> None:
         self._fetch = fetch
@@ -50,7 +50,7 @@ class KeySet:
         self.generation = 0
 
     async def key(self, kid: str) -> jwt.PyJWK | None:
-        """Return a key, None if the provider has none. Raises Unavailable without any keys."""
+        """Return a key, or None if the provider does not have it. Raises Unavailable if no keys can be fetched."""
         now = self._clock()
         if kid not in self._keys or now - self._fetched > _KEEP_KEYS_SECONDS:
             await self._refresh(now)
@@ -61,7 +61,7 @@ class KeySet:
 
     async def _refresh(self, requested_at: float) -> None:
         async with self._lock:
-            # Another task has just tried.
+            # Another task has just tried to fetch the keys.
             if self._tried >= requested_at or self._clock() - self._tried < REFRESH_SECONDS:
                 return
             self._tried = self._clock()
@@ -83,7 +83,10 @@ class JwtGate:
         self._trusted: dict[bytes, tuple[Principal, float, int]] = {}
 
     async def admit(self, credential: str) -> Principal:
-        """Return the token's principal. Raises Unauthenticated, Forbidden without a role, Unavailable without keys."""
+        """Return the token's principal.
+
+        Raises Unauthenticated, Forbidden if the token has no role, and Unavailable if no keys can be fetched.
+        """
         if self._admin is not None and hmac.compare_digest(credential, self._admin):
             return OPERATOR
         name = sha256(credential.encode()).digest()
@@ -111,7 +114,7 @@ class JwtGate:
             if algorithm not in settings.oauth2_algorithms or not isinstance(kid, str) or "crit" in header:
                 raise Unauthenticated("this token is signed in a way that is not accepted here")
             key = await self._keys.key(kid)
-            # The key, not the token's header, decides the algorithm.
+            # The key decides the algorithm, not the token's header.
             if key is None or key.algorithm_name not in settings.oauth2_algorithms:
                 raise Unauthenticated("this token is signed with a key that the login provider does not have")
             claims = jwt.decode(
@@ -123,18 +126,21 @@ class JwtGate:
                 leeway=settings.oauth2_leeway_seconds,
                 options={"require": _REQUIRED, "verify_aud": settings.oauth2_audience is not None},
             )
-            # A lone surrogate is in no name.
+            # Raises an error for lone surrogates, which no name contains.
             json.dumps(claims, ensure_ascii=False).encode()
             return claims
         except jwt.ExpiredSignatureError:
             raise Unauthenticated("this token has expired: log in again") from None
         except (jwt.PyJWTError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
-            # Which check failed is not for callers who try tokens.
+            # Do not tell callers which check failed, because they may be guessing tokens.
             raise Unauthenticated("this token is not valid here") from None
 
 
 def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Principal:
-    """Return the principal the claims name. Raises Unauthenticated for missing claims, Forbidden without a role."""
+    """Return the principal that the claims name.
+
+    Raises Unauthenticated if a claim is missing, and Forbidden if no role is named.
+    """
     tenant = _claim_text(claims, path) if (path := settings.claim("tenant")) else DEFAULT_TENANT
     users = frozenset({_claim_text(claims, path)}) if (path := settings.claim("user")) else None
     namespaces = frozenset(_claim_texts(claims, path)) if (path := settings.claim("namespace")) else None
@@ -143,7 +149,10 @@ def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Pr
 
 
 def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
-    """Return the highest role the claim names. Raises Unauthenticated for a malformed claim, Forbidden without one."""
+    """Return the highest role that the claim names.
+
+    Raises Unauthenticated if the claim is malformed, and Forbidden if it names no role.
+    """
     path = settings.claim("role")
     if not path:
         return Role(settings.default_role)
@@ -159,7 +168,7 @@ def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
 
 
 def _at(claims: Mapping[str, Any], path: str) -> Any:
-    """Return a claim by its whole name (perhaps a URL), or by a dotted path."""
+    """Return a claim by its whole name, which may be a URL, or else by a dotted path. None if it is missing."""
     if path in claims:
         return claims[path]
     value: Any = claims
@@ -185,7 +194,7 @@ def _claim_texts(claims: Mapping[str, Any], path: str) -> list[str]:
 
 
 def check_oauth(settings: AuthSettings) -> None:
-    """Raise StartupError if settings cannot validate tokens."""
+    """Raise StartupError if tokens cannot be validated with these settings."""
     if not settings.oauth2_issuer_url:
         raise StartupError("AUTH_MODE=oauth2 needs OAUTH2_ISSUER_URL, the `iss` of the tokens")
     wrong = set(settings.oauth2_algorithms) - ALGORITHMS
@@ -200,7 +209,7 @@ def jwks_url(settings: AuthSettings) -> str:
 
 
 def fetching(settings: AuthSettings) -> Fetch:
-    """Return a function that fetches the keys: no redirects, five seconds, one megabyte."""
+    """Return a function that fetches the keys. It follows no redirects and allows five seconds and one megabyte."""
     url = jwks_url(settings)
 
     async def fetch() -> bytes:
@@ -222,7 +231,7 @@ def fetching(settings: AuthSettings) -> Fetch:
 
 
 def _parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
-    """Return usable signature keys by `kid`; unknown kinds are skipped."""
+    """Return the usable signature keys by `kid`. Skips unknown kinds. Raises ValueError if no key is usable."""
     listed = json.loads(raw)
     if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
         raise ValueError("not a JSON Web Key Set")

@@ -1,4 +1,7 @@
-"""API keys, for administrators. No Idempotency-Key: an answer with a secret must not be stored."""
+"""HTTP operations for API keys, for administrators.
+
+They ignore an Idempotency-Key, because an answer with a secret must not be stored.
+"""
 
 from __future__ import annotations
 
@@ -25,25 +28,25 @@ TokenPath = Annotated[str, Path(max_length=100, description="The key's id, or it
 
 @router.get("/v1/auth/tokens", operation_id="list_tokens", response_model=TokenList, responses=errors())
 async def list_tokens(caller: CallerDep, tokens: TokensDep) -> Response:
-    """The API keys of the caller's tenant, without their secrets; an operator sees those of all tenants."""
+    """Returns the API keys of the caller's tenant, without their secrets. An operator sees the keys of all tenants."""
     return ModelResponse(TokenList(tokens=list(await tokens.list(caller))))
 
 
 @router.post("/v1/auth/tokens", operation_id="create_token", response_model=CreatedToken, responses=errors(400, 409, 413, 415))
 async def create_token(caller: CallerDep, tokens: TokensDep, body: Annotated[CreateTokenRequest, Body()]) -> Response:
-    """Makes an API key; its secret is in this answer and nowhere else. An Idempotency-Key has no effect."""
+    """Creates an API key. Only this answer contains its secret. An Idempotency-Key has no effect."""
     return ModelResponse(await tokens.create(caller, body), _NO_STORE)
 
 
 @router.get("/v1/auth/tokens/{token_id}", operation_id="get_token", response_model=TokenInfo, responses=errors(404, 409))
 async def get_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath) -> Response:
-    """One API key, without its secret."""
+    """Returns an API key, without its secret."""
     return ModelResponse(await tokens.show(caller, token_id))
 
 
 @router.delete("/v1/auth/tokens/{token_id}", operation_id="delete_token", response_model=AckResponse, responses=errors(404, 409))
 async def delete_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath) -> Response:
-    """Revokes an API key: from the answer on no process accepts it."""
+    """Revokes an API key. After the answer, no process accepts the key any more."""
     await tokens.remove(caller, token_id)
     return ModelResponse(AckResponse(status="ok"))
 
@@ -52,7 +55,8 @@ async def delete_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath
     "/v1/auth/tokens/{token_id}/rotate", operation_id="rotate_token", response_model=CreatedToken, responses=errors(404, 409, 413, 415)
 )
 async def rotate_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath, body: Annotated[RotateTokenRequest, Body()]) -> Response:
-    """Gives an API key another secret, shown in this answer only; the former one counts for `grace_seconds` more."""
+    """Replaces the secret of an API key. Only this answer contains the new one. The old one stays valid for
+    `grace_seconds`."""
     return ModelResponse(await tokens.rotate(caller, token_id, body.grace_seconds), _NO_STORE)
 
 

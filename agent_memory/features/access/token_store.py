@@ -1,4 +1,4 @@
-"""API keys in Redis, found by the keyed digest of the secret, which is stored nowhere."""
+"""Store API keys in Redis by the keyed digest of their secret. The secret itself is never stored."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 
-# The precision of the last use, and how long expired tokens stay listed.
+# The precision of the time of last use, and how long expired tokens stay listed.
 _USED_STEP_MS = 60_000
 _LISTED_MS = 30 * 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A stored API key. Times in ms; `former` are digests of rotated secrets that may still count."""
+    """A stored API key. Times are in ms. `former` are the digests of replaced secrets that may still be valid."""
 
     id: str
     digest: str
@@ -40,7 +40,7 @@ class Token:
 
 
 class TokenStore:
-    """Reads and writes API keys, which belong to no tenant: `access/tokens.py` guards them."""
+    """Reads and writes the API keys of all tenants. `access/tokens.py` checks who may do so."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class TokenStore:
         self._erasures = ErasureGuard(client, keys)
 
     async def secret(self) -> bytes:
-        """Return this installation's secret, created at the first call: the digests' default key."""
+        """Return this installation's secret, which is the default key of the digests. The first call creates it."""
         key = self._keys.token_secret
         with redis_errors():
             await self._client.set(key, token_bytes(32).hex(), nx=True)
@@ -60,16 +60,16 @@ class TokenStore:
             return bytes(secret)
 
     async def look_up(self, digest: str) -> tuple[Token, int] | None:
-        """Return the token of a digest and the time (ms), and note its use. One round trip."""
+        """Return the token of a digest and the current time (ms), or None. Records the use. One round trip."""
         reply = await self._look_up(token=self._keys.token(digest), step_ms=_USED_STEP_MS)
         if not reply:
             return None
         return _decode(digest, dict(zip(reply[1::2], reply[2::2], strict=True))), int(reply[0])
 
     async def add_token(self, token: Token, lifetime_ms: int) -> int | None:
-        """Store a token for `lifetime_ms` (0: for ever). Return its creation time (ms), None if the digest exists.
+        """Store a token that expires after `lifetime_ms` (0: never). Return its creation time in ms.
 
-        Raises ErasureUnderWay for a user or agent being erased.
+        Return None if the digest exists. Raises ErasureUnderWay if one of its users or agents is being erased.
         """
         await self._require_none_erased(token)
         fields = ["id", token.id, "tn", token.tenant, "ro", token.role.value, "de", token.description]
@@ -88,7 +88,7 @@ class TokenStore:
         return int(created) or None
 
     async def replace_secret(self, token: Token, digest: str, grace_ms: int) -> bool:
-        """Replace a token's digest; the former counts for `grace_ms` more. False if it changed meanwhile.
+        """Replace the digest of a token. The old one stays valid for `grace_ms`. False if the token changed meanwhile.
 
         Raises ErasureUnderWay.
         """
@@ -118,7 +118,7 @@ class TokenStore:
         return _decode(digest.decode(), fields) if fields else None
 
     async def all_tokens(self) -> Sequence[Token]:
-        """Return all tokens, oldest first; ids of expired ones are deleted."""
+        """Return all tokens, oldest first. Deletes the ids of tokens that Redis has expired."""
         names = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.tokens)))[0]
         if not names:
             return []
@@ -131,7 +131,7 @@ class TokenStore:
         return sorted(tokens, key=lambda token: (token.created, token.id))
 
     async def remove_token(self, token: Token) -> bool:
-        """Delete a token and its former secrets. False if it changed meanwhile."""
+        """Delete a token and its former secrets. False if the token changed meanwhile."""
         tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
         return bool(await self._remove(names=self._keys.tokens, tokens=tokens, id=token.id, digest=token.digest))
 

@@ -1,7 +1,8 @@
 """Create, list, rotate, revoke and validate API keys.
 
-A key is 256 random bits, shown once; stored is its HMAC-SHA256 under the installation's secret, which finds it in one
-look-up. Processes trust a look-up for `LEASE_SECONDS`; a revocation answers after that, so no process accepts it then.
+A key is 256 random bits and is shown once. Redis stores its HMAC-SHA256 under the installation's secret, so one look-up
+finds it. Processes trust a look-up for `LEASE_SECONDS`. A revocation waits that long before it answers, so afterwards
+no process accepts the key.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ class TokenGate:
         self._trusted: dict[str, tuple[Principal, float]] = {}
 
     def renew(self) -> None:
-        """Forget the former store's secret and keys."""
+        """Drop the cached secret and keys, because they belong to a former store."""
         self._secret = self._configured_secret
         self._trusted.clear()
 
     async def admit(self, credential: str) -> Principal:
-        """Return the key's principal. Raises Unauthenticated, RedisUnavailable."""
+        """Return the principal of a key. Raises Unauthenticated and RedisUnavailable."""
         return await self.admit_digest(await self.digest(credential))
 
     async def admit_digest(self, digest: str) -> Principal:
-        """As `admit`, for a key's digest: a browser's session holds nothing else of it."""
+        """Return the principal of a key's digest, like `admit`. A browser session stores only the digest."""
         trusted = self._trusted.get(digest)
         begun = self._clock()
         if trusted is not None and begun < trusted[1]:
@@ -65,7 +66,7 @@ class TokenGate:
         principal = Principal(token.tenant, f"token:{token.id}", token.role, token.namespaces, token.users, token.agents)
         if len(self._trusted) >= _MOST_CACHED:
             self._trusted.clear()
-        # The lease starts before the look-up, so a revocation during it counts.
+        # The lease starts before the look-up, so it ends in time if the key is revoked during the look-up.
         self._trusted[digest] = (principal, begun + left)
         return principal
 
@@ -93,7 +94,7 @@ class TokenService:
         self._gate = gate
 
     async def create(self, who: Principal, body: CreateTokenRequest) -> CreatedToken:
-        """Create a key. Raises Forbidden, BadInput, and Conflict if the given secret is in use."""
+        """Create a key. Raises Forbidden, BadInput, and Conflict if the secret in the request is already in use."""
         tenant = self._tenant(who, body.tenant)
         secret = body.token or PREFIX + token_urlsafe(32)
         expires = body.expires_at
@@ -120,21 +121,27 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def list(self, who: Principal) -> Sequence[TokenInfo]:
-        """Return the keys of the caller's tenant, or all for an operator, oldest first. Raises Forbidden."""
+        """Return the keys of the caller's tenant, oldest first. An operator gets all keys. Raises Forbidden."""
         return [token_info(token) for token in await self._mine(who)]
 
     async def show(self, who: Principal, name: str) -> TokenInfo:
-        """Return a key by id, hash or hash prefix. Raises Forbidden, NotFound, Conflict for an ambiguous prefix."""
+        """Return a key by its id, its hash or a prefix of the hash, of at least four characters.
+
+        Raises Forbidden, NotFound, and Conflict if the prefix is ambiguous.
+        """
         return token_info(await self._token(who, name))
 
     async def remove(self, who: Principal, name: str) -> None:
-        """Revoke a key: afterwards no process accepts it. Raises as `show`."""
+        """Revoke a key. Afterwards, no process accepts it. Raises the errors of `show`, and Conflict if it changed."""
         if not await self._store.remove_token(await self._token(who, name)):
             raise Conflict("this key was rotated or revoked meanwhile: look at it again")
         await self._settled()
 
     async def rotate(self, who: Principal, name: str, grace_seconds: float) -> CreatedToken:
-        """Replace a key's secret; the former counts for `grace_seconds` more. Raises as `show`, and Conflict."""
+        """Replace the secret of a key. The old one stays valid for `grace_seconds`.
+
+        Raises the errors of `show`, and Conflict if the key changed meanwhile.
+        """
         token = await self._token(who, name)
         secret = PREFIX + token_urlsafe(32)
         if not await self._store.replace_secret(token, await self._gate.digest(secret), int(grace_seconds * 1000)):
@@ -144,11 +151,11 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def forget_user(self, tenant: str, user_id: str) -> int:
-        """Revoke a user's keys, or remove the user from shared ones; return how many changed."""
+        """Revoke the keys limited to this user, and remove the user from shared keys. Return the number of keys."""
         return await self._forget_name(tenant, "us", user_id)
 
     async def forget_agent(self, tenant: str, agent_id: str) -> int:
-        """As `forget_user`, for an agent."""
+        """Revoke the keys limited to this agent, and remove the agent from shared keys. Return the number of keys."""
         return await self._forget_name(tenant, "ag", agent_id)
 
     async def _forget_name(self, tenant: str, limit: Literal["us", "ag"], name: str) -> int:

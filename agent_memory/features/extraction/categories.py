@@ -1,4 +1,4 @@
-"""Categorize statements without a language model, by the nearest category description."""
+"""Categorize statements without a language model: compare embeddings of statements and category descriptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ NEAREST_SIMILARITY = 0.12
 async def nearest_categories(
     foundation: Foundation, statements: Sequence[str], categories: Sequence[ExtractionCategory]
 ) -> list[str | None]:
-    """Return the most similar category per statement; None if none is, a model extracts, or embeddings are remote."""
+    """Return the name of the most similar category for each statement. None if no category is similar enough.
+
+    All are None if a model extracts facts, or if embeddings are remote.
+    """
     if foundation.extracts or foundation.settings.models.use_openai_embeddings or not statements or not categories:
         return [None] * len(statements)
     described = [f"{category.name.replace('_', ' ')}: {category.description}" for category in categories]

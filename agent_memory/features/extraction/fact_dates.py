@@ -1,4 +1,4 @@
-"""Dates of facts, in the user's zone and checked against their messages' times (pure)."""
+"""Date facts in the user's time zone, and check the dates against the times of the cited messages (pure)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from agent_memory.foundation.text.dates.named_times import moments, only_time
 from agent_memory.foundation.text.quotations import without_quotations
 
-# A time zone shifts by a day, and some models count the first day.
+# A time zone can shift a date by a day, and some models count the first day. So a date may be wrong by two days.
 _SLIP = timedelta(days=2)
 
 
 def instant(value: str | None, zone: tzinfo) -> datetime | None:
-    """Return an ISO date or time in UTC, a day as its first moment in `zone`; None beyond the calendar."""
+    """Return an ISO date or time in UTC. A day becomes its first moment in `zone`. None outside the years 1 to 9999."""
     if value is None:
         return None
     moment = datetime.fromisoformat(value)
@@ -24,9 +24,10 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
 
 
 def event_day(answered: datetime | None, texts: Sequence[str], stated_at: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
-    """Return the day of an event: the model's, or that of the only time the cited messages name.
+    """Return the day of an event: the model's answer, or else the day that the cited messages name.
 
-    The model's is corrected if off by a day or two, or if it was computed from `now` instead of the message's time.
+    The messages count only if they name exactly one time. Their day replaces an answer that is wrong by at most two
+    days, or that the model computed from `now` instead of `stated_at`.
     """
     today = stated_at.astimezone(zone).date()
     named = {(each.first, each.last): each for text in texts if (each := only_time(without_quotations(text), today)) is not None}

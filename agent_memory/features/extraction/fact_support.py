@@ -1,8 +1,8 @@
-"""Find the messages that support a fact: the cited ones, or else the nearest that do (pure).
+"""Find the messages that support a fact: the cited ones, or else the most similar ones that do (pure).
 
-A message *holds* a fact if it has all numbers, its names (or earlier messages do) and half of the content words. For
-"she is a musician", it must also have one word of "a musician". A short answer is read with the two messages before it.
-If those are the assistant's, the answer must answer a question or agree.
+A message *holds* a fact if it contains all its numbers and half of its content words. It, or earlier messages, must
+contain the names. For "she is a musician", it must also contain a word of "a musician". A short answer is read with the
+two messages before it. If these are the assistant's, the answer must answer a question or agree.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory.foundation.text.statements import worth_asking
 from agent_memory.foundation.text.terms import fold, words
 
-# Messages an answer is read with.
+# An answer is read with this many messages before it.
 _REACH = 2
-# A message with so few content words is an answer.
+# A message with at most this many content words is read as an answer.
 _SHORT = 3
-# Share of a fact's words in its messages, and in the cited one if others help.
+# Share of a fact's words that its messages must contain. If messages before them help, the cited ones need less.
 _SHARE = 0.5
 _OWN_SHARE = 1 / 3
 _MOST_TOGETHER = 3
 _MOST_TRIED = 8
-# A quotation; a whole message counts, too.
+# A part of a message counts as a quotation from this many words on; a whole message always does.
 _QUOTED_WORDS = 4
 
 _NO = "no nope nah nein non nee nej nie нет не não nao hayır hayir"
@@ -47,7 +47,7 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 
 @dataclass(frozen=True, slots=True)
 class ExtractionMessage:
-    """A message for extraction: its own words, without secrets."""
+    """A message for extraction. `text` is what its author wrote, without secrets."""
 
     stored: StoredMessage
     text: str
@@ -66,14 +66,15 @@ class ExtractionMessage:
 
     @property
     def states(self) -> bool:
-        """True unless it is from a program or a tool."""
+        """True unless the message is from a program or a tool."""
         return self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES
 
 
 class Grounds:
-    """The messages of a batch, and those before, as support for facts.
+    """Finds support for facts in the messages of a batch and the messages before it.
 
-    `translated`: facts are written in another language, so only numbers, or one word or name, are checked.
+    With `translated`, facts are written in another language than the messages. Then only their numbers, or one word or
+    name, are checked.
     """
 
     def __init__(
@@ -87,10 +88,11 @@ class Grounds:
         self._usable = [index for index in range(self._first, len(self._messages)) if self._says[index] and self._tells(index)]
 
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
-        """Return the positions (from 0) in the batch that support a fact; none if it must be refused.
+        """Return the positions (from 0) of the batch's messages that support a fact. Empty if the fact must be refused.
 
-        Citations count if they hold it. Without them, if all are cited or they do not hold it, the nearest message counts:
-        most words, then the user's, then the latest; several if needed. Citing only programs or bare questions is refused.
+        The cited messages count if they hold the fact. Otherwise, or if the model cited none or all of them, the best
+        message counts: a person's with most words of the fact, the latest of several. If no single message holds the
+        fact, up to three count together. A fact that cites only programs, tools or bare questions is refused.
         """
         claim = Claim.of(text, entities)
         if claim.is_empty or not self._usable:
@@ -109,7 +111,7 @@ class Grounds:
         return sorted(index - self._first for index in chosen)
 
     def supported(self, text: str) -> str:
-        """Return a fact without sentences that nothing shown supports."""
+        """Return a fact without the sentences that no message supports."""
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
@@ -122,14 +124,17 @@ class Grounds:
         return text if len(supported_sentences) == len(sentences) else " ".join(supported_sentences)
 
     def _tells(self, index: int) -> bool:
-        """True if a message can hold a fact: no bare question, no thanks or greeting that answers no assistant."""
+        """True if a message can hold a fact.
+
+        Bare questions cannot. Messages such as thanks or greetings can only if they answer the assistant.
+        """
         text = self._messages[index].text
         if is_bare_question(text):
             return False
         return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
     def _has_some(self, claim: Claim, wording: Wording) -> bool:
-        """True if messages hold the claim's numbers and names, or a word of it."""
+        """True if the messages contain all numbers and names of the claim; a claim without them needs a single word."""
         if claim.is_empty:
             return True
         if not all(map(wording.holds_number, claim.numbers)) or not all(map(wording.holds_word, claim.names)):
@@ -186,7 +191,7 @@ class Grounds:
         return any(self._answers(index, claim) for index in chosen)
 
     def _answers(self, index: int, claim: Claim) -> bool:
-        """True if a message answers or confirms the assistant; after a "no" the fact must deny something."""
+        """True if a message answers or confirms the assistant. If it begins with "no", the fact must deny something."""
         before = self._before(index)[-1:]
         if not self._is_witness(index) or not before or self._is_witness(before[0]):
             return False
@@ -201,7 +206,7 @@ class Grounds:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
-        """Return only the assistant's messages if people's neither hold nor confirm the claim."""
+        """Return the chosen messages; only the assistant's if no message of a person contains or confirms the claim."""
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)
@@ -210,7 +215,7 @@ class Grounds:
         return [index for index in chosen if not self._is_witness(index)]
 
     def _quotes_assistant(self, text: str, chosen: Sequence[int]) -> bool:
-        """True if a fact only repeats the assistant and does not name it."""
+        """True if a fact only repeats the assistant's words and does not say that the assistant said them."""
         if any(map(self._is_witness, chosen)) or _ASSISTANT.search(text):
             return False
         quoted, long = normal_text(text), len(words(text)) >= _QUOTED_WORDS
@@ -229,5 +234,5 @@ class Grounds:
 
 
 def _same_script(claim: Claim, near: Wording) -> bool:
-    """True if both are in Latin letters or both are not: scripts cannot be compared."""
+    """True if both are in Latin letters or both are not. Words of different scripts cannot be compared."""
     return any(map(str.isascii, claim.words | claim.names)) == any(map(str.isascii, near.content))

@@ -1,4 +1,4 @@
-"""The words, names and numbers of a fact, and whether messages have them (pure)."""
+"""Extract the words, names and numbers of a fact, and check whether messages contain them (pure)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_memory.foundation.text.terms import STOP_WORDS, fold, stems, words
 
 _SCRIPT_WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 _PARTICLES = frozenset("のはがをにでとたてるいすまだ的了是在个個我你他她们們有和不就也都很一")
-# Names facts give the speaker, which nobody says of themselves.
+# Words by which facts name the speaker. Messages do not contain them, because no speaker uses them about themselves.
 _SPEAKER_WORDS = """
 user users assistant assistants nutzer nutzers nutzerin benutzer benutzerin anwender usuario usuaria utilisateur utilisatrice utente
 gebruiker utilizador utilizadora uzytkownik uzytkownika uzytkowniczka uzytkowniczki kullanici kullanıcı kullanıcının kullanıcıya kullanıcıyı
@@ -22,7 +22,7 @@ assistent asistente said says
 """
 _SPEAKERS = frozenset(map(fold, _SPEAKER_WORDS.split()))
 _SPEAKERS_WITHOUT_BLANKS = re.compile("用户|用戶|使用者|利用者|ユーザー|사용자|助手|アシスタント")
-# Words that facts use for "I'm" or "my"; they carry little.
+# Facts use these words for "I'm" or "my", so they say little about whether a message supports the fact.
 _LIGHT_WORDS = """
 live work own like want prefer plan use go get take make name call tell know keep currently also now
 wohnt heisst mag vive tiene gusta habite aime appelle
@@ -44,9 +44,9 @@ _KIND = re.compile(
 _NAME = re.compile(r"[^\W\d_][\w]*+")
 _ENDS = ".!?:;\"“”„«»'‘([{\n"
 _MOST_CHARS = 16_384
-# Forms of a word share a prefix.
+# Forms of one word share a prefix of at least this many characters.
 _LEAST_ALIKE = 4
-# Arabic forms differ at the beginning: "and", the article, and the verb's person.
+# Forms of an Arabic word differ at the beginning: by "and", the article, or the person of a verb.
 _ARABIC = re.compile("[\u0621-\u064a]")
 _ARABIC_AHEAD = re.compile("^[وف]?(?:ال|[أاتين])?(?=[\u0621-\u064a]{3})")
 _ALIKE = 0.6
@@ -58,17 +58,17 @@ _CHINESE_MAGNITUDES = {"千": 3, "万": 4, "萬": 4, "億": 8, "亿": 8}
 @dataclass(frozen=True, slots=True)
 class Claim:
     words: frozenset[str]
-    """Stems of content words; non-ASCII words as they are; single characters of scripts without spaces."""
+    """Stems of content words. Non-ASCII words are kept whole; scripts without blanks give single characters."""
     names: frozenset[str]
-    """Folded names: capitalized within a sentence, or an entity. German capitalizes all nouns."""
+    """Folded names: entities, and words capitalized inside a sentence. German capitalizes all nouns, so not there."""
     numbers: Sequence[Number]
     denies: bool
     kinds: frozenset[str] = frozenset()
-    """The words of what somebody is: "a musician"."""
+    """The words after "is a", such as "musician"."""
 
     @classmethod
     def of(cls, text: str, entities: Iterable[str] = ()) -> Claim:
-        """Return the claim of a text; entities must occur in it."""
+        """Return the claim of a text. Ignores entities that do not occur in it."""
         plain = _SPEAKERS_WITHOUT_BLANKS.sub(" ", text)
         folded = words(plain)
         names: set[str] = set()
@@ -105,7 +105,7 @@ class Wording:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Folded words, with stop words."""
+        """Folded words, including stop words."""
         return frozenset(words(" ".join((self.text, self.role, *self.more))))
 
     @cached_property
@@ -145,7 +145,7 @@ class Wording:
         return beginnings
 
     def holds_word(self, word: str) -> bool:
-        """True if it has a stem or name in any form."""
+        """True if the messages contain the stem or name in any form."""
         if word in self.stems or word in self.words:
             return True
         if _ARABIC.match(word) and _ARABIC_AHEAD.sub("", word) in self._arabic:
@@ -154,9 +154,10 @@ class Wording:
         return any(_alike(word, other) for other in candidates)
 
     def holds_number(self, number: Number) -> bool:
-        """True if it has a number, or a time it names implies it: a day of "tomorrow", a year of "in 3 years".
+        """True if the messages contain the number, or name a time that implies it.
 
-        If it has a day or time in digits itself, only these count.
+        For example, "tomorrow" implies a day and "in 3 years" a year. If the messages contain a date or time in digits,
+        dates or times must match these.
         """
         if number.value in self._values:
             return True
@@ -171,7 +172,7 @@ class Wording:
         return False
 
     def _holds_time(self, part: int, *, exact: bool) -> bool:
-        """True if it implies hours or minutes: "15" for "three", "30" for "half past three"."""
+        """True if the messages imply hours or minutes: "three" implies "15", "half past three" implies "30"."""
         values = {int(value) % 12 for value in self._values if value.isdigit() and len(value) <= 2}
         if part % 12 in values or part == 0:
             return True
@@ -179,15 +180,16 @@ class Wording:
 
 
 def joined(wordings: Sequence[Wording]) -> Wording:
-    """Return several messages as one, at the time of the last."""
+    """Return the wording of several messages as one. Its time is that of the latest message."""
     return Wording("\n".join(w.text for w in wordings), max(w.said_at for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings)))
 
 
 def says_same(text: str, other: str) -> bool:
-    """True if two facts of one slot have the same value, by their first 16,384 characters.
+    """True if two facts of one slot have the same value. Compares their first 16,384 characters.
 
-    Either their content is the same; or names and numbers (at least one) are, and half of the longer one's words after
-    their common beginning. Denials, endings, and other days or months always differ.
+    They have if their names, numbers and content words are the same. With at least one name or number, half of the
+    longer one's words after the common beginning are enough. A fact never equals its denial, its end, or a fact with
+    other days or months.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
     first, second = Claim.of(text), Claim.of(other)
@@ -229,13 +231,13 @@ def _content(folded: Sequence[str]) -> list[str]:
         if _SCRIPT_WITHOUT_BLANKS.search(word):
             content_stems += [stem for char in word if char not in _PARTICLES and not char.isdigit() for stem in stems(char)]
         elif len(word) > 2:
-            # Non-ASCII stems are spelled for the index and do not share prefixes.
+            # Stems of non-ASCII words are spelled for the index, so their forms do not share a prefix.
             content_stems += stems(word) if word.isascii() else [word]
     return content_stems
 
 
 def _capitalized(text: str) -> list[str]:
-    """Return capitalized words that do not begin a sentence or quotation."""
+    """Return the capitalized words, except at the start of a sentence or quotation."""
     names: list[str] = []
     for m in _NAME.finditer(text):
         before = text[max(m.start() - 3, 0) : m.start()].rstrip(" \t")

@@ -1,4 +1,4 @@
-"""Turn a model's answer into memories: cited, attributed, dated and cleaned (pure)."""
+"""Turn the facts of a model's answer into memories with evidence, speaker and date, without secrets (pure)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_SLOT = re.compile(r"[^\w.]+")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fact that may become a memory. `witnessed`: somebody other than the assistant said it."""
+    """A fact that may become a memory. `witnessed` is true if somebody other than the assistant said it."""
 
     record: MemoryRecord
     evidence: Evidence
@@ -49,10 +49,10 @@ def candidates(
     model: str,
     clean: Callable[[str], str],
 ) -> list[Candidate]:
-    """Return an answer's facts that may be stored, each once, oldest first; `clean` removes secrets.
+    """Return the facts of an answer that may be stored, oldest first, each fact once. `clean` removes secrets.
 
-    Each is supported by messages of the batch (`Grounds`), read with those `before`. Facts without support, from
-    programs only, or that repeat our instructions are dropped.
+    Messages of the batch must support each fact (see `Grounds`). The messages `before` only help to understand them.
+    Drops facts without support, facts from programs only, and facts that repeat our instructions.
     """
     by_words: dict[object, Candidate] = {}
     grounds = Grounds(messages, before, translated=rules.language is not None)
@@ -97,7 +97,7 @@ def _candidate(
         if kind == "episodic":
             event = event_day(event, [message.text for message in cited], said_at, zone, now=datetime.now(UTC))
     except OverflowError:
-        pass  # A message at the calendar's end: its days have no neighbours.
+        pass  # The message is dated at the end of the calendar, so there is no next or previous day.
     begins, ends, over = (instant(value, zone) for value in (fact.valid_from, fact.valid_to, fact.expires))
     if ends is not None and ends <= (begins or said_at):
         begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)
@@ -132,12 +132,12 @@ def _candidate(
             "discrete_memory_extracted": "t",
             "evidence": [evidence],
             "source_class": evidence.source,
-            # The least trust of all cited messages.
+            # A fact is as trusted as the least trusted message that it cites.
             "trust": None if len(users) == len(cited) else TRUST["assistant"],
             "model": model,
             "prompt_version": VERSION,
         },
-        # Callers' limits do not apply: a message's id may hold a comma.
+        # The limits of callers do not apply here, because a message id may contain a comma.
         context=ANSWER,
     )
     annotate(record, [annotations_of(message.stored.message) for message in cited])
@@ -146,7 +146,7 @@ def _candidate(
 
 
 def _speaker(named: str | None, role: str) -> str:
-    """Return the speaker the model named, unless it is another role than the message's."""
+    """Return the speaker's name from the model, or the message's role if the model names none or only a role."""
     name = clean_text(named or "")
     return role if name.casefold() in _ROLES else name
 
@@ -156,12 +156,12 @@ def _slot(slot: str | None) -> str | None:
 
 
 def clean_text(text: str) -> str:
-    """Return a model's text in NFC, without control characters and lone surrogates."""
+    """Return a model's text in NFC, with single blanks instead of control characters and without lone surrogates."""
     valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())
 
 
-# Fewer words may match by chance.
+# Fewer words may match our instructions by chance.
 _LEAST_WORDS = 5
 
 

@@ -1,4 +1,4 @@
-"""Facts from messages: the rules for taking them."""
+"""Announce extraction as a feature: its rules, and the periodic job that finds contradictions."""
 
 from __future__ import annotations
 

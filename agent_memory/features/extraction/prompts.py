@@ -1,4 +1,4 @@
-"""The prompt that extracts facts from messages (pure)."""
+"""The prompt that extracts facts from messages, and the model of its answer (pure)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_memory.foundation.llm.base import ChatMessage
 from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
 
 VERSION = "extract/3"
-"""Memories cite it; change it with the prompt."""
+"""The version of the prompt, which memories record. Change it with the prompt."""
 
 _TO_KEEP = {
     "discrete": """- Lasting facts: who people are, relations, homes, work, skills, possessions, health, preferences, plans, goals, \
@@ -68,7 +68,7 @@ INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
 class ExtractionTask:
     """A strategy ("discrete", "preferences" or "custom") and its rules.
 
-    `custom` is a template; "{name}" is filled from `names`, other braces are plain text.
+    `custom` is a template: each "{name}" from `names` is replaced, other braces are plain text.
     """
 
     strategy: str = "discrete"
@@ -121,7 +121,7 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """Accept numbers in any form models write: 1, "1", "[1, 2]", "message 3", {"n": 1}. Others are dropped."""
+        """Return numbers from all forms that models write: 1, "1", "[1, 2]", "message 3", {"n": 1}. Drops the rest."""
         items = cast("list[object]", value) if isinstance(value, list) else [value]
         cited: list[int] = []
         for item in items[:_MOST_CITED]:
@@ -135,7 +135,7 @@ class ExtractedFact(BaseModel):
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> object:
-        """Accept tags as stored: no commas or doubles, bounded; null and "..." are dropped."""
+        """Return at most ten distinct tags of 128 characters, without commas. Drops null and tags such as "..."."""
         if value is None:
             return []
         if not isinstance(value, list):
@@ -152,7 +152,7 @@ class ExtractedFact(BaseModel):
     @field_validator("event_date", "valid_from", "valid_to", "expires", mode="before")
     @classmethod
     def _iso_or_none(cls, value: object) -> object:
-        """A value that is no date ("unknown") becomes None."""
+        """Return the date or time in ISO 8601. None for any other value, such as "unknown"."""
         try:
             return datetime.fromisoformat(value.strip()).isoformat() if isinstance(value, str) else None
         except ValueError:
@@ -170,7 +170,7 @@ class ExtractionAnswer(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _each_by_itself(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate each fact by itself. An answer with none that is valid is refused."""
+        """Validate each fact by itself. Refuses the answer only if it has facts and none of them is valid."""
         given = value.get("memories") if isinstance(value, dict) else None
         if not isinstance(given, list):
             return handler(value)
@@ -183,7 +183,7 @@ class ExtractionAnswer(BaseModel):
 
 
 def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
-    """Return valid facts, and a reason for each other; a plain text is a fact."""
+    """Return the valid facts, and a reason for each fact that is not. A plain string counts as a fact."""
     facts: list[ExtractedFact] = []
     refused: list[str] = []
     for item in given:
@@ -202,7 +202,7 @@ def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[s
 
 
 def facts_before_the_end(text: str) -> ExtractionAnswer | None:
-    """Return the complete facts of an answer that was cut off; None without any."""
+    """Return the complete facts of an answer that was cut off. None if there are none."""
     start = _FACTS.search(text)
     if start is None:
         return None
@@ -223,7 +223,10 @@ def facts_before_the_end(text: str) -> ExtractionAnswer | None:
 def extract_messages(
     new: Sequence[PromptMessage], *, context: Sequence[PromptMessage] = (), task: ExtractionTask | None = None, max_facts: int = 50
 ) -> list[ChatMessage]:
-    """Return the messages of one call: facts from `new`, understood with `context`, the messages before."""
+    """Return the messages of a model call that extracts facts from `new`.
+
+    `context` are the messages before. The model reads them only to understand the new ones.
+    """
     task = task or ExtractionTask()
     parts: list[str] = []
     if context:
@@ -255,7 +258,7 @@ def _system(task: ExtractionTask, max_facts: int) -> str:
 
 
 def fill_template(template: str, names: Mapping[str, str]) -> str:
-    """Replace each "{name}" of `names` once, without looking at replacements again."""
+    """Replace each "{name}" of `names` in a single pass. Braces in the inserted values stay as they are."""
     if not names:
         return template
     pattern = re.compile(r"\{(" + "|".join(re.escape(name) for name in names) + r")\}")

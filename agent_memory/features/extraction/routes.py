@@ -1,4 +1,4 @@
-"""Rules for what facts are taken from conversations."""
+"""HTTP operations for extraction rules."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ router = operations("extraction rules")
 async def get_extraction_rules(
     services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
-    """Returns the rules of exactly this namespace and user; without both, the rules for everyone. Empty without
-    rules."""
+    """Returns the rules of exactly this namespace and user; without both, the rules for everyone. The answer is empty
+    if there are no rules."""
     return ModelResponse(await services[ExtractionRulesService].get(scope, namespace, user_id))
 
 
@@ -55,5 +55,5 @@ async def put_extraction_rules(
 async def delete_extraction_rules(
     services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
-    """Forgets the rules of a place; none there is no error."""
+    """Deletes the rules of exactly this namespace and user. Succeeds even if there are none."""
     return ModelResponse(await services[ExtractionRulesService].delete(scope, namespace, user_id))

@@ -1,4 +1,4 @@
-"""The prompt of the strategy "summary": one memory per session that grows with it (pure)."""
+"""The prompt of the strategy "summary", which keeps one memory per session: its current summary (pure)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def summarize_thread(
     zone: tzinfo = UTC,
     language: str | None = None,
 ) -> list[ChatMessage]:
-    """Return the messages of one call; `new` in time order."""
+    """Return the messages of a model call that updates a summary. Expects `new` oldest first."""
     parts = [f"New messages, one JSON object per line:\n{fence(message_lines(new, zone), 'messages')}"]
     if previous and previous.strip():
         parts.insert(0, f"Summary so far:\n{fence(previous.strip(), 'summary')}")

@@ -27,7 +27,7 @@ class RuleTransfer:
         self._store = store
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """Yield a line per namespace with rules; none for callers limited to agents."""
+        """Yield a line for each namespace in which the user has rules. Yields none to callers limited to agents."""
         if scope.agents is not None:
             return
         for namespace, rules in await self._store.of_user(scope, owner.user_id):
@@ -35,7 +35,10 @@ class RuleTransfer:
                 yield {"kind": "rules", "namespace": namespace, "rules": rules.model_dump(mode="json", exclude_unset=True)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store the rules unless rules exist. Raises BadInput, Forbidden."""
+        """Store the rules unless the place already has rules. Return "new", or "same" or "other" if it has.
+
+        Raises BadInput and Forbidden.
+        """
         read = validated(_RulesLine, line)
         namespace, user = shared_place_of(scope, "extraction rules", target.namespace(read.namespace), target.user_id)
         here = (await self._store.load(scope, [(namespace, user)]))[0]
@@ -45,6 +48,6 @@ class RuleTransfer:
         return "same" if here == read.rules else "other"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the user's rules; receipts do not count them."""
+        """Delete the user's rules. Return no counts, because receipts do not count rules."""
         await self._store.forget_user(scope, owner.user_id, owner.namespace)
         return Counter()

@@ -1,4 +1,4 @@
-"""Orders to erase a session, a user or an agent: durable once acknowledged, carried out by workers."""
+"""Order the erasure of a session, a user or an agent. An acknowledged order is durable; workers carry it out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_memory.foundation.storage.scripts import Script
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What to erase: a session's memories, or everything of a user or an agent."""
+    """What to erase: the memories of a session, or all data of a user or an agent."""
 
     tenant: str
     namespace: str | None
@@ -30,12 +30,12 @@ class Erasure:
 
     @property
     def place(self) -> str:
-        """The name under which writes to it are refused until it is erased."""
+        """The name of what is erased. Until the erasure ends, Redis refuses writes to it by this name."""
         return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
 
 
 def permit_erasure(scope: Scope, what: Erasure) -> None:
-    """Raise Forbidden for what is out of the caller's reach; agents' callers erase only agents."""
+    """Raise Forbidden if the caller may not erase this. Callers limited to agents may erase only these agents."""
     permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
     if scope.agents is not None and what.agent_id not in scope.agents:
         raise Forbidden("credentials that are limited to some agents erase no users, and no memories of sessions: name the memories' ids")
@@ -43,14 +43,15 @@ def permit_erasure(scope: Scope, what: Erasure) -> None:
 
 class ErasureOrders:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """With `fsync`, an order is on disk before the reply."""
+        """With `fsync`, an order is on disk before it is acknowledged."""
         self._keys = keys
         self._order = Script(client, "jobs/erasure_order", fsync=fsync)
 
     async def order_erasure(self, scope: Scope, what: Erasure) -> Mark:
-        """Store an order and mark it due in one step; writes to its owner are refused until done. Raises Forbidden.
+        """Store an order and mark it due in one step. Redis refuses writes to its owner until it is done.
 
-        The same erasure is one order, so a repeated request leaves none over. Renewed while it runs, it runs once more.
+        Repeated requests for the same erasure share one order. If it is repeated while it runs, it runs once more.
+        Raises Forbidden.
         """
         permit_erasure(scope, what)
         names = (scope.tenant, what.namespace, what.user_id, what.session_id)

@@ -1,4 +1,4 @@
-"""What a session's journal records about its extraction: the model's speed and unusable facts."""
+"""Fields of a session's journal that report its extraction: the model's speed and the unusable facts."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LAST_ASKED = "xa"
-"""Messages of the last batch, and the milliseconds the model took."""
+"""Number of messages in the last batch, and the milliseconds that the model took for it."""
 REFUSED = "xf"
 """Number of unusable facts."""
 LAST_REFUSED = "xw"
-"""The reason of the last one."""
+"""Why the last of these facts was unusable."""
 _MOST_REASON = 200
 
 
 def asked_report(messages: int, seconds: float, refused: Sequence[str]) -> dict[str, Any]:
-    """Return what is written with the cursor: fields to set, and fields to increment."""
+    """Return the journal fields to set and to increment, for the script that moves the cursor."""
     fields = {LAST_ASKED: f"{messages} {max(round(seconds * 1000), 1)}"}
     if refused:
         fields[LAST_REFUSED] = refused[-1][:_MOST_REASON]

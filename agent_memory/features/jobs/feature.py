@@ -1,4 +1,4 @@
-"""Background work that a caller asks for, follows or repeats."""
+"""Announce jobs as a feature: background work that callers order, follow, replay or drop."""
 
 from __future__ import annotations
 

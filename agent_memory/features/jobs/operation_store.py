@@ -1,6 +1,7 @@
-"""Operations, computed from the outbox, the journals and the memories; nothing is stored for them.
+"""Compute operations from the outbox, the journals and the memories. Nothing is stored for them.
 
-An id is the kind and the outbox member, so every accepted write has one at once, and it cannot disagree with the mark.
+An operation's id is the kind and the member of its outbox mark. So every accepted write has one at once, and an
+operation cannot disagree with its mark.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class OperationStore:
         return self._keys.mid(scope.tenant, memory_id)
 
     async def hasten_marks(self, marks: Sequence[Mark]) -> None:
-        """Make existing marks due now."""
+        """Make those of the marks that exist due now."""
         with redis_errors():
             async with self._client.pipeline(transaction=False) as pipe:
                 for mark in marks:
@@ -70,9 +71,9 @@ class OperationStore:
                 await pipe.execute()
 
     async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
-        """Return the operations of marks, None if missing or out of reach.
+        """Return the operation of each mark, or None if it is missing or out of the caller's reach.
 
-        One round trip; two for callers limited to agents.
+        Takes one round trip, or two for callers limited to agents.
         """
         if not marks:
             return []
@@ -111,7 +112,7 @@ class OperationStore:
     async def _of_agents(
         self, scope: Scope, marks: Sequence[Mark], operations: Sequence[OperationRecord | None]
     ) -> list[OperationRecord | None]:
-        """Drop work on sessions whose agent is out of reach, or unknown since the session is gone."""
+        """Replace operations on sessions by None if the agent is out of reach, or unknown because the session ended."""
         of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
         metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
         if not metas:
@@ -128,17 +129,20 @@ class OperationStore:
         return [operation if reaches(mark) else None for mark, operation in zip(marks, operations, strict=True)]
 
     async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
-        """Return marks of one kind, most urgent or longest dead first, of all scopes: `load_operations` filters."""
+        """Return marks of one kind, the most urgent or the longest dead first.
+
+        They are of all scopes; `load_operations` leaves out those that the caller may not see.
+        """
         key = self._keys.dead(kind) if dead else self._keys.due(kind)
         members = (await read(self._client, lambda pipe: pipe.zrange(key, offset, offset + limit - 1)))[0]
         return [Mark(kind, member.decode()) for member in members]
 
     async def revive_mark(self, mark: Mark) -> None:
-        """Make a dead mark due again and reset its tries."""
+        """Make a dead mark due again, and reset its count of tries."""
         await self._forget(mark, due=True)
 
     async def drop_mark(self, mark: Mark) -> None:
-        """Delete a dead mark; its subject stays and may be written again."""
+        """Delete a dead mark. Its memory or session stays. Writes that a dropped erasure blocked are possible again."""
         await self._forget(mark, due=False)
         if mark.kind is DueKind.DELETION:
             (order,) = await read(self._client, lambda pipe: pipe.get(self._keys.erasure(mark.member)))
@@ -190,19 +194,22 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
 
 
 def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> bool:
-    """True if a limited caller may see the work; an order must have been given within the same limits."""
+    """True if a limited caller may see an operation. For an order, the caller who placed it must have equal limits."""
     if mark.kind is DueKind.ORDER:
         order = decode_order(subject)
         return scope.agents is None and (order.namespaces, order.users) == (scope.namespaces, scope.users)
     if mark.kind is DueKind.DELETION and about["stages"]:
-        return True  # A receipt names nobody, and its id is known only to who asked for it.
+        return True  # A receipt names nobody, and only the caller who placed the order knows its id.
     if scope.agents is not None and not _reaches_agent(scope, mark, subject):
         return False
     return scope.reaches(about["namespace"], about["user_id"])
 
 
 def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
-    """True if a memory or erasure is of a caller's agent. Items have none; `_of_agents` checks sessions."""
+    """True if a memory or an erasure belongs to an agent of the caller.
+
+    Always true for other kinds of marks: items have no agent, and `_of_agents` checks sessions.
+    """
     if mark.kind in _OF_MEMORIES:
         return json.loads(subject[1]).get("agent_id") in (scope.agents or ())
     return mark.kind is not DueKind.DELETION or json.loads(subject).get("ag") in (scope.agents or ())
@@ -271,7 +278,7 @@ def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: in
 
 
 def operation_state(*, marked: bool, dead: bool, leased: bool, failed: bool) -> OperationState:
-    """Return the state of work from its mark in the outbox (pure)."""
+    """Return the state of an operation from its mark in the outbox (pure)."""
     if not marked:
         return OperationState.DEAD if dead else OperationState.DONE
     if leased:

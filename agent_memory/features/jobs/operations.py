@@ -1,4 +1,4 @@
-"""Background work as callers see it: state, failure, replay and drop."""
+"""Show callers the state and failures of background work, wait for it, and replay or drop dead work."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from agent_memory_client.models import MessageStage, OperationKind, OperationLis
 _LOOK_SECONDS = 0.02
 _LOOKS_GROW = 1.25
 _MOST_LOOK_SECONDS = 0.25
-# No free worker has begun the work by then.
+# If no worker has begun the work after this time, no worker is free.
 UNTOUCHED_SECONDS = 3.0
 _SCAN = 200
 
 
 class ReceiptStore(Protocol):
-    """Operations that are no background work, such as exports."""
+    """Reads operations that have no mark in the outbox, such as exports."""
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """Return the operation, None for an id of another kind. Raises NotFound."""
+        """Return the operation. None if the id is of another kind, or if the operation does not exist."""
         ...
 
 
@@ -54,12 +54,12 @@ class OperationService:
     async def list_operations(
         self, scope: Scope, *, state: OperationState | None, kind: OperationKind | None, offset: int, limit: int
     ) -> OperationListResponse:
-        """Return unfinished or dead operations; `offset` is opaque: use `next_offset`."""
+        """Return a page of unfinished operations, or of dead ones. `offset` is 0 or the former page's `next_offset`."""
         kinds = [
             DueKind(wanted_kind.value) for wanted_kind in (OperationKind if kind is None else [kind]) if wanted_kind.value in OUTBOX_KINDS
         ]
         operations: list[OperationRecord] = []
-        # The position counts marks over the lists of all kinds.
+        # The offset is a position in the marks of all kinds, not a number of operations.
         position = 0
         for due_kind in kinds:
             start = 0
@@ -78,13 +78,13 @@ class OperationService:
         return OperationListResponse(operations=operations, next_offset=None)
 
     async def replay_operation(self, scope: Scope, operation_id: str) -> OperationRecord:
-        """Retry a dead operation. Raises NotFound, Conflict if it is not dead."""
+        """Retry a dead operation. Raises NotFound, and Conflict if it is not dead."""
         mark, _ = await self._find_dead(writing(scope), operation_id)
         await self._store.revive_mark(mark)
         return await self.get_operation(scope, operation_id)
 
     async def drop_operation(self, scope: Scope, operation_id: str) -> None:
-        """Drop a dead operation; its subject stays. Raises NotFound, Conflict if it is not dead."""
+        """Drop a dead operation. Its memory or session stays. Raises NotFound, and Conflict if it is not dead."""
         mark, operation = await self._find_dead(writing(scope), operation_id)
         if self._batches is not None and mark.kind is DueKind.EXTRACTION and "." in mark.member:
             await self._batches.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
@@ -92,9 +92,9 @@ class OperationService:
             await self._store.drop_mark(mark)
 
     async def wait_for_marks(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
-        """Wait up to `seconds` until these operations are done or gone; True if they are.
+        """Wait up to `seconds` until all these operations are done or gone. True if they are.
 
-        Give up after `untouched` seconds if no worker has begun any of them.
+        Gives up after `untouched` seconds if no worker has begun any of them.
         """
         begun = time.monotonic()
         left = list(marks)
@@ -112,7 +112,10 @@ class OperationService:
     async def wait_for_messages(
         self, scope: Scope, ref: SessionRef, memory_ids: Sequence[str], target: MessageStage, seconds: float
     ) -> MessageStage:
-        """Wait up to `seconds` until messages, which become these memories, reach `wanted`; return their stage."""
+        """Wait up to `seconds` until messages reach the stage `target`. Return the stage that they reached.
+
+        `memory_ids` are the ids of the memories that the messages become.
+        """
         session = [Mark(DueKind.SESSION, self._store.sid(scope, ref))]
         memories = self.memory_marks(scope, list(dict.fromkeys(memory_ids)))
         stage: MessageStage = "stored"
@@ -122,7 +125,7 @@ class OperationService:
             if stage == "stored":
                 (work,) = await self._store.load_operations(scope, session)
                 if work is not None and work.state is not OperationState.DONE:
-                    # Later messages are not waited for.
+                    # Messages that arrive later do not extend the wait.
                     last = work.stages["messages"] if last is None else last
                     if work.stages["promoted"] < last:
                         if work.state is OperationState.DEAD:
@@ -144,7 +147,7 @@ class OperationService:
         return [Mark(DueKind.SESSION, sid), Mark(DueKind.EXTRACTION, sid)]
 
     async def load_states(self, scope: Scope, groups: Sequence[Sequence[Mark]]) -> list[set[OperationState]]:
-        """Return the states of each group's existing operations; one round trip."""
+        """Return the states of the existing operations of each group. One round trip."""
         records = iter(await self._store.load_operations(scope, [mark for marks in groups for mark in marks]))
         return [{record.state for record in islice(records, len(marks)) if record is not None} for marks in groups]
 
@@ -152,7 +155,7 @@ class OperationService:
         return [Mark(DueKind.MEMORY, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     def follow_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
-        """Return the work that updates profiles and the like."""
+        """Return the marks of work that updates profiles and timelines from these memories."""
         return [Mark(DueKind.FOLLOW, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     async def hasten_session(self, scope: Scope, ref: SessionRef) -> None:
@@ -178,12 +181,12 @@ class OperationService:
 
 
 def _is_embedded(memory: OperationRecord) -> bool:
-    """True if a memory has a vector. It may be due again when its neighbors have come."""
+    """True if a memory has a vector. Its mark does not tell, because new neighbors make it due again."""
     return bool(memory.stages["embedded"])
 
 
 def _looks(seconds: float) -> Generator[float]:
-    """Yield growing pauses (s) before each look, the first 0, within so many seconds."""
+    """Yield the pause (s) before each look. Pauses start at 0 and grow; together they last at most `seconds`."""
     until, pause = time.monotonic() + min(seconds, MAX_WAIT_SECONDS), _LOOK_SECONDS
     yield 0.0
     while (left := until - time.monotonic()) > 0:

@@ -1,4 +1,4 @@
-"""Orders: work somebody asked for, stored and marked due in one step, carried out by workers."""
+"""Store orders: background work that a caller requested. Storing marks an order due in the same step."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LIFETIME_SECONDS = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """What to do for whom; `errand` is an announced job. Equal orders are one: repeated while waiting, it runs once;
+    """A requested job. `errand` is the name under which a feature announced it.
 
-    repeated while running, once more.
+    Equal orders are one: if it is repeated while it waits, it runs once; if repeated while it runs, once more.
     """
 
     errand: str
@@ -32,7 +32,7 @@ class JobOrder:
 
     @classmethod
     def of(cls, scope: Scope, errand: str, **arguments: str | None) -> JobOrder:
-        """Return an order with its giver's limits. Raises Forbidden for callers limited to agents."""
+        """Return an order with the limits of the caller's scope. Raises Forbidden for callers limited to agents."""
         if scope.agents is not None:
             raise Forbidden("credentials that are limited to some agents order no work on memories")
         return cls(errand, scope.tenant, arguments, scope.namespaces, scope.users)
@@ -63,19 +63,22 @@ class OrderStore:
                 await pipe.execute()
 
     async def load_order(self, name: str) -> JobOrder | None:
-        """Return an order; None if it has expired."""
+        """Return an order. None if it does not exist or has expired."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         return None if raw is None else decode_order(raw)
 
     async def keep_receipt(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = (), *, note: str | None = None) -> None:
-        """Add a receipt to an existing finished order (`ids` for an hour); the operation shows `note`."""
+        """Add a receipt to a finished order, if the order still exists. The operation shows `note`.
+
+        A receipt with `ids` expires after an hour, others after 7 days.
+        """
         body = json.loads(encode_order(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
         body |= {} if note is None else {"note": note}
         with redis_errors():
             await self._client.set(self._keys.order_of_work(order.name), json.dumps(body), xx=True, ex=3600 if ids else _LIFETIME_SECONDS)
 
     async def receipt(self, name: str) -> tuple[dict[str, int], list[str]] | None:
-        """Return the counts and ids of `keep_receipt`; None without a receipt."""
+        """Return the counts and ids that `keep_receipt` stored. None if there is no receipt."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         body = {} if raw is None else json.loads(raw)
         return (body["done"], body.get("ids", [])) if "done" in body else None

@@ -1,4 +1,4 @@
-"""Background work: where it stands, and what to do with what was given up."""
+"""HTTP operations: list, read, replay and drop background work, and flush a session."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ async def list_operations(
     limit: Annotated[int, Query(ge=1, le=100, description="At most so many operations.")] = 20,
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
-    """Lists background work that is not done, the most urgent first, or (with state=dead) what was given up."""
+    """Lists background work that is not done, the most urgent first. `state=dead` lists work that was given up."""
     return ModelResponse(await services[OperationService].list_operations(scope, state=state, kind=kind, offset=offset, limit=limit))
 
 
 @router.get("/v1/operations/{operation_id}", operation_id="get_operation", response_model=OperationRecord, responses=errors(404))
 async def get_operation(services: ServicesDep, scope: ScopeDep, operation_id: OperationPath) -> Response:
-    """One piece of background work."""
+    """Returns one operation."""
     return ModelResponse(await services[OperationService].get_operation(scope, operation_id))
 
 
@@ -47,13 +47,13 @@ async def get_operation(services: ServicesDep, scope: ScopeDep, operation_id: Op
     "/v1/operations/{operation_id}/replay", operation_id="replay_operation", response_model=OperationRecord, responses=errors(404, 409)
 )
 async def replay_operation(services: ServicesDep, scope: WriteScopeDep, operation_id: OperationPath) -> Response:
-    """Tries an operation again that was given up."""
+    """Retries an operation that was given up."""
     return ModelResponse(await services[OperationService].replay_operation(scope, operation_id))
 
 
 @router.delete("/v1/operations/{operation_id}", operation_id="drop_operation", response_model=AckResponse, responses=errors(404, 409))
 async def drop_operation(services: ServicesDep, scope: WriteScopeDep, operation_id: OperationPath) -> Response:
-    """Forgets an operation that was given up; what it worked on stays as it is."""
+    """Drops an operation that was given up. The memory or session that it worked on stays unchanged."""
     await services[OperationService].drop_operation(scope, operation_id)
     return ModelResponse(AckResponse(status="ok"))
 
@@ -69,7 +69,8 @@ async def flush_working_memory(
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Works off what waits on a session now: promotion, summary, facts. With `wait`, answers `pending` when that takes longer."""
+    """Starts the waiting work of a session now: promotion, summary and facts. With `wait`, answers `pending` if this
+    takes longer."""
     ref = session_of(scope, session_id, namespace, user_id)
     await services[OperationService].hasten_session(scope, ref)
     marks = services[OperationService].session_marks(scope, ref)

@@ -37,7 +37,7 @@ def annotations_of(message: MemoryMessage) -> Annotations | None:
 
 
 def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
-    """Raise BadInput for invalid annotations, Forbidden if one names an agent out of the caller's reach."""
+    """Raise BadInput for invalid annotations, and Forbidden for an agent out of the caller's reach."""
     for position, message in enumerate(messages):
         if not isinstance(message.own_fields.get(REMEMBER_AS), dict):
             continue
@@ -51,7 +51,10 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Apply the annotations of source messages: agent and category only if all agree, the earliest expiry."""
+    """Apply the annotations of source messages to a record.
+
+    Agent and category apply only if all messages agree. The earliest expiry applies.
+    """
     each = list(messages)
     given = [item for item in each if item is not None]
     if not given:

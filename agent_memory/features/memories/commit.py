@@ -1,7 +1,7 @@
-"""Commit decisions about memories: a batch is one atomic step, with the cursor of the work it comes from.
+"""Commit decisions about memories. A batch is one atomic step, which also moves the cursor of the work behind it.
 
-Nothing is overwritten. A replaced memory stays as a version; each decision is recorded as a change that can be undone.
-Each decision names the versions it was made from; if one has changed, nothing is written and the caller decides again.
+A replaced memory stays as a version. Updates, supersessions, merges and forgettings are recorded as changes that can be
+undone. Each decision names the versions it rests on. If one has changed, nothing is written; the caller decides again.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Add:
 
     record: MemoryRecord
     dedupe: bool = True
-    """Refuse the batch if a current memory has the same words by now."""
+    """Refuse the batch if a current memory has the same words."""
     apart: bool = False
-    """A memory of the same words is known; with `dedupe`, refuse only one of the same type and date."""
+    """The caller knows a memory with the same words: `dedupe` refuses only if type and date are the same, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """Add evidence to a memory that was repeated; the id of `alias` (a record not stored) becomes its alias."""
+    """Add evidence to a repeated memory. The id of `alias`, a record that is not stored, becomes an alias of it."""
 
     memory: StoredMemory
     evidence: Evidence
@@ -56,7 +56,7 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace a memory's content by `record` (same id). `edited`: a caller changed the words."""
+    """Replace a memory's content by `record`, which has the same id. `edited` is True if a caller changed the words."""
 
     memory: StoredMemory
     record: MemoryRecord
@@ -67,7 +67,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Supersede:
-    """End facts that are no longer true when `record` begins; both sides name each other."""
+    """End the facts `old` at the time when `record` begins to be true. Each side names the other."""
 
     old: Sequence[StoredMemory]
     record: MemoryRecord
@@ -78,25 +78,28 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Merge repeats into `stays` (stored as `merged`); the repeats retire and their ids become aliases."""
+    """Merge `repeats` into `stays`, which is stored as `merged`. The repeats retire and their ids become aliases."""
 
     stays: StoredMemory
     merged: MemoryRecord
     repeats: Sequence[StoredMemory]
     evidence: Sequence[Evidence] = ()
-    """The evidence of the repeats' own records; evidence added later moves with them."""
+    """The evidence in the repeats' own records. Evidence that was added later moves by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Retire a memory; its id no longer resolves."""
+    """Retire a memory, so that its id no longer resolves."""
 
     memory: StoredMemory
 
 
 @dataclass(frozen=True, slots=True)
 class Succeed:
-    """Move evidence (`fields`) and aliases (`names`, mids) of a memory that will be deleted to its `heir`."""
+    """Store `heir`, and move evidence and aliases to it from a memory that will be deleted.
+
+    `fields` are the evidence's hash fields, `names` the mids of the aliases.
+    """
 
     old: StoredMemory
     heir: MemoryRecord
@@ -123,10 +126,11 @@ STATED = ChangeOrigin("client", "stated by a client")
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """The result of a batch. `moved`: a memory changed meanwhile; `fenced`: the session did; nothing was written then.
+    """The result of a batch. Nothing was written if a memory (`moved`) or the session (`fenced`) changed meanwhile.
 
-    `taken_groups` has the positions of decisions whose ids belong to other owners (`moved` is set, too). `states` has one of
-    "new", "changed", "same", "buried", "done", "skipped", "proposed" per decision; `changes` has change ids or None.
+    `taken_groups` are the positions of decisions whose ids belong to other owners; `moved` is then True as well.
+    `states` has "new", "changed", "same", "buried", "again", "done", "skipped" or "proposed" for each decision.
+    `changes` has the id of each decision's change, or None.
     """
 
     moved: bool = False
@@ -142,7 +146,7 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """Return the old facts with their end and the new fact with its beginning; an earlier end is kept."""
+    """Return the old facts with their end, and the new fact with its beginning. An old fact keeps an earlier end."""
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
@@ -171,11 +175,11 @@ class MemoryCommits:
         stated: bool = False,
         written: Mapping[str, str] | None = None,
     ) -> CommitOutcome:
-        """Commit all decisions or none.
+        """Commit all decisions or none. With `review`, supersessions become proposals.
 
-        `written` maps record ids to the time (µs) a caller wrote them: only memories deleted since then stay deleted.
-        With `background`, deleted memories stay deleted and, unless `stated`, pinned memories and events are refused.
-        With `review`, supersessions become proposals.
+        With `background`, deleted memories stay deleted. `written` maps record ids to the time (µs) when a caller wrote
+        them: such a memory stays deleted only if it was deleted since then. Unless `stated`, background decisions about
+        pinned memories and events raise ValueError.
         """
         if background and not stated:
             for decision in decisions:
@@ -214,7 +218,7 @@ class MemoryCommits:
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
     ) -> list[StoredMemory]:
-        """Retire the memories that still have the version that was read, one change each; return them."""
+        """Retire and return the memories that did not change since they were read. Record one change for each."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             check_background_decision(Forget(memory))
@@ -225,7 +229,10 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carry out a proposed supersession (`former`: the successor if stored before); False if stale."""
+        """Carry out a proposed supersession; return False if the proposal is stale.
+
+        `former` is the successor's stored memory, if there was one.
+        """
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
@@ -285,7 +292,7 @@ class MemoryCommits:
                 return None
         kind = ChangeKind(type(decision).__name__.lower())
         mids = [memory.mid for memory in about]
-        # A proposed successor is not stored yet, unless it existed before.
+        # The successor in a proposal is not stored yet, unless it existed before.
         if isinstance(decision, Supersede) and not (proposed and decision.former is None):
             mids.append(steps.mid(decision.record.id))
         state, extra = "applied", []
@@ -301,7 +308,7 @@ class MemoryCommits:
 
 
 def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
-    """Return the fields of a change's hash, names and values in turn."""
+    """Return the fields of a change's hash as alternating names and values."""
     fields = change_base(tenant, kind, origin, batch, state)
     for name, value in (("ns", about.namespace), ("u", about.user_id)):
         if value:
@@ -310,7 +317,7 @@ def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Ch
 
 
 def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
-    """Return the fields of a change that do not depend on the memory it is about."""
+    """Return the fields of a change that do not depend on its memory."""
     origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
     return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
 
@@ -342,7 +349,7 @@ def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> 
 
 
 def check_background_decision(decision: Decision) -> None:
-    """Raise ValueError if background work would change a pinned memory or supersede an event."""
+    """Raise ValueError if background work would change a pinned memory or a pin, or supersede an event or message."""
     match decision:
         case Update(memory, _, _, _, _) | Forget(memory):
             touched = [memory]

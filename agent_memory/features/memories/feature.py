@@ -1,4 +1,4 @@
-"""Long-term memory: records, their search, their history and their upkeep."""
+"""Declare the feature of long-term memory: records, search, history and upkeep."""
 
 from __future__ import annotations
 

@@ -44,9 +44,9 @@ def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
 
 
 def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchRequest, bool]:
-    """Return the search a request means, and whether its answer shows `procedural`.
+    """Return the search to run, and True if its answer shows the type `procedural`.
 
-    If not, a filter for semantic memories also matches procedural ones.
+    If it does not, a filter for semantic memories also matches procedural ones.
     """
     if knows_procedural(header):
         return request, True
@@ -63,7 +63,7 @@ def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchR
 
 
 def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[MemoryPromptRequest, bool]:
-    """As `search_as_shown`, for the search within a prompt."""
+    """Apply `search_as_shown` to the search within a prompt request."""
     if not isinstance(request.long_term_search, SearchRequest):
         return request, knows_procedural(header)
     search, shows = search_as_shown(request.long_term_search, header)
@@ -73,7 +73,7 @@ def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[M
 
 
 def show_types(memories: Iterable[ShownMemory], *, shows: bool) -> None:
-    """Show procedural memories as semantic unless the caller knows them."""
+    """Show procedural memories as semantic, unless `shows` is True."""
     if not shows:
         for card in memories:
             if card.memory_type == _PROCEDURAL:
@@ -87,7 +87,7 @@ def record_as_shown(record: MemoryRecord, *, shows: bool) -> MemoryRecord:
 
 
 def session_as_shown(session: WorkingMemoryResponse, *, shows: bool) -> WorkingMemoryResponse:
-    """As `record_as_shown`, for the memories inside a session."""
+    """Apply `record_as_shown` to the memories inside a session."""
     if shows or not names_procedural(memory.memory_type for memory in session.memories):
         return session
     return session.model_copy(update={"memories": [record_as_shown(memory, shows=False) for memory in session.memories]})
@@ -108,7 +108,10 @@ def _named(type_filter: MemoryType) -> bool:
 
 
 def _widened(type_filter: MemoryType) -> MemoryType:
-    """Return a filter that treats procedural memories as semantic. A memory has one type, so operators form one set."""
+    """Return a filter that treats procedural memories as semantic.
+
+    A memory has only one type, so all operators of the filter reduce to one set of types.
+    """
     conditions = type_filter.conditions()
     excluded = _with_procedural(conditions.excluded)
     if not conditions.required:

@@ -1,4 +1,4 @@
-"""The stored form of memories: the fields of their hashes, the identity of their words, and reading them back."""
+"""Convert memories to their stored form and back: hash fields, and the digests that identify their words."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "r
 WORDS, TURN, REPLY = "w", "u", "o"
 RESTATED_TURN, RESTATED_REPLY = "n", "p"
 
-# Parsing a record takes a tenth of the time that reading its words takes.
+# `run_in_thread` counts characters of text to analyze; parsing a record takes about a tenth of that time.
 _BYTES_PER_CHARACTER = 16
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """A memory as read, its key name, and its version (µs of the last change) for optimistic locking."""
+    """A memory as read from Redis. `mid` names its keys; `version` (µs of the last change) is for optimistic locks."""
 
     mid: str
     version: int
@@ -45,15 +45,16 @@ class StoredMemory:
 
 
 class StoredEvidence(Evidence):
-    """Stored evidence; for frequent repeats one piece counts several `times` of a session."""
+    """A stored piece of evidence. One piece may stand for many repeats in a session; `times` counts them."""
 
     times: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
 
 
 class Standing(NamedTuple):
-    """The hash that indexes a memory's words and slot, and its fields there ("" if not indexed).
+    """Names the hash that indexes a memory's words and slot (`scope`), and the memory's fields in that hash.
 
-    `kin` covers words, type and date; `words` the words alone; `restatement` matches near-identical turns.
+    `kin` stands for words, type and date, `words` for the words alone. `restatement` matches near-identical messages.
+    A field is "" if it is not indexed.
     """
 
     scope: str
@@ -68,17 +69,17 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """Return the id of the memory of a message; always the same, so promotion is idempotent."""
+    """Return the id of the memory made from a message. The id is always the same, so promotion is idempotent."""
     h = blake2b(digest_size=16)
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
         h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
     name = bytearray(h.digest())
-    name[0] &= 127  # the times of ULIDs end before their first bit
+    name[0] &= 127  # A ULID begins with its time, which never sets the first bit.
     return str(ULID(bytes(name)))
 
 
 def evidence_of(record: MemoryRecord) -> list[Evidence]:
-    """Return the evidence a record names, else one piece that names the record itself."""
+    """Return the evidence in the record. Without any, return one piece that cites the record itself."""
     if record.evidence:
         return record.evidence
     role = str(record.metadata["role"]) if is_turn(record) and "role" in record.metadata else None
@@ -95,7 +96,7 @@ def evidence_of(record: MemoryRecord) -> list[Evidence]:
 
 
 def standing(tenant: str, record: MemoryRecord) -> Standing:
-    """Return a memory's `Standing` in its namespace, user and agent. Turns have no slot."""
+    """Return a memory's `Standing` among the memories of its namespace, user and agent. Messages have no slot."""
     scope = _scope_of_words(tenant, record.namespace, record.user_id, record.agent_id)
     normal = normal_text(record.text)
     words = _short(normal)
@@ -120,7 +121,7 @@ def _short(text: str) -> str:
 
 
 def said_by_person(turn: MemoryRecord) -> bool:
-    """True if a person said the turn, not a program, a tool or the assistant."""
+    """True if a person said the message, not a program, a tool or the assistant."""
     role = str(turn.metadata.get("role", "user"))
     return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES
 
@@ -130,12 +131,12 @@ def slot_field(slot: str) -> str:
 
 
 def memory_digest(record: MemoryRecord) -> str:
-    """Return the digest that detects a repeated write: all fields the writer gave, without server times."""
+    """Return the digest that detects a repeated write. It covers the fields from the writer, not the server's own."""
     return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
 class Fields(NamedTuple):
-    """The fields of a memory's hash; `alike` has names and values (in turns) that many memories share."""
+    """The fields of a memory's hash. `alike` alternates names and values that many memories share."""
 
     names: Sequence[str]
     values: Sequence[Arg]
@@ -150,7 +151,7 @@ _EVERY: Sequence[str] = ("j", "c", "la", "k")
 
 
 def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
-    """Return the fields Redis stores for a memory: its record as JSON, and the indexed fields."""
+    """Return the fields that Redis stores for a memory: its record as JSON, and the indexed fields."""
     source = source_of(record)
     trust = trust_of(record, source)
     names, marks = _marks(record, trust)
@@ -167,7 +168,7 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
 
 
 def metadata_fields(record: MemoryRecord | None) -> list[Arg]:
-    """Return the stored fields that change with a memory's metadata: its record and tags; empty ones without a record."""
+    """Return the two stored fields that depend on metadata: the record and its tags. Both are "" without a record."""
     if record is None:
         return ["", ""]
     source = source_of(record)
@@ -206,7 +207,7 @@ def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]
         more.append("z")
         values.append(ends.timestamp())
     if record.quarantine is not None:
-        # Below any trust that a search can ask for.
+        # -1 is below any trust that a search can require.
         more += ["q", "tr"]
         values += [tag(record.quarantine), -1.0]
     elif trust < 1.0:
@@ -224,7 +225,7 @@ def _alike(
 
 
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory | None:
-    """Return the memory of a `READ_FIELDS` reply; None if it is missing or another tenant's.
+    """Return the memory in a reply with `READ_FIELDS`; None if it is missing or belongs to another tenant.
 
     A version that an undo restored keeps its first recording time.
     """
@@ -241,18 +242,21 @@ def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory
 
 
 async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]]) -> Result:
-    """Run `decode` over these replies, in a thread if they are large: metadata may have 100,000 fields."""
+    """Run `decode`, which parses `rows`. Use a thread if the rows are large: metadata may have 100,000 fields."""
     return await run_in_thread(decode, sum(len(part) for row in rows for part in row if part) // _BYTES_PER_CHARACTER)
 
 
 def encode_memory(record: MemoryRecord, source: SourceClass, trust: float) -> bytes:
-    """Return a record as JSON with its source and trust, without None and without fields of its version's hash."""
+    """Return a record as JSON with its source and trust.
+
+    Leave out None values, and `recorded_at` and `retired_at`, which the hash stores as fields of their own.
+    """
     stored = record.model_copy(update={"source_class": source, "trust": trust, "recorded_at": None, "retired_at": None})
     return stored.model_dump_json(exclude_none=True).encode()
 
 
 def decode_memory(raw: bytes) -> MemoryRecord:
-    """Return a stored memory; tags never given are empty lists. Size limits do not apply."""
+    """Decode a stored memory. Missing topics, entities and source messages become empty lists; no size limits apply."""
     record = MemoryRecord.model_validate_json(raw, context=ANSWER)
     record.topics = record.topics or []
     record.entities = record.entities or []
@@ -261,12 +265,15 @@ def decode_memory(raw: bytes) -> MemoryRecord:
 
 
 def owner_name(record: MemoryRecord) -> str:
-    """Return a memory's owner as the scripts know it."""
+    """Return a memory's owner in the form that the Lua scripts compare."""
     return " ".join(tag(name) if name else "" for name in (record.namespace, record.user_id, record.agent_id))
 
 
 def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
-    """Raise IdTaken if two memories of a request (with positions) share an id but not their owner."""
+    """Raise IdTaken if two memories of a request have the same id but different owners.
+
+    `records` are pairs of a memory's position in the request and the memory.
+    """
     owners: dict[str, tuple[str | None, ...]] = {}
     for index, record in records:
         owner = (record.namespace, record.user_id, record.agent_id)
@@ -275,7 +282,7 @@ def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
 
 
 def with_session_owner(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-    """Return a session's memory with the session's owner where it names none."""
+    """Return the record with its missing namespace, user and session id filled in from its session."""
     update = {
         "namespace": record.namespace or ref.namespace,
         "user_id": record.user_id or ref.user_id,
@@ -288,7 +295,7 @@ TRUST: dict[str, float] = {"user": 1.0, "client": 1.0, "assistant": 0.7, "import
 
 
 def source_of(record: MemoryRecord) -> SourceClass:
-    """Return where a memory comes from: its own field, else its speaker, else "client"."""
+    """Return a memory's source class. Without one, a message's role decides; every other memory is from a "client"."""
     if record.source_class is not None:
         return record.source_class
     if not is_turn(record):
@@ -300,7 +307,7 @@ def source_of(record: MemoryRecord) -> SourceClass:
 
 
 def trust_of(record: MemoryRecord, source: SourceClass | None = None) -> float:
-    """Return the least trust of the record, its source and the sources of its evidence."""
+    """Return the lowest of these trusts: the record's own, its source's, and those of its evidence's sources."""
     least = TRUST[source or source_of(record)]
     for piece in record.evidence or ():
         if piece.source is not None:
@@ -309,11 +316,11 @@ def trust_of(record: MemoryRecord, source: SourceClass | None = None) -> float:
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return source and trust of a memory made of several: those of the least trusted."""
+    """Return source and trust for a memory made from several: those of the least trusted one."""
     least = min(records, key=trust_of)
     return {"source_class": source_of(least), "trust": trust_of(least)}
 
 
 def approval(text: str) -> str:
-    """Return the mark of an approved text; it is valid for this text only."""
+    """Return the digest that marks a text as approved. A changed text has another digest and needs a new approval."""
     return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()

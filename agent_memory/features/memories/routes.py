@@ -1,4 +1,4 @@
-"""Long-term memory: the records."""
+"""Routes to create, read, change and delete memories."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def get_long_term_memory(
     history: Annotated[bool, Query(description="Its last version, also when it is no longer current.")] = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Returns a memory, now or at another time. 404 also if it was not true, or not known, at that time."""
+    """Returns a memory as it is now, or as it was at another time. Answers 404 if it was not true or not known then."""
     if history or as_of is not None or known_at is not None:
         times = (None, None) if history else (as_of, known_at)
         record = await services[HistoryService].record_at(scope, memory_id, *times)

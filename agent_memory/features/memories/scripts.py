@@ -1,4 +1,4 @@
-"""The Lua scripts of memories as typed functions. Each script is one atomic change and marks its follow-up work as due."""
+"""Call the Lua scripts of memories. A script that writes is one atomic change, and marks its follow-up work as due."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _TOMBSTONE_SECONDS = 30 * 24 * 3600
 
 class MemoryScripts:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbours_ms: int = 0) -> None:
-        """With `fsync`, callers' changes are on disk before the reply. `neighbours_ms`: delay of neighbors."""
+        """With `fsync`, callers' changes are on disk before the reply.
+
+        Neighbors of a new message are indexed again after `neighbours_ms`.
+        """
         self._keys = keys
         self._outbox = outbox_keys(keys, DueKind.MEMORY)
         self._neighbours_ms = neighbours_ms
@@ -38,7 +41,7 @@ class MemoryScripts:
         revised: Mapping[str, Any] | None,
         embed_after_ms: int = 0,
     ) -> list[str]:
-        """Return the reply of `memory_commit.lua`: a status, then a state per step. Raises ErasureUnderWay."""
+        """Run `memory_commit.lua`; return "ok" and a state for each step, or why it refused. Raises ErasureUnderWay."""
         reply = await self._commit(
             **self._outbox,
             wake=self._keys.wake,
@@ -56,21 +59,21 @@ class MemoryScripts:
         return [word.decode() for word in reply]
 
     async def owners_of(self, mids: Sequence[str]) -> list[str | None]:
-        """Return the owner names of ids (mids); None for free ids."""
+        """Return the owner of each mid; None if the id is free."""
         reply = await self._owners(any=self._keys.config, root=self._keys.root, mids=mids)
         return [None if owner == b"-" else owner.decode() for owner in reply]
 
     async def sweep_ended(self, mids: Sequence[str]) -> int:
-        """Retire memories whose end has come; return how many."""
+        """Move memories whose end has passed to the history; return how many."""
         return int(await self._sweep(**self._outbox, root=self._keys.root, mids=mids))
 
     async def write_index(self, documents: Sequence[str], memories: Sequence[Arg]) -> list[bool]:
-        """Write vectors and index terms; True for each memory that still had its version."""
+        """Write vectors and index terms. Return True for each memory that still had its version."""
         reply = await self._index(**self._outbox, documents=documents, root=self._keys.root, memories=memories)
         return [bool(written) for written in reply]
 
     async def delete_memories(self, memories: Sequence[Arg]) -> list[bool]:
-        """Delete memories for good; True for each that existed."""
+        """Delete memories for good. Return True for each memory that existed."""
         reply = await self._delete(
             **self._outbox, root=self._keys.root, tombstone_seconds=_TOMBSTONE_SECONDS, reach=REACH, memories=memories
         )

@@ -43,14 +43,14 @@ from agent_memory_client.models import (
 )
 
 _PATCH_TRIES = 64
-# null leaves these fields as they are.
+# A patch with null leaves these fields unchanged.
 _NEVER_EMPTY = frozenset({"text", "memory_type", "pinned"})
 _SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_from", "valid_to", "expires_at"})
 
 
 def content_hash(record: MemoryRecord) -> str:
     """Return the contract's `memory_hash`: sha256 over text, scope and type."""
-    # As `json.dumps` with sorted keys, in a third of the time.
+    # The same bytes as from `json.dumps` with sorted keys, in a third of the time.
     head, tail = _around_text(record.memory_type._value_, record.namespace, record.session_id, record.user_id)
     return sha256(f"{head}{_quoted(record.text)}{tail}".encode()).hexdigest()
 
@@ -62,7 +62,7 @@ def _around_text(*names: str | None) -> tuple[str, str]:
 
 
 def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> MemoryRecord:
-    """Return the memory of a message whose stored part is `text`. Limits for callers' memories do not apply."""
+    """Return the memory of a message. `text` is the part of the message to store; no size limits apply."""
     annotations = annotations_of(message)
     marks = {QUESTION: True} if message.role == "user" and is_bare_question(text) else {}
     if annotations is not None and annotations.about_user:
@@ -97,7 +97,7 @@ def speaker_of(message: MemoryMessage) -> dict[str, str]:
 
 
 def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> str:
-    """Return the id of a fact extracted from a session; the same for the same words of the same messages."""
+    """Return the id of a fact extracted from a session. The same words from the same messages give the same id."""
     words = " ".join(text.casefold().split())
     parts = "\0".join(part or "" for part in (ref.namespace, ref.user_id, ref.session_id, words, *messages))
     return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))
@@ -131,16 +131,16 @@ class MemoryService:
         self._followers = followers
 
     def require(self) -> None:
-        """Raise Refused if long-term memory is switched off."""
+        """Raise UnsupportedRequest if long-term memory is switched off."""
         if not self._settings.longterm.enabled:
             raise UnsupportedRequest(
                 "long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings"
             )
 
     async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
-        """Store memories durably; keyword search finds them at once, vector search after embedding.
+        """Store memories durably. Keyword search finds them at once, vector search after embedding.
 
-        Raises Forbidden and IdTaken; nothing is written then.
+        Raises Forbidden or IdTaken; nothing is written in these cases.
         """
         self.require()
 
@@ -164,9 +164,9 @@ class MemoryService:
                 records = [record for record in records if record.id not in unchanged]
 
     async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken_ids: Sequence[str]) -> set[str]:
-        """Return the taken ids whose memory the caller repeats without a change.
+        """Return the taken ids under which the caller sends the stored memory again, unchanged.
 
-        Archived clients create memories from a session again, without the session's user and namespace.
+        Clients of the archived server do this: they create a session's memories once more, without user and namespace.
         """
         repeated = [record for record in records if record.id in taken_ids]
         memories = await self._store.find(scope, [record.id for record in repeated])
@@ -175,9 +175,10 @@ class MemoryService:
         }
 
     async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
-        """Store records as they are and set their hash; the last of several with one id wins.
+        """Redact, screen and store records. If several have the same id, the last one wins.
 
-        With `dedupe`, a repeat becomes evidence of its memory. A current fact with the record's slot ends.
+        With `dedupe`, a record that repeats a memory becomes evidence of that memory. A record with a slot ends the
+        slot's current fact.
         """
         prepared = await run_in_thread(lambda: self._prepared(records), memories_work(records))
         await store_settled(self._store, self._neighbours, self._commits, scope, prepared, dedupe=dedupe)
@@ -199,18 +200,18 @@ class MemoryService:
             if record.persisted_at is not None:
                 record.persisted_at = None
             if record.discrete_memory_extracted != "t":
-                # Extraction never runs on a caller's own memory, whatever its client sets by default.
+                # Extraction never runs on a memory that a caller wrote, even if the client's default asks for it.
                 record.discrete_memory_extracted = "t"
         return prepared
 
     async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Return a memory and count the reading. Raises NotFound."""
+        """Return a memory and count this reading. Raises NotFound."""
         self.require()
         memory = (await self._store.find(scope, [memory_id]))[0]
         if memory is None:
             raise NotFound(f"Memory with ID {memory_id} not found")
         self._usage.note_readings([(memory.mid, memory.record.access_count)])
-        # It may be read by an alias.
+        # The caller may have used an alias.
         memory.record.id = memory_id
         memory.record.recorded_at = None  # `…/history` says when each version was recorded.
         return memory.record
@@ -224,16 +225,17 @@ class MemoryService:
         shown_as_semantic: bool = False,
         merges_metadata: bool = False,
     ) -> MemoryRecord:
-        """Change the given fields; null clears a field. Raises NotFound, and Refused if nothing is given.
+        """Change the given fields and return the memory. Null clears a field. A new slot ends the slot's current fact.
 
-        With `merges_metadata`, unnamed keys of `metadata` stay. A new slot ends its current fact, as a create would.
-        With `shown_as_semantic`, `semantic` for a procedural memory is no change.
+        With `merges_metadata`, keys of `metadata` that the request does not name stay. With `shown_as_semantic`, the
+        type `semantic` leaves a procedural memory as it is. Raises NotFound or Conflict; UnsupportedRequest if no field
+        is given.
         """
         self.require()
         changes = self._changes_of(body)
         if not changes:
             raise UnsupportedRequest("give at least one field to change", field="body")
-        # Read again if it changed meanwhile: no other change is lost, and nothing deleted returns.
+        # If the memory changed meanwhile, read it again: no concurrent change is lost, no deleted memory returns.
         for _ in range(_PATCH_TRIES):
             current = await self._store.get_versioned(scope, memory_id)
             if current is None:
@@ -248,7 +250,7 @@ class MemoryService:
             new = old.model_copy(update={**update, "updated_at": datetime.now(UTC)})
             if "text" in changes:
                 new.memory_hash = content_hash(new)
-                # A quarantined memory stays so until approved, whatever its text.
+                # An edit does not end a quarantine; only an approval does.
                 new = new if old.quarantine is not None else screen_record(self._settings, new)
             claims_slot = new.slot is not None and new.quarantine is None and not _SLOT_FIELDS.isdisjoint(changes)
             if claims_slot:
@@ -277,7 +279,7 @@ class MemoryService:
         return {name: None if value == "" else value for name, value in changes.items()}
 
     async def delete(self, scope: Scope, memory_ids: Sequence[str]) -> AckResponse:
-        """Delete memories for good; unknown and repeated ids are ignored."""
+        """Delete memories for good. Ignore unknown and repeated ids."""
         self.require()
         records = [record for record in await self._store.get(scope, list(dict.fromkeys(memory_ids))) if record is not None]
         deleted = await self._store.delete_records(scope, records)

@@ -1,4 +1,4 @@
-"""Read memories from Redis straight into answers. Building models and dumping them again took half of a search."""
+"""Read memories from Redis straight into JSON values. Building and dumping models took half of a search's time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_memory.foundation.storage.search.results import PAST, Hits
 from agent_memory.foundation.text.passages.splitting import split_passages
 from agent_memory_client.models import ANSWER, Evidence, HitExplanation, MemoryRecord, MemoryRecordResult
 
-# Defaults of fields that every answer has, in the model's order; other fields are left out when empty.
+# Defaults of the fields that every answer contains, in the model's order. An answer omits other fields when empty.
 _ALWAYS: dict[str, Any] = {
     name: None if field.is_required() or field.default_factory is not None else field.default
     for name, field in MemoryRecordResult.model_fields.items()
@@ -30,14 +30,14 @@ _RECORD_FIELDS = frozenset(MemoryRecord.model_fields)
 _STORED = frozenset(name for name, field in MemoryRecord.model_fields.items() if field.is_required() or field.default_factory is not None)
 _INSTANTS = ("last_accessed", "created_at", "updated_at", "persisted_at", "event_date", "valid_from", "valid_to", "expires_at")
 _TAGS = ("topics", "entities", "extracted_from")
-# created, tenant, record, recorded, first recorded, retired, last said, times said, no longer true, edited
+# In order: created, tenant, record, recorded, first recorded, retired, last said, times said, superseded, edited.
 ROW_FIELDS = ("c", "t", "j", "ra", "ro", "rt", "ls", "ts", "nt", "ed")
 _EVIDENCE: dict[str, Any] = dict.fromkeys(Evidence.model_fields)
 _ROWS = load("memories/memory_rows")
 
 
 class MemoryRow(NamedTuple):
-    """A memory as Redis sent it: its key name, the values of `ROW_FIELDS`, and its usage."""
+    """A memory as Redis sent it: key name, values of `ROW_FIELDS`, and usage."""
 
     name: str
     fields: Sequence[bytes | None]
@@ -45,7 +45,7 @@ class MemoryRow(NamedTuple):
 
     @property
     def last_said(self) -> float:
-        """When it was last said, or else created (epoch seconds)."""
+        """The time (epoch seconds) when the memory was last said, or else created."""
         return float(self.fields[6] or self.fields[0] or 0)
 
     @property
@@ -59,11 +59,11 @@ class ShownMemoryReader:
         self._keys = keys
 
     async def __call__(self, scope: Scope, names: Sequence[str]) -> list[ShownMemory | None]:
-        """Return memories by key name (versions begin with `PAST`); None if missing or out of reach."""
+        """Return memories by key name; None if missing or out of reach. Names of past versions begin with `PAST`."""
         return self.shown_memories(scope, await self.load_rows(names))
 
     async def load_rows(self, names: Sequence[str]) -> list[MemoryRow]:
-        """Load rows by key name, whoever owns them."""
+        """Load rows by key name, without a check of their owners."""
         if not names:
             return []
         mids = list(map(_mid, names))
@@ -77,13 +77,13 @@ class ShownMemoryReader:
 
     @staticmethod
     def shown_memories(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
-        """Return the memories of rows; None as in `__call__`."""
+        """Return the memory in each row; None if missing or out of reach."""
         tenant = tag(scope.tenant).encode()
         memories = [_read_card(tenant, row) for row in rows]
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
 
     def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
-        """Return the visible memories of a search for `ROW_FIELDS`, without their usage."""
+        """Return the visible memories among hits, without their usage. The search must return `ROW_FIELDS`."""
         names = [field.encode() for field in ROW_FIELDS]
         rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
         return [memory for memory in self.shown_memories(scope, rows) if memory is not None]
@@ -94,10 +94,11 @@ def _mid(name: str) -> str:
 
 
 class ShownMemory:
-    """A memory in an answer; `values` are the JSON values of the wire model.
+    """A memory in an answer. `values` are the JSON values of the wire model.
 
-    `last_said_at` is None unless repeated. `ended_at`: since when a message's fact is superseded. `edited_at`: when its
-    words changed. `beside`: the mid of the memory it accompanies, if it is no hit itself.
+    `last_said_at` is None unless the memory was repeated. `ended_at` is when a message's fact was superseded,
+    `edited_at` when the words were changed. `beside` is the mid of the memory that this one accompanies without being
+    a hit itself.
     """
 
     __slots__ = ("beside", "edited_at", "ended_at", "last_said_at", "mid", "times_said", "values")
@@ -162,7 +163,7 @@ class ShownMemory:
         self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
 
     def set_passage(self, number: int) -> None:
-        """Set the passage (from 1) that fits best; an edited text may have fewer than when it was indexed."""
+        """Set the best passage by its number, from 1. Ignore a number that an edited, now shorter text lacks."""
         if number <= len(passages := split_passages(self.text)):
             start, end = passages[number - 1]
             self.values["passage"] = {"text": self.text[start:end], "start": start, "end": end}
@@ -179,7 +180,7 @@ class _StoredCard(NamedTuple):
     edited_at: datetime | None
 
 
-# Questions of one user find the same memories repeatedly; this saves 15 µs for each.
+# One user's questions often find the same memories; the cache saves 15 µs for each.
 @lru_cache(maxsize=4096)
 def _stored_card(
     used: bytes | None,
@@ -228,7 +229,7 @@ def _values(raw: bytes) -> dict[str, Any]:
 
 
 def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
-    """Return the memory of a row; None if it is missing or another tenant's."""
+    """Return the memory in a row; None if it is missing or belongs to another tenant."""
     _, owner, raw, *rest = row.fields
     if owner != tenant or raw is None:
         return None

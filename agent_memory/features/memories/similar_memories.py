@@ -1,4 +1,4 @@
-"""Find existing memories to compare a new one with: same words, same slot, or similar by vector or words."""
+"""Find existing memories to compare with a new one: same words, same slot, or similar by vector or words."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from agent_memory.foundation.storage.search.filters import where
 from agent_memory.foundation.text.terms import query_terms, stems
 from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
 
-# The newest memories have no vector yet: words find those.
+# The newest memories have no vector yet; only words find them.
 _BY_VECTOR = 12
 _BY_WORDS = 6
 _TERMS = 24
-# Paraphrases and opposites have a cosine of about 0.6 and more.
+# Paraphrases and opposites have a cosine of about 0.6 or more.
 _LEAST_SIMILARITY = 0.4
-# Memories with the same slot, or this share of the words, are always compared.
+# A memory that has the same slot, or shares this part of the words, is always compared.
 _LEAST_SHARE = 0.5
 _MOST_COMPARED = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingMemories:
-    """The memory with the same id (`same_id`), the same words (`twin`) and the same slot (`holder`)."""
+    """The existing memories with a record's id (`same_id`), its words (`twin`) and its slot (`holder`)."""
 
     same_id: StoredMemory | None = None
     twin: StoredMemory | None = None
@@ -42,13 +42,13 @@ class ExistingMemories:
 
 @dataclass(frozen=True, slots=True)
 class NearMemories(ExistingMemories):
-    """Also similar memories with their cosine similarity; None if found by words alone."""
+    """Adds similar memories, each with its cosine similarity, or None if only words found it."""
 
     near: list[tuple[StoredMemory, float | None]] = field(default_factory=list[tuple[StoredMemory, float | None]])
 
     @property
     def characters(self) -> int:
-        """The length of all similar memories."""
+        """The total length of the similar memories' texts."""
         return sum(len(memory.record.text) for memory, _ in self.near)
 
 
@@ -59,7 +59,10 @@ class SimilarMemoryStore:
         self._memories = memories
 
     async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
-        """Return what exists around each record, found also by vector; never messages or other owners' memories."""
+        """Return the existing and similar memories for each record.
+
+        The similar ones never include messages or other owners' memories.
+        """
         existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:
@@ -67,7 +70,7 @@ class SimilarMemoryStore:
                 whose = Selection.of(record.namespace, record.user_id)
                 clause = where(scope, replace(whose, memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE)))
                 self._memories.queue_nearest(pipe, clause, vector, _BY_VECTOR)
-                # A text of stop words has no terms; the impossible term matches nothing.
+                # A text of stop words has no terms. The term none0 never occurs, so nothing matches.
                 self._memories.queue_words(pipe, clause, query_terms(record.text, _TERMS) or ["none0"], _BY_WORDS)
 
         replies = await read(self._client, build) if records else []
@@ -100,7 +103,7 @@ class SimilarMemoryStore:
         memories = await self._load(scope, {mid for pair in named for mid in pair if mid})
         with_ids = await self._memories.find(scope, [record.id for record in records])
         pairs = zip(records, with_ids, strict=True)
-        # Another owner's memory under this id is ignored: the write will be refused.
+        # Ignore another owner's memory under this id: the write will be refused.
         same_ids = [memory if memory is not None and _whose(memory.record) == _whose(record) else None for record, memory in pairs]
         return [
             ExistingMemories(same_id, memories.get(twin or ""), memories.get(holder or ""))
@@ -115,7 +118,7 @@ class SimilarMemoryStore:
 
 
 async def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
-    """Return the memories a fact may repeat, refine or end, likeliest first."""
+    """Return the memories that a fact may repeat, refine or end, likeliest first."""
     return await run_in_thread(lambda: _comparable(record, around), around.characters)
 
 

@@ -1,4 +1,4 @@
-"""Build the call of `memory_commit.lua`: steps, the values they write, and the fence of their session."""
+"""Build a call of `memory_commit.lua`: the steps, the values they write, and the fence of their session."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 Step = dict[str, Any]
 # The longest quote of a piece of evidence, in characters.
 _MOST_QUOTED = 4000
-# Time for the writer to begin embedding them itself.
+# How long a worker that wrote memories has to begin embedding them itself.
 _EMBEDDED_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Moves a session's cursor together with the memories made from its journal; refuses if it has moved.
+    """Moves a session's cursor in the same step that writes memories from its journal. Refuses if the cursor has moved.
 
-    `own` are the session's own memories as they stood in the journal, `refused` those with a reason to show.
-    With `embeds` the writer embeds them next. `report` goes to the journal (`jobs/extraction_report.py`).
+    `own` are the session's own memories as the journal had them; `refused` maps refused ones to text and reason. With
+    `embeds`, the writer embeds the memories next. `report` goes to the journal (`jobs/extraction_report.py`).
     """
 
     sid: str
@@ -68,16 +68,16 @@ class Fence:
 
 
 def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
-    """Return the key that orders the messages of the record's session; None if it is no message."""
+    """Return the key that orders the messages of the record's session; None if the record is no message."""
     if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
         return None
     return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
 
 
 def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
-    """Return the field of a piece of evidence; the same piece always has the same field."""
+    """Return the hash field that stores a piece of evidence. The same piece always has the same field."""
     if evidence.session_id and len(evidence.message_ids) == 1 and not names_rest(evidence):
-        # A message is one piece, however often it is cited.
+        # A message is one piece of evidence, even if it is cited several times.
         ref = SessionRef(evidence.session_id, record.namespace, record.user_id)
         return "m" + keys.mid(tenant, message_memory_id(ref, evidence.message_ids[0]))
     name = blake2b(evidence.model_dump_json(exclude_none=True, exclude={"at"}).encode(), digest_size=12).hexdigest()
@@ -85,12 +85,12 @@ def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evid
 
 
 def names_rest(evidence: Evidence) -> bool:
-    """True if a piece counts several times that something was said in a session."""
+    """True if a piece of evidence stands for several repeats in a session."""
     return isinstance(evidence, StoredEvidence) and evidence.times is not None
 
 
 def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece: Evidence) -> list[str]:
-    """Return the messages (mids) that a piece of evidence (`name`: its field) makes aliases of a memory."""
+    """Return the mids of messages that a piece of evidence makes aliases of a memory. `name` is the piece's field."""
     if not piece.session_id:
         return []
     if names_rest(piece):
@@ -101,39 +101,42 @@ def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece
 
 @dataclass(frozen=True, slots=True)
 class PutOptions:
-    """How a record is written and what refuses it. Without `slot_settled`, a current memory of its slot refuses it."""
+    """How to write a record, and when to refuse it. Unless `slot_settled`, refuse if another memory has its slot."""
 
     unique: Literal["words", "kin"] | None = None
-    """Refuse if a current memory has its words ("kin": also its type and date)."""
+    """Refuse if a current memory has the same words; with "kin", only if type and date are the same, too."""
     check_owner: bool = False
     """Refuse if the id belongs to another owner."""
     expect: str | None = None
-    """Write only over this version; "" means none."""
+    """Refuse unless the stored memory has this version; "" stands for no stored memory."""
     deleted_since: bool | str = False
-    """Refuse if it was deleted; a time (µs) counts only deletions since then."""
+    """Refuse if the memory was deleted. With a time (µs), refuse only if it was deleted since then."""
     slot_settled: bool = False
     superseded: Sequence[str] = ()
-    """Memories (mids) that end with it and may share its words and slot."""
+    """Mids of memories that this record ends; they may have its words and slot."""
     leave: str | None = None
-    """The message order it leaves."""
+    """The key of the message order that the record leaves."""
     same_text: bool = False
     edited: bool = False
-    """A caller changed its words: it counts as said once, on the day of the edit."""
+    """A caller changed the words: the memory counts as said once, at the time of the edit."""
     keep_digest: bool = False
     """Keep the digest, so repeating the original write changes nothing."""
     imported: bool = False
     alone: bool = False
-    """Store it whatever else has its words, and absorb nothing."""
+    """Store the record even if another memory has its words, and do not absorb messages."""
 
 
 _PLAIN = PutOptions()
 
 
 class StepGroups:
-    """The groups of steps of one call. A group is done as a whole; with a change it can be undone."""
+    """Collects groups of steps for one call of `memory_commit.lua`. A group with a change can be undone."""
 
     def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
-        """With `revised` (an id and fields), record puts that change a memory as this change."""
+        """With `atomic`, run all groups or none.
+
+        `revised` (an id and fields) is the change to record when an owner's put changes an existing memory.
+        """
         self._keys = keys
         self._tenant = tenant
         self._atomic = atomic
@@ -161,9 +164,10 @@ class StepGroups:
         before: Sequence[MemoryRecord] = (),
         after: Sequence[MemoryRecord] = (),
     ) -> Step:
-        """Write a record; it is found also by the words of its session neighbors `before` and `after`.
+        """Return the step that writes a record. The words of its session neighbors `before` and `after` find it, too.
 
-        A turn in the words of a current memory becomes its evidence and alias; a statement absorbs turns of its words.
+        A message with the words of a current memory becomes evidence and an alias of it. A new statement absorbs
+        messages with its words.
         """
         stands = standing(self._tenant, record)
         fields = memory_fields(self._tenant, record, unit_terms(record, before, after))
@@ -191,7 +195,7 @@ class StepGroups:
         return step
 
     def _put_conditions(self, record: MemoryRecord, stands: Standing, options: PutOptions) -> dict[str, Any]:
-        # A quarantined record repeats nothing, ends nothing and is no evidence.
+        # A quarantined record does not repeat or end another memory, and is no evidence.
         quarantined = record.quarantine is not None
         conditions: dict[str, Any] = {
             "ends": quarantined or record.valid_to is not None or record.expires_at is not None,
@@ -210,14 +214,14 @@ class StepGroups:
         return {name: value for name, value in conditions.items() if value}
 
     def _cited_messages(self, record: MemoryRecord) -> str:
-        """Return the key names of the messages a fact was made of, separated by spaces."""
+        """Return the key names of the messages that a fact was made from, separated by spaces."""
         if is_turn(record) or not record.session_id:
             return ""
         ref = SessionRef(record.session_id, record.namespace, record.user_id)
         return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
-        """Return what a turn adds to a memory of its words, and a statement to turns of its words."""
+        """Return the arguments that settle equal words: a message as evidence, or the digest of a statement's words."""
         words = stands.words[1:]
         if not is_turn(record):
             return {"words_digest": words}
@@ -227,7 +231,7 @@ class StepGroups:
         within = same_meaning(record.text, at)
         piece = Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], role=role, at=at)
         piece.source = "user" if said_by_person(record) else "assistant"
-        # The memory's words may change; the quote stays.
+        # The memory's words may change later; the quote does not.
         piece.quote = record.text if len(record.text) <= _MOST_QUOTED else None
         message = {
             "field": stands.words,
@@ -247,7 +251,10 @@ class StepGroups:
     def add_evidence(
         self, memory: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, deleted_since: bool | str = False
     ) -> Step:
-        """Add evidence to a memory; the id of `alias`, a record not stored, becomes its alias."""
+        """Return the step that adds evidence to a memory.
+
+        The id of `alias`, a record that is not stored, becomes an alias of the memory.
+        """
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
             "op": "evidence",
@@ -260,7 +267,10 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """Let a stored statement absorb messages of its words; None for a message."""
+        """Return the step that lets a stored statement absorb messages with its words.
+
+        Return None for a message or a quarantined record.
+        """
         if is_turn(record) or record.quarantine is not None:
             return None
         stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
@@ -268,11 +278,11 @@ class StepGroups:
         return step | ({"order": order} if order else {})
 
     def add_alias(self, memory: StoredMemory, memory_id: str, dig: str) -> Step:
-        """Make an id an alias of a memory; `dig` is the digest of the record given under it."""
+        """Return the step that makes an id an alias of a memory. `dig` is the digest of the record written under it."""
         return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
-        """Remove evidence (`name`: its field) and the aliases it made."""
+        """Return the step that removes evidence and the aliases it made. `name` is the evidence's field."""
         step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
         aliases = message_mids(self._keys, self._tenant, memory.record, name, evidence)
         if aliases:
@@ -281,7 +291,7 @@ class StepGroups:
         return step
 
     def retire_memory(self, memory: StoredMemory, *, alias_of: str | None = None) -> Step:
-        """Retire a memory; its id may become an alias of the mid `alias_of`."""
+        """Return the step that retires a memory. With `alias_of`, its id becomes an alias of that mid."""
         step: Step = {"op": "retire", "mid": memory.mid, "expect": str(memory.version)}
         order = order_of(self._keys, self._tenant, memory.record)
         if order is not None:
@@ -289,7 +299,7 @@ class StepGroups:
         return step | ({} if alias_of is None else {"alias": alias_of})
 
     def check_version(self, memory: StoredMemory) -> Step:
-        """Refuse the group if the memory changed since it was read."""
+        """Return the step that refuses the group if the memory changed since it was read."""
         return {"op": "check", "mid": memory.mid, "expect": str(memory.version)}
 
     def _add(self, values: Sequence[Arg]) -> int:

@@ -1,4 +1,4 @@
-"""Long-term memories in Redis: found by words at once, by vector once embedded."""
+"""Store long-term memories in Redis. Words find a memory at once, vectors after it is embedded."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class IndexJob:
     before: list[MemoryRecord]
     after: list[MemoryRecord]
     terms: str | None = None
-    """The index terms of a retired version; they do not change."""
+    """The stored index terms of a retired version, which never change; None for a current version."""
     tenant: str = ""
 
 
@@ -74,7 +74,7 @@ class IndexEntry:
     passages: Sequence[tuple[str, NDArray[np.float32]]] = ()
     """The index terms and vector of each passage of a long text."""
     marked: MemoryRecord | None = None
-    """The record, if its metadata has a new mark."""
+    """The record to store again because its metadata has a new mark; None without one."""
 
 
 class MemoryStore(MemoryQueries):
@@ -87,17 +87,20 @@ class MemoryStore(MemoryQueries):
         return self._keys.mid(scope.tenant, memory_id)
 
     def message_mids(self, scope: Scope, record: MemoryRecord, field: str, piece: StoredEvidence) -> list[str]:
-        """Return the messages (mids) that a piece of evidence makes aliases of a memory."""
+        """Return the mids of messages that a piece of evidence makes aliases of a memory."""
         return message_mids(self._keys, scope.tenant, record, field, piece)
 
     async def write(
         self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, background: bool = False, dedupe: bool = False
     ) -> list[str] | None:
-        """Store memories: "new", "changed", "same", or with `background` "buried" (deleted before).
+        """Store memories and return a state for each.
 
-        With `dedupe`, a new memory that repeats a current one's words is refused as "twin <mid>". A current memory of
-        its slot refuses it as "slot <mid>". With a fence, records and cursor move in one step; None if it refused.
-        Raises IdTaken, with nothing written (of later batches: that batch and those after it are not written).
+        "new", "changed" and "same" are stored. "again" is a message that became evidence of a memory with its words.
+        The others are not stored: "buried" (deleted before; with `background`), "twin <mid>" (repeats the words of a
+        current memory; with `dedupe`), "slot <mid>" (a current memory has the slot; without a fence).
+
+        With a fence, one step writes the records and moves the cursor; return None if the fence refuses. Raises IdTaken
+        if an id has another owner; nothing is written then. If that owner came meanwhile, earlier batches of 200 stay.
         """
         permit_writing(scope, records)
         states: list[str] = []
@@ -112,9 +115,10 @@ class MemoryStore(MemoryQueries):
         return states
 
     async def adopt_memories(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
-        """Store another server's memories with their times: "new", "same", "other", "buried" or "twin <mid>".
+        """Store memories from another server with their times; return a state for each, as in `write`.
 
-        Existing memories do not change, and deleted ones stay deleted. Messages join their session by `created_at`.
+        Existing memories do not change: the state "other" means that the id has another owner or content here. Deleted
+        memories stay deleted. Messages join their session by `created_at`.
         """
         permit_writing(scope, records)
         ordered = sorted(range(len(records)), key=lambda index: records[index].created_at)
@@ -144,7 +148,7 @@ class MemoryStore(MemoryQueries):
             unique="words" if dedupe else None,
             check_owner=True,
             deleted_since=background,
-            # With a fence, no second step could settle a slot.
+            # A fence moves the cursor in this call, so no later call could settle a slot.
             slot_settled=imported or fence is not None,
             imported=imported,
         )
@@ -156,7 +160,7 @@ class MemoryStore(MemoryQueries):
                 before: Sequence[MemoryRecord] = ()
                 after: Sequence[MemoryRecord] = ()
                 if order is not None:
-                    # Neighbors of the same call are known at once; a worker adds the others.
+                    # Neighbors in the same call are indexed now; a worker adds the others later.
                     spans = range(max(index - REACH, 0), index), range(index + 1, min(index + 1 + REACH, len(records)))
                     before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
                 steps.add_group(steps.put_record(record, options if order is None else message_options, before=before, after=after))
@@ -176,7 +180,10 @@ class MemoryStore(MemoryQueries):
         return [record.id for record, owner in zip(records, owners, strict=True) if owner is not None and owner != owner_name(record)]
 
     async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
-        """Write a changed memory; False if its version changed or, unless `settled`, another memory has its slot."""
+        """Replace `old` by `new`; return False if the version changed meanwhile.
+
+        Unless `settled`, also return False if another memory has the slot.
+        """
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
@@ -187,7 +194,10 @@ class MemoryStore(MemoryQueries):
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
-        """Write a memory without its quarantine if it still has this version: "changed", "moved" or "slot <mid>"."""
+        """Write a memory that leaves quarantine.
+
+        Return "changed", "moved" (the version changed meanwhile) or "slot <mid>" (another memory has the slot).
+        """
         permit_writing(scope, (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.add_group(steps.put_record(new, PutOptions(expect=str(version), same_text=True, keep_digest=True)))
@@ -199,15 +209,15 @@ class MemoryStore(MemoryQueries):
         return None if memory is None else (_plain(memory.record), memory.version)
 
     async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:
-        """Return the memories of ids; None where missing."""
+        """Return memories by id; None for a missing one."""
         return [None if memory is None else _plain(memory.record) for memory in await self.find(scope, ids)]
 
     async def find(self, scope: Scope, ids: Sequence[str]) -> list[StoredMemory | None]:
-        """Return the memories of ids, also retired ones; None where missing. An alias resolves to its memory."""
+        """Return current or retired memories by id; None for a missing one. An alias resolves to its memory."""
         return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
 
     async def find_by_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
-        """Return memories by mid; aliases are not followed."""
+        """Return memories by mid. Aliases do not resolve."""
         return await self._read(scope, mids, follow=False)
 
     async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[StoredMemory | None]:
@@ -241,11 +251,11 @@ class MemoryStore(MemoryQueries):
         return memories
 
     async def fetch_records(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
-        """Return records by key name (versions begin with `PAST`); None if missing or out of reach."""
+        """Return records by key name; None if missing or out of reach. Names of past versions begin with `PAST`."""
         return [None if memory is None else _plain(memory.record) for memory in await self.load_by_names(scope, names)]
 
     async def load_by_names(self, scope: Scope, names: Sequence[str]) -> list[StoredMemory | None]:
-        """As `fetch_records`, with versions and recording times."""
+        """Return memories as `fetch_records` does, with versions and recording times."""
         if not names:
             return []
 
@@ -268,7 +278,10 @@ class MemoryStore(MemoryQueries):
         return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
     async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Delete as `delete_records`, each only if it has its version (None: any); True for each deleted."""
+        """Delete memories for good, each only if it still has the given version (None for any).
+
+        Return True for each deleted memory.
+        """
         permit_writing(scope, [record for record, _ in items])
         if not items:
             return []
@@ -281,24 +294,24 @@ class MemoryStore(MemoryQueries):
         return await self._scripts.delete_memories(args)
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
-        """Return when (epoch seconds) memories were last read; unread ones are left out."""
+        """Return by mid when (epoch seconds) memories were last read. Leave out memories never read."""
         if not mids:
             return {}
         usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]
         return {mid: int(raw.split()[1]) / 1000 for mid, raw in zip(mids, usage, strict=True) if raw is not None}
 
     async def find_ended(self, limit: int) -> list[str]:
-        """Return current memories (mids, all tenants) whose end has come."""
+        """Return the mids of current memories whose end has passed, for all tenants."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         clause = str(Num("z") <= seconds + micros / 1e6)
         return [hit.mid for hit in (await search(self._client, self._words, name_query(clause, 0, limit))).hits]
 
     async def sweep_memories(self, mids: Sequence[str]) -> int:
-        """Retire memories whose end has come; return how many."""
+        """Move memories whose end has passed to the history; return how many."""
         return await self._scripts.sweep_ended(mids)
 
     async def list_unembedded(self, limit: int) -> list[str]:
-        """Return some versions that retired before they had a vector."""
+        """Return the names of some versions that retired before they had a vector."""
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.srandmember(self._keys.bare, limit)))[0]]
 
     async def unmark_unembedded(self, names: Sequence[str]) -> None:
@@ -342,7 +355,7 @@ class MemoryStore(MemoryQueries):
         return jobs, missing
 
     async def _neighbours(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
-        """Return the records before and after each memory in its order, by mid. Aliases resolve."""
+        """Return by mid the records before and after each memory in its session. Aliases resolve to their memories."""
         ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
         ranked = [(*position, rank) for position, rank in zip(positions, ranks, strict=True) if rank is not None]
 
@@ -371,9 +384,9 @@ class MemoryStore(MemoryQueries):
         return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids]) if mids else []
 
     async def write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
-        """Index memories and end their claims; False where one changed meanwhile or is gone.
+        """Index memories and end their claims. Return False for each memory that changed meanwhile or is gone.
 
-        Works in small batches: each memory blocks the engine for about half a millisecond.
+        Batches are small, because each memory blocks the engine for about half a millisecond.
         """
         done: list[bool] = []
         batch: list[IndexEntry] = []

@@ -1,4 +1,4 @@
-"""Decide without a model whether a new memory repeats another, succeeds one in its slot, or is new."""
+"""Decide without a model whether a new memory repeats an existing one, supersedes the fact in its slot, or is new."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def store_settled(
     *,
     dedupe: bool,
 ) -> None:
-    """Store records; repeats and successors are decided one by one. Raises IdTaken."""
+    """Store records, and decide each repeat and each successor by itself. Raises IdTaken or Conflict."""
     for _ in range(_TRIES):
         states = await store.write(scope, records, dedupe=dedupe) or []
         unsettled = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
@@ -50,7 +50,10 @@ async def store_settled(
 async def decide(
     store: MemoryStore, neighbours: SimilarMemoryStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
-    """Return decisions per record. Records that share words or a slot with an earlier one wait for the next round."""
+    """Return the decisions for each record.
+
+    Leave out a record that shares words or slot with an earlier one: it waits for the next round.
+    """
     quarantined = [record for record in records if record.quarantine is not None]
     records = [record for record in records if record.quarantine is None]
     alone: list[tuple[MemoryRecord, list[Decision]]] = [(record, [Add(record, dedupe=False)]) for record in quarantined]
@@ -88,7 +91,7 @@ async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, existi
 async def decide_edit(
     store: MemoryStore, neighbours: SimilarMemoryStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
 ) -> list[Decision] | None:
-    """Return decisions if an edit claims a slot that another fact has; None if it is free."""
+    """Return the decisions for an edit that claims another fact's slot; None if the slot is free."""
     (existing,) = await neighbours.load_existing(scope, [edited])
     holder = existing.holder
     if holder is None or holder.mid == memory.mid:
@@ -101,7 +104,10 @@ async def decide_edit(
 
 
 async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """As `MemoryStore.adopt_memories`; "repeat" for a record that became evidence of a memory here."""
+    """Store memories as `MemoryStore.adopt_memories` does, and let repeats become evidence of the memories here.
+
+    Return a state for each record; "repeat" means that it became evidence.
+    """
     states = await store.adopt_memories(scope, records)
     twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
     for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):
@@ -116,10 +122,10 @@ async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope
 
 
 async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
-    """Insert a fact learned late among its slot's former facts: it ends when the next one began."""
+    """Return decisions that insert an older fact among its slot's former facts. It ends when the next fact begins."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
-        # A writer may have named anything there.
+        # A caller may have written any ids into `supersedes`.
         memories = await store.find(scope, current.record.supersedes or [])
         before = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
         later = [memory for memory in before if begins_at(memory.record) > begins]
@@ -137,7 +143,10 @@ async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord,
 
 
 def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """True if a record of the same words agrees with a memory in time, slot, pin and metadata. Types may differ."""
+    """True if `record`, which has the words of `old`, agrees with it in time, slot, pin and metadata.
+
+    Their types may differ.
+    """
     if record.pinned and not old.pinned:
         return False
     if None not in (record.event_date, old.event_date) and record.event_date != old.event_date:
@@ -150,7 +159,11 @@ def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """As `repeats`, also for messages: same role and, if they name their own day or month, the same one."""
+    """True if `record`, which has the words of `old`, says the same. Extends `repeats` to messages.
+
+    A plain message repeats a statement without an end. It repeats a message with the same role, unless both name a
+    relative time ("yesterday") and mean another day or month.
+    """
     if not is_turn(record):
         return not is_turn(old) and repeats(record, old)
     if not is_turn(old):
@@ -161,10 +174,9 @@ def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def add_details(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
-    """A memory with the tags, the metadata and the date that a repeat adds; itself when it adds none.
+    """Return `old` with the tags, metadata, date and type that a repeat adds, or `old` itself if it adds none.
 
-    A type that somebody named counts more than one that was inferred, and every type more than "message", which is what a session's
-    memories are unless they say so.
+    A type that a writer named replaces an inferred one. Any type replaces "message", a session memory's default.
     """
     update: dict[str, object] = {}
     if old.event_date is None and record.event_date is not None:

@@ -1,4 +1,4 @@
-"""Read an order to erase and pages of what it covers; write its receipt."""
+"""Read an erasure order and the memories that it covers, and write its receipt."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from agent_memory_client.models import MemoryRecord, Namespace, SessionId, TagFi
 
 _PAGE = 100
 _RECEIPT_SECONDS = 30 * 24 * 3600
-# Writes of work that began before an erasure ended are refused for this long.
+# For this long after an erasure, Redis refuses writes of work that began before the erasure ended.
 _REMEMBERED_SECONDS = 2 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An order as stored in `raw`; renewing it makes another order."""
+    """An erasure order. `raw` is its stored form. If somebody orders the same again, `raw` changes."""
 
     name: str
     what: Erasure
@@ -37,7 +37,7 @@ class ErasureOrder:
 
 @dataclass(frozen=True, slots=True)
 class ErasedMemory:
-    """A memory, or a version of one, that an order covers. If it cannot be read, `record` is None."""
+    """A memory, or a version of one, that an order covers. `record` is None if the memory is unreadable."""
 
     name: str
     record: MemoryRecord | None
@@ -59,7 +59,7 @@ class ErasureStore:
         self._finish = Script(client, "privacy/erasure_finish")
 
     async def load(self, name: str) -> ErasureOrder | None:
-        """Return an open order; None if it was carried out."""
+        """Return an open order. None if the order does not exist or was carried out."""
         raw: bytes | None = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
         body = {} if raw is None else json.loads(raw)
         if raw is None or "done" in body:
@@ -67,11 +67,11 @@ class ErasureStore:
         return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
     async def stands(self, order: ErasureOrder) -> bool:
-        """True if an order is open and was not renewed. Ask after reading what it covers."""
+        """True if an order is open and was not renewed. Check this after reading the memories that it covers."""
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Replace a finished order by a receipt, unless it was renewed. The receipt has counts but no owner."""
+        """Replace a finished order by a receipt, unless the order was renewed. The receipt names no owner."""
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | ({} if note is None else {"note": note}))
         name = self._keys.erasure(order.name)
         await self._finish(
@@ -85,7 +85,10 @@ class ErasureStore:
         )
 
     async def page(self, scope: Scope, erasure: Erasure) -> Sequence[ErasedMemory]:
-        """Return some memories an order covers; none if all are gone. Unreadable ones are matched by tags."""
+        """Return a page of the memories that an order covers. Empty if none are left.
+
+        Unreadable memories are matched by their tags.
+        """
         clause = filters.where(scope, selection_of(erasure))
         index = memory_index_name(self._keys)
         offset = 0
@@ -130,7 +133,7 @@ def _readable(raw: bytes | None) -> MemoryRecord | None:
 
 
 def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
-    """As `is_meant`, by a memory's tags."""
+    """True if an order covers a memory with these tags. See `is_meant`."""
     namespace, user, sessions, agent = ("" if value is None else value.decode() for value in tags)
     namespace_tag = "" if erasure.namespace is None else tag(erasure.namespace)
     if erasure.agent_id is not None:
@@ -151,7 +154,7 @@ def selection_of(erasure: Erasure) -> Any:
 
 
 def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
-    """True if an order covers a memory; the same session id of another user is not covered."""
+    """True if an order covers a memory. An order for a session does not cover another user's session with its id."""
     if erasure.agent_id is not None:
         return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
     if erasure.session_id is None:

@@ -1,4 +1,4 @@
-"""Erasing a user or a session, and purging a source."""
+"""Announce privacy as a feature: erasing a user, an agent or a session, and purging a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read memories whole: every version, piece of evidence and change. For purges and forgetting."""
+"""Read memories with all their versions, evidence and changes, for purges and forgetting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agent_memory.foundation.storage.search.results import PAST
 from agent_memory_client.models import Evidence, MemoryRecord
 
 _PER_MEMORY = 5
-# At 64 KB each, a page is decoded in about ten milliseconds.
+# Decoding a page of memories of 64 KB each takes about ten milliseconds.
 _PAGE = 64
 
 
@@ -32,7 +32,7 @@ _PAGE = 64
 class LineageMemory:
     """A memory with its history. `now` is its current or ended version, or None.
 
-    `pieces` is later evidence by field; `alias_of` is the mid that its id is an alias of.
+    `pieces` is later evidence by field. If the memory's id is an alias, `alias_of` is the mid of the memory it names.
     """
 
     mid: str
@@ -45,7 +45,7 @@ class LineageMemory:
 
     @property
     def versions(self) -> list[StoredMemory]:
-        """All versions, oldest first."""
+        """All versions of the memory, oldest first."""
         return [*self.past, *([] if self.now is None else [self.now])]
 
 
@@ -64,7 +64,7 @@ class LineageStore:
         return self._keys.mid(scope.tenant, memory_id)
 
     def sources(self, scope: Scope, about: MemoryRecord, piece: Evidence) -> list[str]:
-        """Return the mids that a piece of evidence is made of: a memory, messages."""
+        """Return the mids of the messages and the memory that a piece of evidence names."""
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         ids = [message_memory_id(ref, message) for message in piece.message_ids]
         return [self.mid(scope, memory_id) for memory_id in (*ids, *([piece.memory_id] if piece.memory_id else ()))]
@@ -72,9 +72,9 @@ class LineageStore:
     async def pages(
         self, scope: Scope, selection: Selection, unreadable: Callable[[str], None] = _ignore
     ) -> AsyncIterator[list[LineageMemory]]:
-        """Yield pages of memories with a version in the selection, in any state; one may come more than once.
+        """Yield pages of memories of which a version, in any state, is in the selection.
 
-        Unreadable memories are skipped and their key passed to `unreadable`.
+        A memory may come more than once. Skips unreadable memories and passes their keys to `unreadable`.
         """
         clause = filters.where(scope, selection)
         for index in self._indexes:
@@ -82,7 +82,7 @@ class LineageStore:
                 yield await self.read(scope, [name.removeprefix(PAST).partition(".")[0] for name in names], unreadable)
 
     async def read(self, scope: Scope, mids: Sequence[str], unreadable: Callable[[str], None] = _ignore) -> list[LineageMemory]:
-        """Return existing readable memories of which every version is in reach."""
+        """Return those of the memories that exist, are readable and have every version in the caller's reach."""
         names = list(dict.fromkeys(mids))
         memories: list[LineageMemory] = []
         for start in range(0, len(names), _PAGE):
@@ -113,12 +113,12 @@ class LineageStore:
         return await asyncio.to_thread(_decoded, scope, ledgers, rows, versions, unreadable)
 
     async def targets(self, mids: Sequence[str]) -> dict[str, str]:
-        """Return the memory of each mid that is an alias."""
+        """Map each mid that is an alias to the mid of its memory."""
         rows = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(mid)) for mid in mids]) if mids else []
         return {mid: raw.decode().partition(" ")[0] for mid, raw in zip(mids, rows, strict=True) if raw is not None}
 
     async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
-        """Make a former version current again; False if the memory changed. A merged memory is separate again."""
+        """Make a former version current again. A merged memory becomes separate again. False if the memory changed."""
         permit_writing(scope, [version.record])
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)
@@ -137,7 +137,7 @@ class LineageStore:
                 await pipe.execute()
 
     async def forget_names(self, scope: Scope, memories: Sequence[LineageMemory]) -> None:
-        """Remove the aliases that merges made of these memories."""
+        """Delete the aliases that point from these merged memories to others."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             if memory.alias_of is not None:
@@ -146,7 +146,7 @@ class LineageStore:
             await steps.run_steps(self._scripts)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
-        """Remove later evidence by field, and the aliases (mids) that came with it."""
+        """Delete later evidence by field, and the aliases (mids) that came with it."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         alias_rows = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(name)) for name in names]) if names else []
         mine = [
@@ -165,7 +165,7 @@ def _decoded(
     former: Sequence[tuple[str, Sequence[bytes | None]]],
     unreadable: Callable[[str], None],
 ) -> list[LineageMemory]:
-    """Build memories from replies: five per memory in ledger order, and rows of former versions."""
+    """Return memories from replies: five per memory in the order of `ledgers`, and the rows of former versions."""
     past: dict[str, list[Any]] = {}
     for mid, row in former:
         past.setdefault(mid, []).append(row)
@@ -187,7 +187,7 @@ def _decoded(
 def _parsed(
     scope: Scope, mid: str, rows: tuple[Any, Any, Sequence[Any]], evidence: dict[bytes, bytes], changes: Sequence[str], alias_of: str | None
 ) -> LineageMemory | None:
-    """Build a memory from its keys' replies. Raises ValueError if unreadable."""
+    """Return a memory from the replies of its keys. None if it does not exist. Raises ValueError if unreadable."""
     current, over, former = rows
     past = [stored for row in former if (stored := read_row(scope.tenant, mid, row[:-1])) is not None]
     now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])

@@ -1,4 +1,4 @@
-"""Order purges of a source, or ask what one would delete; workers do the work."""
+"""Order the purge of a source, or a dry run that counts what it would delete. Workers carry out both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import PurgeRequest, PurgeResponse
 
-# The job's name in Redis: delete what comes from the source `what`, or with `dry_run` count it.
+# The job's name in Redis. It deletes what comes from the source `what`; with `dry_run`, it only counts.
 PURGE = "purge"
 
 
@@ -22,7 +22,7 @@ class PurgeService:
         self._orders = orders
 
     async def order(self, scope: Scope, request: PurgeRequest, namespace: str | None, user_id: str | None, *, dry_run: bool) -> JobOrder:
-        """Order a purge for a namespace, a user, or all in reach. Raises Forbidden."""
+        """Order a purge in a namespace, of a user, or of everything in reach. Raises Forbidden."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
         what = request.model_dump_json(exclude_none=True)
         # A dry run is a separate order: it neither replaces a purge nor shares its receipt.

@@ -1,7 +1,7 @@
 """Decide what a purge of a source does to one memory (pure).
 
-A memory goes if everything it rests on comes from the source; with other evidence it loses only what comes from it.
-Content changed by the source is replaced by the last content before. In doubt a memory goes.
+A memory is deleted if all its evidence comes from the source. With other evidence, it loses only the evidence from the
+source. If the source changed its content, the last content before becomes current again. In doubt, a memory is deleted.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
 
 Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
-"""Returns the mids that a piece of a memory's evidence is made of."""
+"""Returns the mids of the messages and the memory that a piece of a memory's evidence names."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeVerdict:
-    """What to do with a memory: delete it, or some of these."""
+    """What a purge does with a memory: delete it (`goes`), or delete or change parts of it."""
 
     memory: LineageMemory
     goes: bool = False
     matched: bool = False
-    """It is of the source itself, not only derived."""
+    """True if a version of the memory matches the source itself, instead of being derived from it."""
     back: StoredMemory | None = None
     """The version to make current again."""
     versions: tuple[int, ...] = ()
-    """Former versions to delete, and the current one if another comes back."""
+    """Former versions to delete, and the current one if another becomes current again."""
     fields: tuple[str, ...] = ()
-    """Later evidence to remove."""
+    """Fields of later evidence to delete."""
     names: tuple[str, ...] = ()
-    """Aliases (mids) to remove with it."""
+    """Aliases (mids) to delete with that evidence."""
     record: MemoryRecord | None = None
-    """The current version without the evidence it loses."""
+    """The current version without the evidence that it loses. None if it loses none."""
     pieces: int = 0
 
     @property
@@ -64,7 +64,10 @@ def _equal(value: object, condition: object) -> bool:
 
 
 def cites(source: PurgeRequest, piece: Evidence) -> bool:
-    """True if a piece of evidence names the source; it knows only source class and session."""
+    """True if a piece of evidence names the source. Evidence knows only its source class and session.
+
+    So it never matches a source with other conditions.
+    """
     if source.agent_id is not None or source.import_source is not None or source.metadata is not None:
         return False
     if source.source_class is not None and piece.source not in source.source_class:
@@ -75,7 +78,10 @@ def cites(source: PurgeRequest, piece: Evidence) -> bool:
 def judge(
     source: PurgeRequest, memory: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
 ) -> PurgeVerdict:
-    """Return what becomes of a memory when `tainted` mids go. One tainted message taints its evidence."""
+    """Return what a purge does with a memory if it deletes the `tainted` mids.
+
+    One tainted message taints the whole piece of evidence.
+    """
 
     def is_poisoned(about: MemoryRecord, piece: Evidence) -> bool:
         return cites(source, piece) or any(mid in tainted for mid in sources(about, piece))
@@ -84,7 +90,7 @@ def judge(
     about = versions[-1].record
     bad = {name: piece for name, piece in memory.pieces if is_poisoned(about, piece)}
     touched, carried = _touched_versions(memory.mid, bad, tainted, changes)
-    # Evidence that came without a change of content confirms it by itself.
+    # Later evidence that did not change the content confirms the memory independently.
     alone = [piece for name, piece in memory.pieces if name not in bad and name not in carried]
     own = {version.version: _own_evidence(source, version.record, memory.imported, is_poisoned) for version in versions}
     is_derived = [
@@ -107,7 +113,7 @@ def judge(
         back = clean[-1]
     elif memory.now is None and memory.alias_of in tainted:
         back = [version for version in versions if version not in removed_versions][-1]
-    # Also former versions that quote removed evidence; a restored one is judged again.
+    # Former versions that quote deleted evidence are deleted too. A restored version is judged again.
     quoting = [
         version
         for version in memory.past
@@ -126,7 +132,7 @@ def judge(
 
 
 def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
-    """True if a record that is not stored is of the source, or rests only on it."""
+    """True if a record that is not stored as a memory matches the source, or has all its evidence from it."""
     pieces = evidence_of(record)
     cited = [cites(source, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
     return matches(source, record, None) or all(cited)
@@ -135,7 +141,7 @@ def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str]
 def _touched_versions(
     mid: str, bad: Collection[str], tainted: Collection[str], changes: Sequence[StoredChange]
 ) -> tuple[set[int], set[str]]:
-    """Return versions the source made, and later evidence that came with a change of content."""
+    """Return the versions that the source made, and the fields of later evidence that changed the content."""
     touched: set[int] = set()
     carried: set[str] = set()
     for change in changes:
@@ -154,19 +160,19 @@ def _touched_versions(
 def _own_evidence(
     source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> list[Evidence]:
-    """Return a version's own evidence that is not of the source; none if the version is."""
+    """Return the version's own evidence that is not from the source. Empty if the version itself matches the source."""
     if matches(source, record, imported):
         return []
     return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]
 
 
 def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
-    """True if later evidence suffices for a statement to stay; a message has only itself."""
+    """True if independent later evidence is enough to keep a version. It never is for a message."""
     return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), memory.imported)
 
 
 def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
-    """Return a statement as it is if it rests on these pieces alone, with the least trust of them."""
+    """Return the record with only these pieces of evidence, and the source class and trust of the least trusted one."""
     named = [piece.source for piece in pieces if piece.source is not None]
     least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}
@@ -180,9 +186,10 @@ def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evi
 def _without_source(
     source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
-    """Return the current version without what it loses (None: nothing), the late evidence it now rests on, and
+    """Return the current version without its evidence from the source, or None if it loses none.
 
-    how many pieces it loses. Its trust rises only with other evidence.
+    Also return the later evidence that it now rests on, and the number of pieces it loses. The trust of the memory
+    changes only if it now rests on later evidence.
     """
     assert memory.now is not None
     record = memory.now.record

@@ -1,4 +1,4 @@
-"""Purging memories by their source, and erasing all of a user or an agent."""
+"""HTTP operations: purge memories by their source, and erase all data of a user or an agent."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ async def purge_source(
     dry_run: Annotated[bool, Query(description="Only say what would go.")] = True,
     wait: WaitQuery = 10.0,
 ) -> Response:
-    """Deletes for good what comes from a source, and what was made of nothing else; what rests on other evidence, too, loses this.
+    """Deletes for good the memories that come from a source or were made only of such memories. Memories with other
+    evidence lose only the evidence from the source.
 
-    A worker does it; without one, or when it takes longer than `wait`, the answer is `pending`. The operation that X-Operation-Id names
-    keeps the counts as its receipt (`stages`), for 7 days.
+    A worker does this. The answer is `pending` if there is no worker, or if the work takes longer than `wait`. The
+    operation in X-Operation-Id keeps the counts as its receipt (`stages`) for 7 days.
     """
     services[MemoryService].require()
     order = await services[PurgeService].order(scope, body, namespace, user_id, dry_run=dry_run)
@@ -54,9 +55,9 @@ async def delete_agent(
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Deletes everything of an agent, in one namespace or in all; X-Operation-Id names the work.
+    """Deletes all data of an agent, in one namespace or in all. X-Operation-Id names the operation.
 
-    That is its sessions with what was said there, and the memories, blocks and procedures that bear its name, whoever's they are besides.
+    This covers its sessions with their messages, and all memories, blocks and procedures with its id, of any user.
     """
     erasure = Erasure(scope.tenant, whole_agent(scope, namespace, agent_id), None, None, agent_id)
     return await _erased(services, scope, erasure, wait)
@@ -70,7 +71,7 @@ async def delete_user(
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Deletes all sessions and memories of a user, in one namespace or in all; X-Operation-Id names the work."""
+    """Deletes all sessions and memories of a user, in one namespace or in all. X-Operation-Id names the operation."""
     if scope.namespaces is not None:
         namespace, _ = place_of(scope, namespace, user_id)
     return await _erased(services, scope, Erasure(scope.tenant, namespace, user_id, None), wait)

@@ -1,4 +1,4 @@
-"""Keep what was also said elsewhere when a session is deleted: it becomes a memory of its own."""
+"""Keep what was also said elsewhere when a session is deleted, as a separate memory."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ORIGIN = ChangeOrigin("erasure", "what it stood for was deleted")
 
 
 async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequence[tuple[MemoryRecord, int | None]]) -> None:
-    """Make memories of the evidence that doomed memories of a session have from outside of it; idempotent.
+    """Store the evidence from other sessions as memories, before the memories (`records`) of a session are deleted.
 
-    Does nothing when a whole user is erased.
+    Does nothing if the order erases a whole user or agent. Idempotent.
     """
     if what.session_id is None:
         return
@@ -34,7 +34,7 @@ async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequ
 
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
-    """Statements come before messages; of each, the oldest becomes the heir and the others its evidence."""
+    """Make the oldest fact, or else the oldest message, the successor of a memory. The others become its evidence."""
     pieces = await services[ChangeStore].load_evidence(old.mid)
     ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]
@@ -76,7 +76,7 @@ def _names(services: Services, scope: Scope, field: str, piece: Evidence) -> str
 
 
 def _memory_of_evidence(old: MemoryRecord, piece: Evidence) -> MemoryRecord | None:
-    """Return the memory that a piece of evidence would be by itself; None if it says too little."""
+    """Return the memory that a piece of evidence makes by itself. None if the piece has too few fields."""
     if piece.at is None:
         return None
     if piece.session_id and piece.message_ids:

@@ -1,4 +1,7 @@
-"""Erase what remains of a user beside sessions and memories: kept answers, orders, versions. Scans, so workers only."""
+"""Erase the traces of a user outside of sessions and current memories: versions, evidence, kept answers, orders.
+
+Scans the store, so only workers call it.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +41,10 @@ class TraceStore:
         self._history = history_index_name(keys, spec)
 
     async def forget_past(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Delete retired memories and versions the order covers, also former versions of others' memories.
+        """Delete the ended memories and former versions that an order covers. Return their number.
 
-        Unreadable ones go by their tags; their keys are passed to `unreadable`.
+        This includes former versions of memories that belong to somebody else now. Unreadable ones are matched by their
+        tags, and their keys are passed to `unreadable`.
         """
         clause = filters.where(scope, selection_of(erasure))
         removed, offset = 0, 0
@@ -63,9 +67,9 @@ class TraceStore:
                 return removed
 
     async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Remove evidence from a session of other memories; return how many pieces.
+        """Delete the evidence that other memories have from the session. Return the number of pieces.
 
-        Unreadable memories keep theirs; their keys are passed to `unreadable`.
+        Unreadable memories keep their evidence, and their keys are passed to `unreadable`.
         """
         clause = filters.where(scope, selection_of(erasure))
         removed = 0
@@ -122,7 +126,7 @@ class TraceStore:
         whole = [
             version
             for version, now, ended in zip(versions, there[::2], there[1::2], strict=True)
-            # Of a memory that now belongs to somebody else, only these versions go.
+            # If the memory exists in a later version, it belongs to somebody else now: delete only these versions.
             if not now and (not ended or "." not in version.name)
         ]
         await self.drop_memories(scope, [replace(version, version=0) for version in whole])
@@ -135,20 +139,26 @@ class TraceStore:
                 await pipe.execute()
 
     async def drop_memories(self, scope: Scope, memories: Sequence[ErasedMemory]) -> int:
-        """Delete memories for good, each if it has its version (0: any), also unreadable ones; return how many."""
+        """Delete memories for good, even unreadable ones. Return their number.
+
+        Skips a memory that no longer has its `version`. 0 matches any version.
+        """
         try:
             readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
             removed, unread = (
                 sum(await self._memories.drop_records(scope, readable)),
                 [memory for memory in memories if memory.record is None],
             )
-        except ValueError:  # Of one of them the evidence cannot be read, and with it where else it stands.
+        except ValueError:  # The evidence of one of them is unreadable, so its places in other keys are not known.
             removed, unread = 0, list(memories)
         args: list[Arg] = [part for memory in unread for part in (memory.name.partition(".")[0], memory.version or "", "", "")]
         return removed + (sum(await self._scripts.delete_memories(args)) if args else 0)
 
     async def forget_answers(self, name: str) -> int:
-        """Delete answers kept for Idempotency-Keys that contain the name, of any tenant: they do not name theirs."""
+        """Delete the answers kept for idempotency keys that contain the name. Return their number.
+
+        Covers all tenants, because an answer does not say to which tenant it belongs.
+        """
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         deleted_keys: list[bytes] = []
         async for key in self._each("idem:*"):
@@ -159,7 +169,10 @@ class TraceStore:
         return await self._delete(deleted_keys)
 
     async def forget_orders(self, scope: Scope, may_name: Callable[[Any], bool]) -> int:
-        """Delete the tenant's orders that may name somebody, by `may_name_user` or `may_name_agent`."""
+        """Delete the tenant's orders for which `may_name` is true. Return their number.
+
+        `may_name` is `may_name_user` or `may_name_agent`.
+        """
         deleted = 0
         async for key in self._each("ord:*"):
             with redis_errors():
@@ -180,12 +193,12 @@ class TraceStore:
         return deleted
 
     async def forget_claims(self, scope: Scope) -> None:
-        """Delete the tenant's claim counts; until recounted it may exceed its share."""
+        """Delete the tenant's counts of claims. Until workers recount them, the tenant may exceed its share."""
         with redis_errors():
             await self._client.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind))
 
     async def rewrite_log(self) -> None:
-        """Ask Redis to rewrite its append-only file without what was deleted, if it allows."""
+        """Ask Redis to rewrite its append-only file without the deleted data. Ignores a refusal."""
         try:
             await self._client.bgrewriteaof()
         except Exception:  # noqa: BLE001 - the data is gone from the database in any case; a managed Redis forbids this, or one is under way
@@ -204,11 +217,11 @@ class TraceStore:
 
 
 def may_name_user(order: Any, user_id: str) -> bool:
-    """True if a stored order is for the user, by somebody limited to the user, or may name the user."""
+    """True if a stored order is for the user, is from a caller limited to the user, or may name the user."""
     return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or may_name_agent(order, user_id)
 
 
 def may_name_agent(order: Any, agent_id: str) -> bool:
-    """True if a stored order names memories or the agent."""
+    """True if a stored order names memories or this agent. Memories may contain the name."""
     what = order["args"].get("what") or ""
     return "ids" in order or json.dumps(agent_id)[1:-1] in what or agent_id in what

@@ -1,7 +1,10 @@
-"""Find the latest of the prompt's statements that contradict each other (pure).
+"""Find statements of a prompt that contradict each other, and the latest of them (pure).
 
-Two statements of one speaker contradict each other in three cases. They have the same slot. Or they, or clauses of
-them, share over half of their words but not a number, name or negation. Or the later one moves a plan that both name.
+Two statements of one speaker contradict each other in three cases:
+
+- They have the same slot.
+- They, or two of their clauses, share over half of their words. They then differ, for example, in a number or name.
+- The later one gives a new time for a plan that both mention.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ from agent_memory.foundation.text.dates.named_times import names_time
 from agent_memory.foundation.text.languages.phrases import BLANKLESS, CODES, function_words, languages, tokens
 from agent_memory.foundation.text.terms import STOP_WORDS, fold
 
-# Share of the shorter one's words in the other; one changed character changes two pairs.
+# Share of the shorter statement's words that the other must contain. Scripts without blanks are compared by pairs of
+# characters. There the share is lower, because one changed character changes two pairs.
 _ALIKE, _ALIKE_PAIRS = 0.6, 0.5
-# Longer texts say several things: characters, then content words or pairs.
+# Longer texts say several things, so they are not compared. Limits in characters, content words and pairs.
 _MOST_CHARS, _MOST_WORDS, _MOST_PAIRS = 160, 12, 24
 _WORDS = (
     "a an the so very really i i'm im i've i'd my me mine we our you your he she it its is am are was were be been do does did have has had"
@@ -34,19 +38,18 @@ _LEAST_IN_CLAUSE = 3
 
 
 _Part = tuple[frozenset[str], float]
-"""The distinctive words of a statement or clause, and the number of them that a statement about the same thing
-shares."""
+"""The distinctive words of a statement or clause, and how many of them a statement about the same thing must share."""
 _NONE: _Part = (frozenset(), 0.0)
 
 
 def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
-    """Return, by id, the last statement that corrects each contradicted one. Expects oldest first.
+    """Map the id of each contradicted statement to the id of the last statement that corrects it.
 
-    Of three statements the last is the latest, even if it resembles the first: "I'm vegan", "I'm not any more", "I'm
-    vegan again".
+    Expects the statements oldest first. The last of three statements counts, even if it repeats the first: "I'm vegan",
+    "I'm not any more", "I'm vegan again".
     """
     of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}
-    # By position: a correction always comes later.
+    # Maps positions to positions: a correction always has the higher one.
     last_of: dict[int, int] = {}
     for position, memory in enumerate(statements):
         (words, needed), slot = _part_of(memory.text), memory.values.get("slot")
@@ -78,7 +81,7 @@ def _changes() -> frozenset[str]:
 
 
 def _is_moved(shared: frozenset[str], text: str, earlier: str) -> bool:
-    """True if a text gives a new time for a plan of an earlier one: "They moved the dentist to the 15th"."""
+    """True if a text gives a new time for a plan in the earlier text, as in "They moved the dentist to the 15th"."""
     things = shared - _changes() - _said_often()
     if not things or not (_tells_time(text) and _tells_time(earlier)):
         return False
@@ -102,7 +105,10 @@ def _last_of(later: Mapping[int, int], position: int) -> int:
 
 
 def _clauses_alike(text: str, other: str) -> bool:
-    """True if clauses of two texts say nearly the same: "They changed the pins, my pin is 2217 now"."""
+    """True if a clause of one text says nearly the same as a clause of the other.
+
+    Compares clauses with at least three distinctive words.
+    """
     clauses, others = _CLAUSE.split(text), _CLAUSE.split(other)
     if len(clauses) == 1 and len(others) == 1:
         return False

@@ -20,7 +20,10 @@ class ExplainService:
         return await self._searches.explain_search(scope, body.memory_id, body.search or SearchRequest())
 
     async def explain_prompt(self, scope: Scope, memory_id: str, body: MemoryPromptRequest) -> Explanation:
-        """Return the memory's rank in the prompt, or what excludes it. Raises Refused without a search."""
+        """Return the memory's rank in the prompt, or the reason why the prompt leaves it out.
+
+        Raises UnsupportedRequest if the prompt does not search.
+        """
         prompt = await self._recall.build_prompt(scope, body, explain=True)
         if prompt.search is None or prompt.explanation is None:
             raise UnsupportedRequest("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
@@ -33,5 +36,5 @@ class ExplainService:
             if cut.memory_id == memory_id:
                 return Explanation(returned=False, **cut.model_dump())
         explained = await self._searches.explain_search(scope, memory_id, prompt.search, paged=False)
-        # Displaced by a message not yet promoted.
+        # The search finds the memory, but a message that is not promoted yet took its place in the prompt.
         return explained.model_copy(update={"returned": False, "reason": "beyond_limit"}) if explained.returned else explained

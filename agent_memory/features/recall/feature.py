@@ -1,4 +1,4 @@
-"""The memory prompt."""
+"""Announce the memory prompt as a feature: its services and routes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Format a prompt for an API: a system text of memories, the session's messages, and the query (pure).
 
-Sections have a fixed order, most stable first, so that prompts of following turns share a prefix.
+Sections have a fixed order. Those that change least come first, so prompts of successive turns share a prefix.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ class FormattedPrompt:
 
 
 def format_prompt(api: PromptFormat, parts: Sequence[str], messages: Sequence[Mapping[str, Any]], query: str) -> FormattedPrompt:
-    """Return a prompt of memory texts (`parts`), a session's messages and the query.
+    """Return a prompt for an API from memory texts (`parts`), a session's messages and the query.
 
-    A session's system messages begin the system text: no API takes them in the middle.
+    The session's system messages move to the start of the system text, because no API accepts them between other
+    messages.
     """
     chat = [{**message, "content": text_of(message.get("content"))} for message in prompt_messages({"messages": messages})]
     instructions = [message["content"] for message in chat if message["role"] in _INSTRUCTIONS and message["content"].strip()]
@@ -69,7 +70,7 @@ def _as_text(system: str, turns: Sequence[Mapping[str, Any]], query: str) -> str
 
 
 def _in_turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return alternating turns that begin and end with the user."""
+    """Return turns that alternate between user and assistant and begin with the user. Merges turns of one role."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         role, text = ("user" if message["role"] == "user" else "assistant"), _plain_text(message)
@@ -83,7 +84,7 @@ def _in_turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _plain_text(message: Mapping[str, Any]) -> str:
-    """Return a message as text, with its tool calls."""
+    """Return the text of a message, followed by its tool calls."""
     text = str(message["content"])
     if message["role"] in ("tool", "function"):
         return f"[answer of a tool] {text}"
@@ -101,7 +102,7 @@ def _call(call: Any) -> str:
 
 @dataclass(slots=True)
 class Prompt:
-    """A prompt; see MemoryPromptResponse. `search` found its memories."""
+    """A prompt with the fields of MemoryPromptResponse. `search` is the request that found its memories."""
 
     messages: Sequence[dict[str, Any]]
     memories: Sequence[ShownMemory]

@@ -1,7 +1,7 @@
 r"""Escape stored text that imitates a prompt's frame, `- [date; type] text (ID: id)`, or its headings (pure).
 
-A backslash marks it: `(ID\: …)`, `; semantic\]`, `\## Long term memories …`. One more each time, so nothing is lost.
-Look-alike characters count as what they resemble.
+A backslash marks the imitation: `(ID\: …)`, `; semantic\]`, `\## Long term memories …`. Text that is already escaped
+gets one more backslash, so no information is lost. A look-alike character counts as the character it resembles.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEADS = "A summary of the conversation|Long term memories|From memory:"
 _HEAD = re.compile(rf"(?=[{HASHES}]{{2}}[{UNSEEN}]*+(?:{_HEADS}))", re.IGNORECASE)
 _FRAMES = re.compile(rf"[{_OPEN}{_SEMICOLON}{HASHES}]")
 _INVISIBLE = re.compile(rf"[{UNSEEN}]+")
-# Look-alike letters, besides those NFKC maps.
+# Look-alike letters that Unicode normalization does not map.
 _LOOKS_LIKE = str.maketrans(
     "аеорсԁіӏјѕһхугтмпυսⅼıɩιΙІӀαεορϲɡɑᴀᴅᴇɢɪᴍɴᴏᴘʀᴛᴜꜱʟᴄᎠᗞ∣ǀ",
     "aeopcdiljshxyrtmnuuliiiiilaeopcgaadegimnoprtuslcddll",
@@ -38,7 +38,7 @@ _EASILY_I = frozenset("l|1\u04cf\u2223\u01c0\u2502")
 
 
 def escape_frames(text: str) -> str:
-    """Return a text without control characters that imitates no frame."""
+    """Return the text without control characters, with imitated frames escaped."""
     text = plain_text(text)
     positions = _escape_positions(text)
     if not positions:
@@ -47,7 +47,7 @@ def escape_frames(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, escaped."""
+    """Return the text on one line, with imitated frames escaped."""
     return _short_line(text) if len(text) <= _MOST_CACHED else _line(text)
 
 
@@ -55,12 +55,12 @@ def _line(text: str) -> str:
     return escape_frames(" ".join(plain_text(text).split()))
 
 
-# Prompts show nearly the same memories every turn.
+# Cached, because the prompts of successive turns show nearly the same memories.
 _short_line = lru_cache(maxsize=2048)(_line)
 
 
 def shown_id(memory_id: str) -> str:
-    """Return an id for a frame; as ASCII JSON if it could end the frame or is invisible."""
+    """Return an id as a frame shows it. An id that is invisible or could end the frame becomes ASCII JSON."""
     if memory_id.isascii() and memory_id.replace("-", "").isalnum():
         return memory_id
     plain = memory_id.isprintable() and memory_id == " ".join(memory_id.split()) and memory_id[:1] != '"'
@@ -70,7 +70,7 @@ def shown_id(memory_id: str) -> str:
 
 
 def _escape_positions(text: str) -> list[int]:
-    # Searching the one ASCII character first is ten times as fast.
+    # Looking for the ASCII character first is ten times as fast as searching by pattern.
     plain, positions = text.isascii(), list[int]()
     if not plain and _FRAMES.search(text) is None:
         return positions
@@ -86,12 +86,12 @@ def _escape_positions(text: str) -> list[int]:
 def _is_id(first: str, second: str) -> bool:
     if _skeleton(second) != "d":
         return False
-    # Before a small "d" these are themselves: "(1d: rain)".
+    # Before a lower-case "d", a "1" or "l" is meant as such: "(1d: rain)".
     return _skeleton(first) == "i" or (first in _EASILY_I and second != "d")
 
 
 def _skeleton(text: str) -> str:
-    """Return what a short text looks like in lower-case Latin letters; "" for a long one."""
+    """Return the lower-case Latin letters that a text looks like. Return "" for texts over 32 visible characters."""
     visible = _INVISIBLE.sub("", text)
     if len(visible) > _LONG:
         return ""

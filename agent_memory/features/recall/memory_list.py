@@ -1,8 +1,8 @@
-"""Select and order the memories of a prompt: facts first, then statements, which are messages (pure).
+"""Select and order the memories of a prompt: facts first, then statements (pure).
 
-Facts keep the order of the search. Statements are in order of time, clearly relevant ones first. Each kind gets half of
-the places and tokens, and what the other kind does not need. A correction, or a memory that only accompanies a
-statement, is indented below it.
+Statements are memories of messages. Facts keep the order of the search. Clearly relevant statements precede the others;
+each group is sorted by time. Each kind gets half of the places and tokens, and those that the other kind leaves. A
+correction of a statement, or a memory that accompanies one, is indented below it.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from agent_memory.foundation.text.passages.splitting import beginning
 from agent_memory.foundation.text.prompt_marks import DATA_NOTE, FACTS_HEAD, NO_MEMORIES, STATEMENTS_HEAD
 from agent_memory_client.models import Cut
 
-# A fact that cites more messages than this combines all of them, so it replaces none of them.
+# A fact that cites more messages than this sums them up, so it does not replace any of them.
 _MOST_CITED = 4
 # A message this many times as long as its facts says more than they do.
 _SAYS_MORE = 4
 
-# Clearly relevant: this share of the best relevance. Of a handful of statements, all are.
+# Statements with at least this share of the best relevance are clearly relevant. A handful of statements all are.
 _CLEAR_SHARE, _HANDFUL = 0.25, 5
-# Fewer tokens than this show nothing that a reader could understand.
+# A reader cannot understand a passage with fewer tokens than this.
 _LEAST_PASSAGE = 64
 # Few texts have more tokens than this allows: English has four bytes a token, Chinese three.
 _BYTES_PER_TOKEN = 3
 
 MessageName = tuple[str | None, str | None, str | None, str]
-"""The name of a message: namespace, user, session and id."""
+"""Identifies a message: namespace, user, session and id."""
 
 
 @dataclass(slots=True)
 class MemoryList:
     """The memories in a prompt, each kind in the order of the search.
 
-    `question_ids` are statements that only ask. `passages` maps the id of a long memory to the part that is shown.
+    `question_ids` are the ids of statements that only ask. `passages` maps the id of a long memory to its shown part.
     """
 
     facts: Sequence[ShownMemory] = ()
@@ -59,7 +59,7 @@ class MemoryList:
     def statement_lines(self, style: LineStyle) -> list[str]:
         """Return a line for each statement, oldest first, then the questions.
 
-        Clearly relevant statements precede others. Corrections and accompanying memories follow their statement.
+        Clearly relevant statements precede the others. Corrections and accompanying memories follow their statement.
         """
         dated = {memory.id: line_date(memory) for memory in self.statements}
         oldest_first = sorted(self.statements, key=lambda memory: (dated[memory.id], memory.id))
@@ -76,23 +76,23 @@ class MemoryList:
         return [*lines, *(memory_line(memory, style, dated[memory.id], asks=True) for memory in questions)]
 
     def text(self, style: LineStyle) -> str:
-        """Return all lines as one text, with the note that they are quotations."""
+        """Return all lines as one text, with a note that the memories are data and not instructions."""
         lines = [*self.fact_lines(style), *self.statement_lines(style)]
         return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
 
     def parts(self, style: LineStyle) -> list[str]:
-        """Return the lines as sections with headings. The last one ends with the note. Empty without memories."""
+        """Return the lines as sections with headings; the last section ends with the note. Empty without memories."""
         kinds = ((FACTS_HEAD, self.fact_lines(style)), (STATEMENTS_HEAD, self.statement_lines(style)))
         parts = [head + "\n".join(lines) for head, lines in kinds if lines]
         return [*parts[:-1], parts[-1] + DATA_NOTE] if parts else []
 
     def without(self, hidden: Callable[[ShownMemory], bool]) -> MemoryList:
-        """Return the list without hidden memories."""
+        """Return the list without the memories for which `hidden` is true."""
         facts = [memory for memory in self.facts if not hidden(memory)]
         return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.question_ids, self.passages)
 
     def notices(self) -> list[str]:
-        """Return a notice for each memory that is shown in part."""
+        """Return a notice for each memory of which the prompt shows only a passage."""
         return [
             f"the memory {memory.id} is longer than there is room for: of its text the passage that fits the query best is shown"
             for memory in self.memories
@@ -102,9 +102,9 @@ class MemoryList:
 
 @dataclass(slots=True)
 class MemorySelection:
-    """Select memories, best first, within `limit` places and a `budget` of tokens.
+    """Select the best memories within `limit` places and a `budget` of tokens.
 
-    Each memory costs the tokens of its text and `line_tokens`. With `distinct`, repeats are left out.
+    Each memory costs the tokens of its text and `line_tokens`. `distinct` leaves out near duplicates.
     """
 
     count: Callable[[str], int]
@@ -120,8 +120,10 @@ class MemorySelection:
     _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
 
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
-        """Return the memories to show. `cut` then has the reason for each other memory, except those beyond the
-        limit."""
+        """Return the memories to show. Expects them best first.
+
+        Afterwards, `cut` holds the reason for each memory left out, except memories that only exceed the limit.
+        """
         beside = [memory for memory in memories if memory.beside is not None]
         memories = [memory for memory in memories if memory.beside is None] if beside else memories
         facts = [memory for memory in memories if not memory.is_message]
@@ -130,7 +132,7 @@ class MemorySelection:
         if question_ids and not asks_for_questions(self.query):
             self.cut += [Cut(memory_id=memory.id, reason="asked") for memory in statements if memory.id in question_ids]
             statements = [memory for memory in statements if memory.id not in question_ids]
-        # A token has at least one byte. If all memories fit by their bytes, no token is counted.
+        # A token has at least one byte. If the bytes of all memories fit, counting tokens is unnecessary.
         counted = sum([len(memory.text.encode()) + self.line_tokens for memory in memories]) > self.budget
         self._left = self.budget // 2 if counted and statements else self.budget
         places = max((self.limit + 1) // 2, self.limit - len(statements))
@@ -152,7 +154,7 @@ class MemorySelection:
         return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Split memories into those that fit, and those cut off by the budget or the places."""
+        """Split memories into those that fit and those that exceed the budget or the places."""
         fitted: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:
@@ -177,7 +179,7 @@ class MemorySelection:
         return self.count(memory_or_text if isinstance(memory_or_text, str) else memory_or_text.text) + self.line_tokens
 
     def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-        """Return the statements without messages that a shown fact already covers."""
+        """Return the statements without those that a shown fact already covers."""
         resting: dict[MessageName, list[ShownMemory]] = {}
         for fact in facts:
             names = cited_messages(fact)
@@ -199,7 +201,8 @@ class MemorySelection:
 def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
     """Group statements (oldest first) with their corrections and accompanying memories.
 
-    Clearly relevant groups are first. Within each part, groups are sorted by their newest statement, oldest first.
+    Clearly relevant groups precede the others. Both parts are sorted by the newest statement of each group, oldest
+    first.
     """
     by_mid = {memory.mid: memory for memory in statements}
     groups: dict[str, list[ShownMemory]] = {}
@@ -216,7 +219,7 @@ def _relevance(memory: ShownMemory) -> float:
 
 
 def cited_messages(memory: ShownMemory) -> list[MessageName]:
-    """Return the names of the messages from which a memory was made."""
+    """Return the names of the messages from which extraction made this memory."""
     session = memory.values["session_id"]
     if session is None:
         return []
@@ -224,7 +227,7 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
 
 
 def _passage_of(memory: ShownMemory) -> str | None:
-    """Return the part of a long memory to show: the passage that matched, else the first. None for a short memory."""
+    """Return the passage of a long memory that matched the query, or else its first. None for a short memory."""
     found_passage = memory.values.get("passage")
     passage = beginning(memory.text) if found_passage is None else found_passage["text"]
     if len(passage) == len(memory.text):
@@ -234,7 +237,7 @@ def _passage_of(memory: ShownMemory) -> str | None:
 
 
 def _beginning_of(passage: str, most: int) -> str:
-    """Return the first `most` bytes of a passage that is too long by itself."""
+    """Return the first `most` bytes of a passage, with an ellipsis."""
     return f"{passage.encode()[:most].decode(errors='ignore').rstrip()}…"
 
 

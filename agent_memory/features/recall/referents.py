@@ -1,4 +1,4 @@
-"""Find things a text names by a name and a number: "Candle Street 8", "Zimmer 12", "KLM 1023" (pure)."""
+"""Find things that a text identifies by a name and a number: "Candle Street 8", "Zimmer 12", "KLM 1023" (pure)."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Referent(NamedTuple):
 
     @property
     def wording(self) -> str:
-        """The words another text about it must have; one word needs its number, too."""
+        """The words that another text about the thing must contain. A name of one word includes the number."""
         return " ".join(self.name if len(self.name) > 1 else (*self.name, self.number))
 
     def is_named_in(self, text: str) -> bool:
-        """True if a text has this number, or several words of the name without another number."""
+        """True if a text contains the name with this number, or a name of several words without another number."""
         text_words = words(text[:_MOST_CHARS])
         length = len(self.name)
         for start in range(len(text_words) - length + 1):
@@ -43,7 +43,7 @@ class Referent(NamedTuple):
 
 
 def referents(text: str) -> Sequence[Referent]:
-    """Return the first things a text names, except dates and times."""
+    """Return the first things that a text names, at most four, without dates and times."""
     if len(text) > _MOST_CHARS or not any(map(str.isdigit, text)):
         return ()
     text = _COUNTED.sub("", text)
@@ -54,7 +54,7 @@ def referents(text: str) -> Sequence[Referent]:
     for piece in _PIECE.finditer(text):
         word, joined = piece[0], text[end : piece.start()] in _BETWEEN
         if name and joined and _NUMBER.fullmatch(word):
-            # Any word may begin a sentence with a capital.
+            # A single capitalized word at the start of a sentence need not be a name.
             if len(name) > 1 or not name_begins:
                 distinct[Referent(tuple(map(fold, name[-_MOST_NAME_WORDS:])), fold(word))] = None
             name = []

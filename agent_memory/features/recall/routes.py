@@ -1,4 +1,4 @@
-"""The memory prompt."""
+"""HTTP operations: build a memory prompt, and explain why a memory is or is not in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory prompt: sections under one token budget, read in one round trip, assembled for a chat model."""
+"""Build the memory prompt: read all sections in one round trip, and assemble them under one token budget."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Part = TypeVar("Part")
 
 
 class _Kinds(NamedTuple, Generic[Part]):
-    """Parts of sections by kind: permanent ones, recall's own, and other recalled ones."""
+    """Values per section, by kind: sections in every prompt, recall's own section, and recalled ones of extensions."""
 
     always: Sequence[Part]
     own: Sequence[Part]
@@ -55,7 +55,7 @@ class _Kinds(NamedTuple, Generic[Part]):
 
 
 class RecallService:
-    """Assembles prompts: permanent sections, summary, messages, memories, other recalled sections."""
+    """Assembles prompts, in this order: permanent sections, summary, messages, memories, other recalled sections."""
 
     def __init__(
         self, reader: PipelineReader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter, zones: RuleStore
@@ -67,20 +67,21 @@ class RecallService:
         self._counter = counter
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
-        """Add other features' sections to all prompts, by kind and in this order."""
+        """Add sections of other features to all prompts. Within each kind, they keep this order."""
         always, own, recalled = self._sections
         always = [*always, *(section for section in sections if section.kind is SectionKind.ALWAYS)]
         recalled = [*recalled, *(section for section in sections if section.kind is SectionKind.RECALLED)]
         self._sections = _Kinds(always, own, recalled)
 
     async def prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False) -> MemoryPromptResponse:
-        """As `build_prompt`, as the wire model."""
+        """Build a prompt and return it as the wire model. See `build_prompt`."""
         return (await self.build_prompt(scope, body, optimize_query=optimize_query)).model()
 
     async def build_prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False) -> Prompt:
-        """Return a prompt. With `explain` it is explained and does not count as a reading.
+        """Return a prompt. With `explain`, it has an explanation, and its memories do not count as read.
 
-        Raises Refused if it names neither a session nor a search, BadInput, and what sections raise.
+        Raises UnsupportedRequest if the request names neither a session nor a search, BadInput for contradictory
+        fields, and the errors of its sections.
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask)
@@ -95,7 +96,7 @@ class RecallService:
                 _fit_together(budget, RECALLED_SHARE, contents.recalled),
             )
 
-        # A hundred memories of 64 KB have two million tokens, which take seconds to count.
+        # Runs in a thread if long: a hundred memories of 64 KB have two million tokens, which take seconds to count.
         memories = [card for content in contents.own if isinstance(content, MemoriesContent) for card in content.cards]
         characters = len(session.summary.text) + sum(len(card.text) for card in memories)
         fitted_always, fitted_summary, fitted_own, fitted_recalled = await run_in_thread(fit_all, characters)
@@ -121,13 +122,13 @@ class RecallService:
         )
 
     async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Kinds[SectionContent]]:
-        """Read all sections in one round trip; a second one finds a session by its id alone."""
+        """Read all sections in one round trip. If the session was found by its id alone, read the sections again."""
         opened = await self._open_sections(ask)
         of_session, *replies = await self._read_sections(ask, opened, with_session=True)
         session = await self._session.load_session(ask, of_session)
         messages = session.messages
         if messages is not None and messages.ref != ask.session:
-            # Found by its id alone: the other sections belong to its user, too.
+            # The session was found by its id alone, so only now the user of the other sections is known.
             reader = Reader(messages.ref.namespace, messages.ref.user_id, ask.reader.agent_id)
             ask = replace(ask, session=messages.ref, reader=reader)
             opened = await self._open_sections(ask)
@@ -136,11 +137,11 @@ class RecallService:
         return session, _Kinds(*[[await reads.load_section(next(groups), messages) for reads in kind] for kind in opened])
 
     async def _read_sections(self, ask: PromptAsk, opened: _Kinds[SectionReads], *, with_session: bool) -> list[Sequence[Any]]:
-        """Return the replies of the session and of each section from one round trip; set the ask's time zone."""
+        """Return the replies of the session and of each section from one round trip. Also sets `ask.zone`."""
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
-            # A retry with the other protocol queues again.
+            # A retry runs this function again, so the counts are replaced.
             queued = [self._queue_zone(pipe, ask), self._session.queue_session(pipe, ask) if with_session else 0]
             counts[:] = [*queued, *(reads.queue_section(pipe) for kind in opened for reads in kind)]
 
@@ -149,7 +150,7 @@ class RecallService:
         return groups
 
     def _queue_zone(self, pipe: Pipe, ask: PromptAsk) -> int:
-        """Queue the user's time zone if the request names none."""
+        """Queue the read of the user's time zone, if the request names none. Return the number of replies."""
         if ask.body.timezone is not None:
             return 0
         search = ask.body.long_term_search if isinstance(ask.body.long_term_search, SearchRequest) else None
@@ -170,7 +171,11 @@ class RecallService:
 
 
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
-    """Return what a request asks for. Raises BadInput if the session names another user, namespace or agent."""
+    """Return the validated request for the sections.
+
+    Raises BadInput if the session and the prompt name different users, namespaces or agents. Raises UnsupportedRequest
+    if the request names neither a session nor a search, and Forbidden for data outside the scope.
+    """
     if (query := plain_text(body.query)) != body.query:
         body = body.model_copy(update={"query": query})
     session = body.session
@@ -198,7 +203,10 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Give a prompt and its search the zone either names. Raises BadInput for an unknown one, or two."""
+    """Return the request with one time zone for the prompt and its search.
+
+    Raises BadInput if the zone is unknown, or if the prompt and the search name different ones.
+    """
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
     if not names:
@@ -213,7 +221,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit parts that share one offer, the first as much as it needs."""
+    """Fit parts that share one offer. Each part takes what it needs of the tokens that earlier parts left."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:
@@ -224,7 +232,7 @@ def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionC
 
 
 def _framed(text: SectionText) -> SectionText:
-    """Return a feature's section as messages, with frames escaped below its heading."""
+    """Return a feature's section as messages. Escapes imitated frames in the text below its heading."""
     if not text.parts:
         return text
     # The first line is the section's heading.

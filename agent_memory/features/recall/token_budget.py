@@ -1,25 +1,24 @@
-"""Divide a prompt's tokens among its parts, one after the other (pure)."""
+"""Divide a prompt's tokens among its parts, in their order (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-# Maximum shares; unused tokens go to the next part, and finally to the session's messages.
+# The maximum share of each part. Unused tokens go to the next part, and finally to the session's messages.
 ALWAYS_SHARE = 0.1
-"""Blocks, pinned memories, the profile."""
+"""Blocks, pinned memories and the profile together."""
 SUMMARY_SHARE = 0.2
 SECTION_SHARE = 0.4
-"""Facts and messages together."""
+"""Facts and statements of long-term memory together."""
 RECALLED_SHARE = 0.1
-"""Procedures, the timeline."""
+"""Procedures and the timeline together."""
 DEFAULT_FORMAT_TOKENS = 16_000
 
 
 class TokenBudget:
-    """Offer each part its share, and the tokens that earlier parts left.
+    """Offers each part its share, and the tokens that earlier parts left.
 
-    Without a limit (None), parts may take everything. If no part follows (not `shared`), a part may take all that is
-    left.
+    `total` None means no limit. Unless `shared`, a part may take all tokens that are left.
     """
 
     def __init__(self, total: int | None, *, shared: bool) -> None:
@@ -29,7 +28,7 @@ class TokenBudget:
         self.left = total
 
     def offer(self, share: float) -> int | None:
-        """Return the most the next part may take."""
+        """Return how many tokens the next part may take. None means no limit."""
         if self._total is None or self.left is None:
             return None
         self._offered += share
@@ -37,11 +36,11 @@ class TokenBudget:
         return max(min(self.left, int(self._total * self._offered) - spent), 0) if self._shared else self.left
 
     def memory_share(self, window_tokens: int) -> float:
-        """Return the share of memories: their own, and what the session's messages leave of theirs."""
+        """Return the share of the memories: their own share, and what the session's messages do not need."""
         spare = 1 - ALWAYS_SHARE - SUMMARY_SHARE - RECALLED_SHARE - window_tokens / max(self._total or 0, 1)
         return max(SECTION_SHARE, spare)
 
     def take(self, count_tokens: Callable[[], int]) -> None:
-        """Deduct the part's tokens, counted only under a limit."""
+        """Deduct the tokens of a part. They are counted only if there is a limit."""
         if self.left is not None:
             self.left = max(self.left - count_tokens(), 0)

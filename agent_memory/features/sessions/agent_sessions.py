@@ -1,4 +1,4 @@
-"""Find an agent's sessions by reading all in reach, as the index does not know agents: for exports and erasures."""
+"""Find an agent's sessions, for exports and erasures. Reads all sessions in reach: the index does not know agents."""
 
 from __future__ import annotations
 

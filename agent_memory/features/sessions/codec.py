@@ -1,4 +1,4 @@
-"""Convert sessions between wire models and Redis fields; only this module knows the field names."""
+"""Convert sessions and messages between wire models and the form that Redis stores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, Memo
 
 
 class StoredMessage(NamedTuple):
-    """A message; `seq` numbers all messages its session ever had, from 1."""
+    """A stored message. `seq` is its number among all messages that its session ever had, from 1."""
 
     seq: int
     tokens: int
@@ -38,12 +38,12 @@ class StoredMessage(NamedTuple):
 
 
 def words_digest(message: MemoryMessage) -> str:
-    """Return a digest of role and text."""
+    """Return a digest of a message's role and text."""
     return blake2b(message.role.encode() + b"\0" + message.content.encode(), digest_size=9).hexdigest()
 
 
 def message_identity(message: MemoryMessage) -> str:
-    """Return the identity of a message: its id, its words and what it holds beside its text."""
+    """Return the identity of a message: its id, and digests of its words and of its content beside the text."""
     plain = f"{message.id}\n{words_digest(message)}"
     if not (beside := beside_of(message)):
         return plain
@@ -51,7 +51,7 @@ def message_identity(message: MemoryMessage) -> str:
 
 
 def beside_of(message: MemoryMessage) -> dict[str, Any]:
-    """Return what a message holds beside its text: parts (p), the reason for no content (n), own fields (f)."""
+    """Return a message's content beside its text: parts (p), the reason for missing content (n), own fields (f)."""
     beside: dict[str, Any] = {}
     if message.content_parts is not None:
         beside["p"] = message.content_parts
@@ -71,13 +71,13 @@ def _fields_beside(beside: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_beside(message: MemoryMessage) -> str:
-    """Return `beside_of` as JSON, which entries store under "x"; "" for nothing. Journals do not store it."""
+    """Return `beside_of` as JSON, or "" if it is empty. Session entries store it under "x"; journals lack it."""
     beside = beside_of(message)
     return to_json(beside).decode() if beside else ""
 
 
 def encode_message(message: MemoryMessage) -> str:
-    """Return a message's text and metadata as stored."""
+    """Return a message's text and metadata as the JSON that entries store."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if (metadata := message.own_fields.get("metadata")) is not None:
         body["d"] = iso(said_at(metadata, message.created_at))
@@ -94,7 +94,7 @@ def encode_message(message: MemoryMessage) -> str:
 
 
 def decode_entry(raw: bytes) -> StoredMessage:
-    """Return the message of an entry "<seq> <tokens> <json>"; a leading "-" means it is not promoted."""
+    """Return the message in an entry "<seq> <tokens> <json>". A leading "-" means that it is not promoted."""
     promote = not raw.startswith(b"-")
     seq, tokens, text = (raw if promote else raw[1:]).split(b" ", 2)
     body = from_json(text)
@@ -116,21 +116,21 @@ def decode_entry(raw: bytes) -> StoredMessage:
             values[REMEMBER_AS] = from_json(body["a"])
     try:
         message = MemoryMessage.model_validate(values, context=ANSWER)
-    except ValidationError:  # Rules for requests have become stricter since it was written.
+    except ValidationError:  # The rules for requests became stricter after this message was written.
         times = {name: datetime.fromisoformat(values[name]) for name in ("created_at", "persisted_at") if values[name]}
         message = MemoryMessage.model_construct(None, **{**values, **times})
     return StoredMessage(int(seq), int(tokens), message, promote)
 
 
 class PromptTurn(NamedTuple):
-    """What a prompt shows of a message."""
+    """The parts of a message that a prompt shows."""
 
     tokens: int
     id: str
     role: str
     content: str
     beside: Mapping[str, Any] | None = None
-    """See `beside_of`."""
+    """The content beside the text, as `beside_of` returns it."""
 
     @property
     def links(self) -> ToolCallLinks | None:
@@ -141,10 +141,10 @@ class PromptTurn(NamedTuple):
 _NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 
 
-# Prompts show the same messages every turn; this saves 4 µs for each.
+# Prompts show the same messages every turn; the cache saves 4 µs for each.
 @lru_cache(maxsize=4096)
 def decode_turn(raw: bytes) -> PromptTurn:
-    """As `decode_entry`, for prompts."""
+    """Return the parts of an entry that a prompt shows; see `decode_entry`."""
     _, tokens, text = raw.split(b" ", 2)
     body = from_json(text)
     return PromptTurn(int(tokens), body["i"], body["r"], body["c"], body.get("x"))
@@ -152,7 +152,7 @@ def decode_turn(raw: bytes) -> PromptTurn:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A session as read. `fence` changes with its oldest messages or its context."""
+    """A session as read. `fence` changes when its oldest messages or its context change."""
 
     ref: SessionRef
     version: int
@@ -178,12 +178,12 @@ class SessionState:
     promoted_at: datetime | None = None
     agent_id: str | None = None
     parted: bool = False
-    """The first messages answer a call that lies further back than was read."""
+    """True if the first messages answer a tool call that is older than the messages read."""
 
 
 @dataclass(slots=True)
 class SessionTurns:
-    """The newest messages that fit a prompt's window, of `total`; `parted` as in `SessionState`."""
+    """The newest of `total` messages, as many as fit a prompt's window. `parted` is as in `SessionState`."""
 
     ref: SessionRef
     context: str | None
@@ -193,7 +193,7 @@ class SessionTurns:
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
-    """Return the session of a meta hash, entries and journal cursors (jp, je); None if missing."""
+    """Return the session in a meta hash, entries and journal cursors (jp, je); None if the hash is missing."""
     if not meta:
         return None
 
@@ -238,7 +238,7 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 
 
 class OwnMemory(NamedTuple):
-    """A memory that waits in a session's journal, with only the fields its writer gave.
+    """A memory that waits in a session's journal, with only the fields that its writer gave.
 
     It also has the writer's `rights` and the time `written` (µs), so that the same PUT makes the same memory again.
     """
@@ -249,7 +249,7 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """Return a waiting memory as JSON, with the fields given and the writer's reach; the script appends "at"."""
+    """Return a waiting memory as JSON, with its given fields and the writer's rights. The script appends "at"."""
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})
@@ -257,7 +257,7 @@ def encode_own(record: MemoryRecord, scope: Scope) -> str:
 
 
 def decode_own(raw: str) -> OwnMemory:
-    """Return what `encode_own` and its script wrote."""
+    """Decode the JSON that `encode_own` and the script wrote."""
     body = json.loads(raw)
     record = MemoryRecord.model_validate(body["record"], context=ANSWER)
     memory = MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))
@@ -267,12 +267,12 @@ def decode_own(raw: str) -> OwnMemory:
 
 
 _RIGHTS = ("ns", "us", "ag")
-# Server fields and times; the creation time is compared separately.
+# Fields that do not count as content: times and the server's own. The creation time is compared separately.
 _NOT_CONTENT = {"created_at", "updated_at", "last_accessed", "persisted_at", "access_count", "memory_hash", "quarantine", "approved"}
 
 
 def content_mark(record: MemoryRecord) -> str:
-    """Return the digest by which a session recognizes one of its memories, however it is written."""
+    """Return the digest by which a session recognizes an unchanged memory. Default and empty values do not count."""
     values = record.model_dump(mode="json", exclude=_NOT_CONTENT, exclude_defaults=True)
     values = {name: value for name, value in values.items() if value not in (None, [], {})}
     return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=12).hexdigest()

@@ -1,4 +1,4 @@
-"""Working memory: the messages, the summary and the data of a session."""
+"""Declare the feature of working memory: messages, summary and data of sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompt of a progressive summary (pure)."""
+"""The prompt that asks a model for a progressive summary."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SummaryAnswer(BaseModel):
 
 
 def summarize_messages(previous: str | None, leaving: Sequence[PromptMessage], *, max_words: int) -> list[ChatMessage]:
-    """Return the messages of one call; `leaving` are put in time order."""
+    """Return the messages of one model call. The `leaving` messages are sorted by time."""
     ordered = sorted(leaving, key=lambda item: (item.created_at, item.number))
     parts = [f"Leaving messages, one JSON object per line:\n{fence(message_lines(ordered), 'messages')}"]
     if previous and previous.strip():

@@ -1,4 +1,4 @@
-"""Read your writes: find a user's latest messages of other sessions before a worker has made memories of them."""
+"""Read your own writes: find a user's latest messages in other sessions before a worker makes memories from them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from agent_memory.foundation.text.injection import suspicion
 from agent_memory.foundation.text.statements import memorable
 from agent_memory_client.models import MemoryRecord, SearchRequest
 
-# Share of the query's words; nothing ranks these messages against memories yet.
+# The share of the query's words that a message needs. Nothing ranks these messages against memories yet.
 _SHARE = 1 / 3
 _MOST = 5
 # Filters that unpromoted messages cannot match: they have no tags, trust or versions yet.
 _FILTERS = (*(set(FILTERS) - {"user_id", "namespace"}), "min_trust", "quarantined", "as_of", "known_at", "history")
 
-# The cost is bounded, however much waits; newest sessions first.
+# These limits bound the cost, even if much waits. The newest sessions come first.
 _LIMITS = {"looked_at": 64, "most_sessions": 16, "most_each": 16, "most": 32, "most_bytes": 16 * 1024}
 # Decoding costs a hundred times as much as searching the raw bytes.
 _DECODED = 6
@@ -71,7 +71,7 @@ class RecentMessages:
         return RecentQuery(scope, user.eq, only, request)
 
     def queue_recent(self, pipe: Pipe, query: RecentQuery, but: SessionRef | None = None) -> int:
-        """Queue the read, one reply; the session `but`, shown by the prompt, is left out."""
+        """Queue the read, which has one reply. Leave out the session `but`, which the prompt shows."""
         scope = query.scope
         key = self._keys.waiting(scope.tenant, query.user_id)
         without = "" if but is None else self._keys.sid(scope.tenant, but)
@@ -80,9 +80,9 @@ class RecentMessages:
         return 1
 
     def find_recent(self, query: RecentQuery, reply: Any, here: SessionRef | None) -> list[ShownMemory]:
-        """Return the messages that share enough words with the query, best first, as their future memories.
+        """Return the messages that share enough words with the query, best first, in the form of their future memories.
 
-        Messages of the prompt's own session `here` are left out.
+        Leave out messages of the prompt's own session `here`.
         """
         if not reply:
             return []
@@ -112,7 +112,10 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 
 
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
-    """Return messages that may match, will be promoted and are in reach; newest sessions first."""
+    """Return the messages that may match best, will be promoted and are in reach.
+
+    Those with the most words of the query come first, and of equal ones the newest.
+    """
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []
     for session in reply:
@@ -121,7 +124,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
             waiting += [(session, entry) for entry in entries if not entry.startswith(b"-")]
     beginnings = terms.beginnings(query.request.text or "")
     counts = _count_words([entry for _, entry in waiting], beginnings)
-    # Newest first among equals, as in the reply.
+    # Entries with equal counts keep the order of the reply, newest first.
     enough = max(1.0, _SHARE * len(beginnings))
     best = nlargest(_DECODED, [index for index, count in enumerate(counts) if count >= enough], key=counts.__getitem__)
     messages: list[tuple[SessionRef, StoredMessage]] = []
@@ -133,8 +136,8 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """Count words each entry may hold, searching all entries at once: most words are in few of them."""
-    text = b"\n".join(entries)  # JSON has no line breaks
+    """Count the words that each entry may have. Search all entries at once, because most words are in few of them."""
+    text = b"\n".join(entries)  # The JSON of an entry has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))
     counts = [0] * len(entries)

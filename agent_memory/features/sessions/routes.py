@@ -1,4 +1,4 @@
-"""Working memory: sessions."""
+"""Routes for working memory: sessions, their messages and their data."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ async def delete_working_memory(
     if not memories:
         return ModelResponse(await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id))
     erasure = Erasure(scope.tenant, *place_of(scope, namespace, user_id), session_id)
-    # Order first: a session rewritten in between must stay.
+    # Order the erasure first: a session that is written again after it must stay.
     mark = await services[ErasureOrders].order_erasure(scope, erasure)
     answer = await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id)
     done = wait <= 0 or await services[OperationService].wait_for_marks(scope, [mark], wait)

@@ -1,4 +1,4 @@
-"""The Lua scripts of sessions as typed functions. Each is one atomic change and marks its follow-up work as due."""
+"""Call the Lua scripts of sessions. A script that writes is one atomic change, and marks its follow-up work as due."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _RECENT = load("sessions/recent_messages")
 
 @dataclass(slots=True)
 class SessionStamp:
-    """A session after a write. `epoch` names this life of it, `created` is in µs, `said_created` ISO 8601.
+    """A session after a write. `epoch` identifies its life; `created` is in µs.
 
-    `kept_beside` holds stored parts beside the text of messages (by position) that came without them.
+    `said_created` is the creation time from the caller (ISO 8601). `kept_beside` are positions of messages that came as
+    text alone, each with the stored content beside its text, which stays.
     """
 
     version: int
@@ -41,7 +42,7 @@ class SessionStamp:
 
 @dataclass(frozen=True, slots=True)
 class JournalBatch:
-    """Messages between two cursors of a journal, which extraction gives up."""
+    """The messages between two cursors of a journal that extraction gives up."""
 
     epoch: str
     cursor: int
@@ -50,7 +51,7 @@ class JournalBatch:
 
 
 def queue_window(pipe: Pipeline, k: SessionKeys, *, window: int | None, default_window: int, overhead: int, most_before: int) -> None:
-    """Queue the read of the newest messages that fit a window: see `session_window.lua`."""
+    """Queue the read of the newest messages that fit a window; see `session_window.lua`."""
     sizes = {"window": window, "default_window": default_window, "overhead": overhead, "most_before": most_before}
     pipe.execute_command(*_WINDOW.read_only(k, **sizes))
 
@@ -58,7 +59,7 @@ def queue_window(pipe: Pipeline, k: SessionKeys, *, window: int | None, default_
 def queue_recent(
     pipe: Pipe, user_waiting: str, journal_prefix: str, excluded_sid: str, limits: Mapping[str, int], namespaces: Collection[str]
 ) -> None:
-    """Queue the read of a user's newest unpromoted messages: see `recent_messages.lua`."""
+    """Queue the read of a user's newest unpromoted messages; see `recent_messages.lua`."""
     command = _RECENT.read_only(
         user_waiting=user_waiting, journal_prefix=journal_prefix, excluded_sid=excluded_sid, **limits, namespaces=namespaces
     )
@@ -66,7 +67,7 @@ def queue_recent(
 
 
 class MessageIdsReused(Exception):
-    """Messages (positions) have the id of another message of the session."""
+    """The messages at `positions` have ids of other messages in the session."""
 
     def __init__(self, positions: Sequence[int]) -> None:
         super().__init__("ids of messages are reused")
@@ -98,10 +99,11 @@ class SessionScripts:
         *,
         anew: bool = False,
     ) -> SessionStamp:
-        """Write a session; `change` has the arguments of `session_write.lua`, `promoted` positions of memories.
+        """Write a session by `session_write.lua`. `change` has its arguments; `guard` names the session's owner.
 
-        With `anew` the messages replace the session and its pending work in one step. `guard` names its owner.
-        Raises ErasureUnderWay, MessageIdsReused, VersionMismatch, IdTaken, TooLarge, BadInput, Forbidden.
+        `promoted` are the positions of memories to promote. With `anew`, the messages replace the session and its
+        pending work in one step. Raises ErasureUnderWay, MessageIdsReused, VersionMismatch, IdTaken, TooLarge, BadInput
+        or Forbidden.
         """
         reply = await self._write(
             k,
@@ -140,13 +142,19 @@ class SessionScripts:
         )
 
     async def merge_data(self, meta: str, guard: Guard, if_match: str | None, patch: str) -> int | None:
-        """Merge a session's data; return the new version, None if missing. Raises VersionMismatch, ErasureUnderWay."""
+        """Merge a patch into a session's data; return the new version, or None if the session is missing.
+
+        Raises VersionMismatch or ErasureUnderWay.
+        """
         reply = await self._data(meta=meta, guard=guard, if_match=if_match, json=patch)
         _refuse_mismatch(reply)
         return None if reply[0] == b"missing" else int(reply[1])
 
     async def delete_session(self, k: SessionKeys, user_waiting: str | None, epoch: str | None, *, only_work: bool = False) -> bool:
-        """Delete a session of this epoch (or `only_work`: its pending work); True if it existed."""
+        """Delete a session and its pending work; with `only_work`, only the work. Return True if it existed.
+
+        With an `epoch`, return False and delete nothing if the session has another epoch now.
+        """
         reply = await self._delete(
             k,
             set_aside=k.set_aside,
@@ -158,14 +166,17 @@ class SessionScripts:
         return bool(reply)
 
     async def settle_session(self, k: SessionKeys, user_waiting: str | None, batch: str | None) -> bool:
-        """End a batch (its cursor). Then delete the record of pending work if no work is left; return True if so."""
+        """End the set-aside batch with this cursor, if given. Then delete the record of pending work if none is left.
+
+        Return True if no work is left.
+        """
         reply = await self._settle(
             k, set_aside=k.set_aside, user_waiting=user_waiting or k.meta, **outbox_keys(self._keys, DueKind.EXTRACTION), batch=batch
         )
         return bool(reply)
 
     async def set_batch_aside(self, k: SessionKeys, batch: JournalBatch, reason: str | None) -> bool:
-        """Set aside a batch that extraction gave up; False if the session changed."""
+        """Set aside a batch that extraction gave up. Return False if the session changed."""
         own = self._keys.session(f"{k.sid}.{batch.cursor}")
         due, _, reasons, dead = outbox_keys(self._keys, DueKind.EXTRACTION).values()
         reply = await self._set_aside(
@@ -194,14 +205,14 @@ class SessionScripts:
         return _pairs(fields), entries, _pairs(own)
 
     async def apply_summary(self, k: SessionKeys, fence: str, count: int, context: str, context_tokens: int, remembered_ids: int) -> bool:
-        """Replace the `count` oldest messages by a summary; False if the session changed."""
+        """Replace the `count` oldest messages by a summary. Return False if the session changed."""
         reply = await self._summary(
             k, fence=fence, count=count, context=context, context_tokens=context_tokens, remembered_ids=remembered_ids
         )
         return bool(reply)
 
     async def strike_messages(self, k: SessionKeys, epoch: str, fence: str, numbers: Sequence[int], *, drop_summary: bool) -> bool:
-        """Remove messages; False if the session changed."""
+        """Remove messages, and with `drop_summary` the summary. Return False if the session changed."""
         reply = await self._strike(k, epoch=epoch, fence=fence, drop_summary=drop_summary, numbers=numbers)
         return bool(reply)
 

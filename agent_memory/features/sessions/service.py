@@ -1,6 +1,6 @@
-"""Working memory on the request path. No model is called, and no cost grows with the session's length.
+"""Serve requests for working memory. No request calls a model, and an append does not read the stored messages.
 
-`lua/session_write.lua` decides which messages are new and when a worker is due.
+`lua/session_write.lua` decides which messages are new, and when a worker has to process them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from agent_memory_client.models import (
     is_blank,
 )
 
-# How far back calls of answers are searched, as a multiple of the messages asked for.
+# How far back to search for the tool calls of answers, as a multiple of the requested messages.
 _FAR = 8
 
 
@@ -88,10 +88,10 @@ class SessionService:
         if_match: str | None = None,
         shown_as_semantic: bool = False,
     ) -> SessionAnswer:
-        """Replace a session; the body's namespace and user take precedence.
+        """Replace a session. The body's namespace and user take precedence over the arguments.
 
-        Raises BadInput, VersionMismatch, and Forbidden or IdTaken as a creation of its memories would.
-        With `shown_as_semantic`, procedural memories sent back as semantic stay procedural.
+        With `shown_as_semantic`, procedural memories that the caller sends back as semantic stay procedural. Raises
+        BadInput or VersionMismatch; Forbidden or IdTaken if the caller could not create the session's memories.
         """
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         permit_agent(scope, body.agent_id)
@@ -110,7 +110,7 @@ class SessionService:
             [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
         )
         await self._room(scope, body.messages, len(waiting))
-        # An absent time must not count as given.
+        # The default of an absent time must not count as a given time.
         named = body.model_fields_set
         change = SessionWrite(
             mode="put",
@@ -154,15 +154,16 @@ class SessionService:
     async def append(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
     ) -> AppendMessagesResponse:
-        """As `append_messages`, without the messages."""
+        """Append messages as `append_messages` does, but return only the answer."""
         return (await self.append_messages(scope, session_id, body, if_match=if_match, anew=anew))[0]
 
     async def append_messages(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
-        """Append messages, creating the session if needed; known messages are skipped.
+        """Append messages, and create a missing session. Skip messages that the session already has.
 
-        Return them as stored: a reused id is replaced. With `anew` they replace the session; its memories stay.
+        Return the answer and the messages as stored: a reused id is replaced by another. With `anew`, the messages
+        replace the session; its long-term memories stay.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         permit_agent(scope, body.agent_id)
@@ -210,10 +211,10 @@ class SessionService:
         model_name: str | None = None,
         context_window_max: int | None = None,
     ) -> SessionAnswer:
-        """Return a session, or the only one of that id if namespace or user is missing. Raises NotFound."""
+        """Return the session with this identity, or else the only session that matches. Raises NotFound."""
         last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
         named = self._window(model_name, context_window_max) if model_name or context_window_max else None
-        # Read no more than is shown.
+        # Read only the messages that the answer shows.
         window = None if named is None or last is not None else TokenWindow(named, named)
         ref = await self._resolve(scope, session_of(scope, session_id, namespace, user_id), last, window)
         if ref is None:
@@ -239,14 +240,14 @@ class SessionService:
         ref = session_of(scope, session_id, namespace, user_id)
         self._sizes.check_json(data, "data")
         if await self._store.merge_data(scope, ref, data, if_match) is None:
-            # As in `get`: the only session of this id.
+            # As in `get`, use the only session that matches.
             refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
             if len(refs) != 1 or await self._store.merge_data(scope, ref := refs[0], data, if_match) is None:
                 raise NotFound(f"Session {session_id} not found")
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 
     async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the session with this identity, or else the only match; a missing one is fine."""
+        """Delete the session with this identity, or else the only session that matches. A missing one is no error."""
         ref = session_of(scope, session_id, namespace, user_id)
         if not await self._store.delete(scope, ref):
             refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
@@ -263,11 +264,11 @@ class SessionService:
         return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
 
     async def list_refs(self, scope: Scope, namespace: str | None, user_id: str | None, limit: int, offset: int) -> list[SessionRef]:
-        """As `list`, with whole identities."""
+        """Return the page of sessions that `list` returns, with their full identities."""
         return (await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit))[1]
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
-        """Return the existing ones of these sessions, whole, in one round trip."""
+        """Return those sessions that exist, with all messages, in one round trip."""
         states = await self._store.get_many(scope, refs)
         return [self._view(state, state.messages, None, None) for state in states if state is not None]
 
@@ -280,10 +281,10 @@ class SessionService:
         return state
 
     async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
-        """Return the last messages; an answer comes with its calls, or not at all."""
+        """Return the last messages. Leave out answers to tool calls that are not among them."""
         read, messages = last, state.messages
         while len(messages) == read and lacks_calls(messages):
-            # Calls are usually a few messages back; some never existed.
+            # A call is usually a few messages back. Some calls never existed, so this search has a limit.
             read = 2 * read + 10
             more = await self._store.get(scope, state.ref, read)
             messages = messages if more is None else more.messages
@@ -293,7 +294,7 @@ class SessionService:
 
     @staticmethod
     async def _is_fed_back(messages: Sequence[MemoryMessage]) -> bool:
-        """True if messages repeat what a prompt of ours showed."""
+        """True if a message repeats text that a memory prompt showed."""
         return await run_in_thread(
             lambda: any(own_words(message.content, message.role) != message.content for message in messages), messages_work(messages)
         )
@@ -309,16 +310,16 @@ class SessionService:
         ]
 
     async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
-        """Raise TooMany without room for the memories of these messages, and so many others."""
+        """Raise TooMany if the tenant has no room for the memories of these messages and `memories` others."""
         longterm = self._settings.longterm
         if longterm.enabled and longterm.promote_messages:
             memories += sum(map(_is_promoted, messages))
         await self._memory_limit.room_for(scope.tenant, memories)
 
     def _with_stable_id(self, ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-        """Give a memory without an id one made of its text and place, so that repeating a PUT adds none.
+        """Return the memory. Make a missing id from its text, type and session, so that a repeated PUT adds no memory.
 
-        The id is keyed: nobody can test whether somebody else's session holds a text.
+        The id is a keyed digest: a caller cannot use it to test whether another session has a text.
         """
         if "id" in record.model_fields_set:
             return record
@@ -352,7 +353,7 @@ class SessionService:
                 timed = False
                 if rules.require_timestamps:
                     raise BadInput("give each message a created_at (ISO 8601)", field=f"messages.{position}.created_at")
-                # Microseconds keep the order; the time that reading a request takes is no time between messages.
+                # A microsecond for each message keeps the order. The time to read a request must not count.
                 message.created_at = received + timedelta(microseconds=position)
                 message.model_fields_set.discard("created_at")
             elif message.created_at > latest:
@@ -426,9 +427,9 @@ Counted = TypeVar("Counted", bound=_HasTokens)
 
 
 def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> list[Counted]:
-    """Return the longest run of last messages that fits the window, at least the last one.
+    """Return the longest run of last messages that fits the window, but at least the last one.
 
-    A call and its answers stay together.
+    A tool call and its answers stay together.
     """
     start, left = len(messages), window
     for stored in reversed(messages):
@@ -440,12 +441,12 @@ def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> l
 
 
 def _is_promoted(message: MemoryMessage) -> bool:
-    """True if background work processes a message; a call alone has nothing to remember."""
+    """True if background work has to process a message. A tool call without text has nothing to remember."""
     return message.discrete_memory_extracted == "f" and not is_blank(message.content)
 
 
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
-    """Return the positions of messages without text or anything beside it."""
+    """Return the positions of messages without text, content parts and fields of their own."""
     blank = [position for position, message in enumerate(messages) if not message.content]
     return [position for position in blank if not (messages[position].content_parts or messages[position].own_fields)]
 
@@ -460,14 +461,14 @@ def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -
 
 
 def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
-    """Return messages to append; with an Idempotency-Key, missing ids follow from it."""
+    """Return the messages to append. With an Idempotency-Key, derive missing ids from it."""
     if not is_repeatable():
         return messages
     return [message if "id" in message.model_fields_set else message.model_copy(update={"id": made_id()}) for message in messages]
 
 
 def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
-    """Return the memories. A memory that the session stores as procedural is procedural again."""
+    """Return the memories. Those that the session stores as procedural become procedural again."""
     return [
         record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})
         if record.id in procedural and record.memory_type is MemoryTypeEnum.SEMANTIC

@@ -1,4 +1,4 @@
-"""The arguments of `session_write.lua` for a PUT or an append."""
+"""Build the arguments of `session_write.lua` for a PUT or an append."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.storage.scripts import Arg, compact
 from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrategyConfig
 
-# Dropped messages that a late retry is still recognized by.
+# How many dropped messages a session still recognizes in a late retry.
 REMEMBERED_IDS = 1000
 
 
 @dataclass(slots=True)
 class NewMessage:
-    """A message to write; not to `promote` if it was promoted before or nobody wants it."""
+    """A message to write. `promote` is True if background work has to process it."""
 
     message: MemoryMessage
     tokens: int
@@ -33,7 +33,10 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """Data only an imported session has: its times, the seconds left (None: its TTL), and other features' fields."""
+    """Data that only an imported session has: its times, the seconds until it expires, and other features' fields.
+
+    If `seconds_left` is None, the session's TTL applies.
+    """
 
     created_at: datetime
     updated_at: datetime
@@ -45,7 +48,7 @@ class MovedSession:
 class SessionWrite:
     """A PUT or an append. For a field that is None, a PUT removes the stored value, and an append keeps it.
 
-    `waiting` has positions of memories to promote. `fed_back`: messages repeat what a memory prompt showed.
+    `waiting` are the positions of memories to promote. `fed_back` is True if messages repeat text of a memory prompt.
     """
 
     mode: str
@@ -71,13 +74,13 @@ class SessionWrite:
     extract_tokens: int = 0
     fed_back: bool = False
     most_messages: int = 0
-    """Messages the session may have; 0: any number."""
+    """The most messages that the session may have; 0 allows any number."""
     distinct_ids: bool = False
-    """Give messages that reuse an id another one, in place."""
+    """Give a message that reuses an id another id, in place."""
     empty: Sequence[int] = ()
-    """Positions of empty messages: refused, unless the session has them with something beside the text."""
+    """Positions of empty messages. They are refused, unless the session has them with content beside the text."""
     anew: bool = False
-    """Let an append replace the session and its pending work."""
+    """Make an append replace the session and its pending work."""
 
 
 def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict[str, Any]:
@@ -110,13 +113,13 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
     if change.moved is not None:
         updated_at = micros(change.moved.updated_at)
         stored_fields += [part for pair in change.moved.fields.items() for part in pair]
-        # The last value of a field wins: imported sessions are listed by their own time.
+        # Of two values for a field the last one wins, so an imported session is listed by its own time.
         doc += ["c", micros(change.moved.created_at)]
         if change.moved.seconds_left is not None:
             ttl = change.moved.seconds_left
     return {
         "mode": change.mode,
-        # "" would mean no condition to the script.
+        # For the script, "" would mean that there is no condition.
         "if_match": "-" if change.if_match == "" else change.if_match,
         "ttl": ttl,
         "window": change.window,

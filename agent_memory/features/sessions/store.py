@@ -1,4 +1,4 @@
-"""Sessions in Redis: written by one script each, read in one round trip, fenced against background work."""
+"""Store sessions in Redis. Each write is one script; fences keep late background work from overwriting changes."""
 
 from __future__ import annotations
 
@@ -43,19 +43,22 @@ from agent_memory.foundation.text.chat_messages import whole_window
 from agent_memory.foundation.text.cleaning.context_blocks import ContextBlocks
 from agent_memory_client.models import MemoryStrategyConfig, MemoryTypeEnum
 
-# Processed messages kept in a journal as context.
+# How many processed messages a journal keeps as context.
 JOURNAL_CONTEXT = 10
-# A new id may be in use, too.
+# How often to make another id: the new one may be in use, too.
 _OTHER_IDS = 8
 _SHOWN = ("sid", "ns", "us", "ctx", "ag")
-# Messages before a window that may hold the calls of its answers.
+# How many messages to read before a window: they may contain the tool calls of its answers.
 _BEFORE = 16
 _ALL_BEFORE = 2**31
 
 
 @dataclass(slots=True)
 class TokenWindow:
-    """Tokens for a session's newest messages, each with an `overhead`; None: its own window or the default."""
+    """How many tokens a session's newest messages may have. Each message counts `overhead` more.
+
+    If `tokens` is None, the session's own window applies, or else the default.
+    """
 
     tokens: int | None
     default: int
@@ -64,7 +67,7 @@ class TokenWindow:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A session's pending work: `waiting` messages, a few `before` them, and its `own` memories by id."""
+    """A session's pending work: `waiting` messages, a few `before` them, and its `own` waiting memories by id."""
 
     tenant: str
     ref: SessionRef
@@ -82,13 +85,13 @@ class Journal:
         return self.start + len(self.waiting) >= self.end
 
     def without(self, blocks: ContextBlocks) -> Journal:
-        """Return the journal with its messages' text outside of these blocks."""
+        """Return the journal with only the text of its messages that is outside of these blocks."""
         return replace(self, before=outside_blocks(self.before, blocks), waiting=outside_blocks(self.waiting, blocks))
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEpoch:
-    """One life of a session, from creation to deletion."""
+    """The life of a session from creation to deletion."""
 
     sid: str
     epoch: str
@@ -108,11 +111,11 @@ class SessionStore:
         return self._keys.sid(scope.tenant, ref)
 
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
-        """Replace or append to a session, and mark its follow-up work.
+        """Replace a session or append to it, and mark its follow-up work.
 
-        Memories to promote are checked as in a creation: raises Forbidden or IdTaken with the field, and nothing is
-        written. Memories the session holds unchanged are not written again.
-        Raises VersionMismatch, TooLarge, BadInput, RedisUnavailable.
+        Raises Forbidden or IdTaken, with the field, if the caller could not create a memory that is to be promoted;
+        nothing is written then. Memories that the session already has unchanged are not promoted again. Raises
+        VersionMismatch, TooLarge, BadInput or RedisUnavailable.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await run_in_thread(lambda: permit_own(scope, ref, change), memories_work(change.memories))
@@ -126,7 +129,7 @@ class SessionStore:
         raise BadInput("names other messages of the session: give each message an id of its own", field="messages")
 
     async def _write(self, scope: Scope, ref: SessionRef, k: SessionKeys, change: SessionWrite) -> SessionStamp:
-        # The last of several with one id wins.
+        # If several memories have the same id, the last one wins.
         promoted = {change.memories[position].id: position for position in change.waiting}
 
         def encode() -> tuple[list[Arg], dict[str, Any]]:
@@ -147,7 +150,7 @@ class SessionStore:
         return None if user_id is None else self._keys.waiting(tenant, user_id)
 
     def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
-        """Return the script's arguments for the session's memories and those to promote (id -> position)."""
+        """Return the script's arguments for memories. `promoted` maps ids of memories to promote to their positions."""
         own: list[str] = []
         for name, position in promoted.items():
             record = change.memories[position]
@@ -165,9 +168,9 @@ class SessionStore:
     def queue_read(
         self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE
     ) -> Callable[[list[Any]], SessionState | None]:
-        """Queue the read of a session with its last messages (None: all, or what fits a window).
+        """Queue the read of a session with its `last` messages; None reads all, or those that fit `window`.
 
-        Call the result with the next 3 replies.
+        Return a parser that takes the next 3 replies.
         """
         k = self._keys.session(self._sid(scope, ref))
         pipe.hgetall(k.meta)
@@ -179,7 +182,7 @@ class SessionStore:
         return lambda replies: _session(scope, replies, window)
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
-        """Return a session and its last messages (None: all, or what fits a window)."""
+        """Return a session with its `last` messages; None reads all, or those that fit `window`."""
         state: SessionState | None = None
         for before in (_BEFORE, _ALL_BEFORE):
             parse: list[Callable[[list[Any]], SessionState | None]] = []
@@ -190,7 +193,7 @@ class SessionStore:
         return state
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionState | None]:
-        """Return whole sessions, None where missing; one round trip."""
+        """Return sessions with all messages in one round trip; None for a missing one."""
         parsers: list[Callable[[list[Any]], SessionState | None]] = []
 
         def build(pipe: Pipeline) -> None:
@@ -200,14 +203,14 @@ class SessionStore:
         return [parse(replies[3 * index : 3 * index + 3]) for index, parse in enumerate(parsers)]
 
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
-        """Queue the read of what a prompt shows of a session; `parse_turns` takes the 2 replies."""
+        """Queue the read of the part of a session that a prompt shows. `parse_turns` takes the 2 replies."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.execute_command("HMGET", k.meta, *_SHOWN)
         _queue_window(pipe, k, window, before)
 
     @staticmethod
     def parse_turns(scope: Scope, replies: Sequence[Any]) -> SessionTurns | None:
-        """Return what `queue_turns` read; None if missing or out of reach."""
+        """Return the part of a session that `queue_turns` read; None if missing or out of reach."""
         (session, namespace, user, context, agent), (total, fit, *entries) = replies
         if session is None or not reaches_session_of(scope, None if agent is None else agent.decode()):
             return None
@@ -216,7 +219,7 @@ class SessionStore:
         return SessionTurns(ref, None if context is None else context.decode(), turns, total, parted)
 
     async def turns(self, scope: Scope, ref: SessionRef, window: TokenWindow) -> SessionTurns | None:
-        """Return what a prompt shows of a session."""
+        """Return the part of a session that a prompt shows."""
         state: SessionTurns | None = None
         for before in (_BEFORE, _ALL_BEFORE):
             state = self.parse_turns(scope, await read(self._client, lambda pipe, n=before: self.queue_turns(pipe, scope, ref, window, n)))
@@ -230,12 +233,12 @@ class SessionStore:
         return {memory["id"] for memory in json.loads(raw or "[]") if memory["memory_type"] == MemoryTypeEnum.PROCEDURAL}
 
     async def find(self, scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> list[SessionRef]:
-        """Return up to two sessions of this id, also without namespace or user."""
+        """Return up to two sessions with this id. A namespace or user of None matches any."""
         clause = filters.session_where(scope, session_id=session_id, namespace=namespace, user_id=user_id)
         return (await self._search(clause, 0, 2))[1]
 
     async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
-        """Return the total and a page of sessions in reach, oldest first."""
+        """Return the total, and a page of the sessions in reach, oldest first."""
         total, refs = await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
         return total, await reached_sessions(self._client, self._keys, scope, refs)
 
@@ -249,20 +252,23 @@ class SessionStore:
     async def merge_data(self, scope: Scope, ref: SessionRef, patch: dict[str, Any], if_match: str | None) -> int | None:
         """Merge a patch (RFC 7396) into `data` in Redis, so that concurrent patches all apply.
 
-        Return the new version, None if the session is missing. Raises VersionMismatch.
+        Return the new version, or None if the session is missing. Raises VersionMismatch.
         """
         meta = self._keys.session(self._sid(scope, ref, write=True)).meta
         await permit_session_agents(self._client, self._keys, scope, ref)
         return await self._scripts.merge_data(meta, self._guard(scope, ref), if_match, compact(patch))
 
     async def delete(self, scope: Scope, ref: SessionRef, *, only_work: bool = False) -> bool:
-        """Delete a session and its pending work (or `only_work`); True if it existed. Promoted memories stay."""
+        """Delete a session and its pending work; with `only_work`, only the work. Promoted memories stay.
+
+        Return True if the session existed.
+        """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await permit_session_agents(self._client, self._keys, scope, ref)
         return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, ref.user_id), None, only_work=only_work)
 
     async def delete_life(self, scope: Scope, life: SessionEpoch) -> bool:
-        """Delete a session if it is still the same life."""
+        """Delete a session, unless it was deleted and created again; return False then."""
         k = self._keys.session(life.sid)
         return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, life.user_id), life.epoch)
 
@@ -270,12 +276,12 @@ class SessionStore:
         return self._keys.sid(scope.tenant, ref)
 
     async def waiting(self, scope: Scope, user_id: str) -> Sequence[str]:
-        """Return the user's sessions with pending work, also ended ones."""
+        """Return the key names of the user's sessions with pending work, including deleted sessions."""
         key = self._keys.waiting(scope.tenant, user_id)
         return [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def lives(self, scope: Scope, sids: Sequence[str]) -> list[SessionEpoch]:
-        """Return the sessions that exist or have pending or set-aside work."""
+        """Return those sessions that exist, or have pending or set-aside work."""
         names = ("tn", "ns", "us", "ep")
 
         def build(pipe: Pipeline) -> None:
@@ -297,7 +303,10 @@ class SessionStore:
         return epochs
 
     async def journal(self, sid: str, cursor: str, limit: int) -> Journal | None:
-        """Return up to `limit` messages waiting behind a cursor ("jp": promotion, "je": extraction)."""
+        """Return the journal with up to `limit` messages behind a cursor: "jp" for promotion, "je" for extraction.
+
+        Return None if there is no journal.
+        """
         raw, entries, own = await self._scripts.read_journal(self._keys.session(sid), cursor, limit, JOURNAL_CONTEXT)
         if not raw:
             return None
@@ -316,25 +325,25 @@ class SessionStore:
         )
 
     async def owner(self, sid: str) -> tuple[str, str | None] | None:
-        """Return tenant and user of a journal; None without one."""
+        """Return the tenant and user of a journal; None if there is no journal."""
         tenant, user = (await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).journal, ["tn", "us"])))[0]
         return None if tenant is None else (tenant.decode(), None if user is None else user.decode())
 
     async def settle(self, sid: str, tenant: str, user_id: str | None, *, batch: str | None = None) -> None:
-        """Delete the record of pending work if nothing waits; a set-aside `batch` ends first."""
+        """Delete the record of pending work if no work is left. Before that, end a set-aside `batch`, if given."""
         cursor = None if batch is None else batch.partition(".")[2]
         await self._scripts.settle_session(self._keys.session(sid), self._user_waiting(tenant, user_id), cursor)
 
     async def set_aside(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
-        """Set the first `count` waiting messages aside as a dead batch; False if the session changed.
+        """Set the first `count` waiting messages aside as a dead batch. Return False if the session changed.
 
-        Without a `reason` that of the last try is used.
+        Without a `reason`, the reason of the last try is kept.
         """
         batch = JournalBatch(journal.epoch, journal.start, journal.start + count, JOURNAL_CONTEXT)
         return await self._scripts.set_batch_aside(self._keys.session(sid), batch, reason[:1000] or None)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
-        """Return tenant and session of a key name, with its last messages (None: all)."""
+        """Return the tenant and the session with this key name. `last` limits its messages; None reads all."""
         k = self._keys.session(sid)
 
         def build(pipe: Pipeline) -> None:
@@ -347,12 +356,12 @@ class SessionStore:
         return None if state is None else (meta[b"tn"].decode(), state)
 
     async def apply_summary(self, sid: str, fence: str, count: int, context: str, context_tokens: int) -> bool:
-        """Replace the `count` oldest messages by a summary; False if the session changed."""
+        """Replace the `count` oldest messages by a summary. Return False if the session changed."""
         k = self._keys.session(sid)
         return await self._scripts.apply_summary(k, fence, count, context, context_tokens, REMEMBERED_IDS)
 
     async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
-        """Remove messages, and the summary if asked to; False if the session changed."""
+        """Remove messages, and with `drop_context` the summary. Return False if the session changed."""
         k = self._keys.session(self._sid(scope, ref, write=True))
         return await self._scripts.strike_messages(k, epoch, fence, seqs, drop_summary=drop_context)
 
@@ -362,7 +371,7 @@ def _queue_window(pipe: Pipeline, k: SessionKeys, window: TokenWindow, before: i
 
 
 def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
-    """Return the session of `queue_read`'s replies if the caller reaches its agent."""
+    """Return the session in the replies to `queue_read`; None if it is missing or its agent is out of reach."""
     entries = replies[1] if window is None else replies[1][:1:-1]
     state = decode_session(replies[0], entries, replies[2])
     if state is None or not reaches_session_of(scope, state.agent_id):
@@ -375,7 +384,7 @@ def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -
 
 
 def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
-    """Raise Forbidden or IdTaken, with the field, for a memory its writer could not create."""
+    """Raise Forbidden or IdTaken, with the field, if the writer could not create a memory that is to be promoted."""
     placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
     for position, record in placed:
         permit_owner(scope, record, f"memories.{position}")
@@ -383,7 +392,7 @@ def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
 
 
 def outside_blocks(messages: Sequence[StoredMessage], blocks: ContextBlocks) -> list[StoredMessage]:
-    """Return messages with their text outside of these blocks, which is what is remembered."""
+    """Return messages with only their text outside of these blocks. The rest is not remembered."""
     return [_outside(stored, blocks) for stored in messages]
 
 

@@ -18,12 +18,12 @@ _STRATEGY = "long_term_memory_strategy"
 PLACEHOLDERS: Final = frozenset(
     {"message", "context", "current_datetime", "session_id", "namespace", "user_id", "model_name", "topics", "entities"}
 )
-# An attribute, an index, a conversion or a format.
+# A placeholder with an attribute, an index, a conversion or a format.
 _CODE = re.compile(r"\{(" + "|".join(sorted(PLACEHOLDERS)) + r")\s*[.\[!:][^{}\n]{0,200}\}")
 
 
 class StrategyOptions(ExtractionRules):
-    """The `config` of a session's strategy: rules for this session, and options of single strategies."""
+    """The `config` of a session's strategy: extraction rules for this session, and options of single strategies."""
 
     custom_prompt: Annotated[str, Field(max_length=MAX_PROMPT_CHARS)] | None = None
     max_summary_length: Annotated[int, Field(ge=10, le=10_000)] = DEFAULT_SUMMARY_WORDS
@@ -46,7 +46,7 @@ def check_strategy(strategy: MemoryStrategyConfig) -> None:
 
 
 def options_of(config: dict[str, Any]) -> StrategyOptions:
-    """Return the known options. Raises BadInput with the field."""
+    """Return the options that the server knows. Raises BadInput with the field."""
     options = {name: value for name, value in config.items() if name in StrategyOptions.model_fields}
     try:
         return StrategyOptions.model_validate(options)
@@ -61,7 +61,7 @@ def check_zone(name: str | None, field_name: str) -> None:
 
 
 def read_zone(name: str | None, field_name: str = "timezone", where: str = "body") -> tzinfo:
-    """Return a time zone, UTC for None. Raises BadInput; `where` is the part of the request."""
+    """Return a time zone; UTC for None. Raises BadInput; `where` names the part of the request in the error."""
     try:
         return zone_of(name)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Export and restore changes by memory ids: key names are valid in one store only."""
+"""Export and restore changes. Exports name memories by id, because key names are valid in only one store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import change_index_name
 from agent_memory.foundation.storage.search.pagination import walk
 
-# Positions of memory names in a change's lines.
+# Positions of memory names in the lines of a change, by the first word of a line.
 _NAMES = {"m": (1,), "a": (1, 2), "e": (1,), "u": (1, 2)}
 
 
@@ -45,7 +45,7 @@ class ChangeTransfer:
         self._restorer = restorer
 
     async def pages(self, scope: Scope, erasure: Erasure, until: int) -> AsyncIterator[list[ChangeExport]]:
-        """Yield pages of the user's changes up to a time (µs), oldest first."""
+        """Yield pages of the user's changes up to the time `until` (µs), oldest first."""
         clause = filters.session_where(scope, namespace=erasure.namespace, user_id=erasure.user_id or "")
         index = change_index_name(self._keys)
         async for ids in walk(self._client, index, clause, "at", high=until / 1e6):
@@ -54,7 +54,7 @@ class ChangeTransfer:
     async def _read(self, scope: Scope, ids: Sequence[str]) -> list[ChangeExport]:
         loaded = await self._changes.load_changes(scope, ids)
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change), ["ms", "ns"]) for change in ids])
-        # A proposal to forget is only for reviewers here.
+        # A proposal to forget is only for the reviewers of this store, so it is not exported.
         present = [
             (change, *row)
             for change, row in zip(loaded, rows, strict=True)
@@ -74,9 +74,9 @@ class ChangeTransfer:
         return exports
 
     async def restore(self, scope: Scope, user_id: str, export: ChangeExport) -> Literal["new", "same", "other"]:
-        """Restore a change. Raises BadInput unless all memories it names exist and are the user's.
+        """Restore a change. Raises BadInput unless all memories that it names exist and belong to the user.
 
-        Undoing a change edits what it names.
+        This is checked because undoing a change edits the memories that it names.
         """
         ids = dict.fromkeys([*export.memories, *(line[at] for line in export.lines for at in _NAMES[line[0]])])
         mids = {name: self._restorer.mid(scope, name) for name in ids}
@@ -104,7 +104,7 @@ class ChangeTransfer:
 
 
 def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
-    """Return a line with ids for key names; None if one is unknown."""
+    """Return a line with ids instead of key names. None if a key name is unknown."""
     line = [word for word in line if word]
     positions = _NAMES.get(line[0], ())
     if any(at < len(line) and line[at] not in names for at in positions):
@@ -113,13 +113,13 @@ def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
 
 
 def with_names(line: Sequence[str], named: Callable[[str], str]) -> list[str]:
-    """Return a line with other ids."""
+    """Return a line with each memory id replaced by `named`."""
     positions = _NAMES[line[0]]
     return [named(word) if at in positions else word for at, word in enumerate(line)]
 
 
 def checked_line(line: Any) -> list[str]:
-    """Return a valid line of a change, as it becomes script input. Raises BadInput."""
+    """Return a line of a change after checking it, because it becomes input of a script. Raises BadInput."""
     words: list[Any] = line if isinstance(line, list) else []
     if not words or words[0] not in _NAMES or not all(isinstance(word, str) and word for word in words):
         raise BadInput("is no line of a change", field="lines")

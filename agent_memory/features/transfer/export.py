@@ -1,4 +1,4 @@
-"""Export everything of a user as JSON lines, page by page while others write."""
+"""Export all data of a user or an agent as JSON lines, page by page, while others may write."""
 
 from __future__ import annotations
 
@@ -52,16 +52,19 @@ class ExportService:
         self._audits = audits
 
     async def begin(self, scope: Scope, namespace: str | None, user_id: str) -> tuple[str, AsyncGenerator[bytes]]:
-        """Return an export's operation id and its lines. Raises Forbidden.
+        """Return the operation id of an export, and its lines. Raises Forbidden.
 
-        It has everything acknowledged before. Only an export with a last line that counts the others is complete.
+        The export contains all data acknowledged before. It is complete only if its last line counts the others.
         """
         namespace, _ = list_place_of(scope, namespace, user_id)
         operation_id = await self._exports.begin(scope)
         return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, user_id, None), operation_id)
 
     async def begin_agent(self, scope: Scope, namespace: str | None, agent_id: str) -> tuple[str, AsyncGenerator[bytes]]:
-        """As `begin`, for an agent. Raises Forbidden, also for callers limited to users."""
+        """Return the operation id and the lines of an agent's export, like `begin`.
+
+        Raises Forbidden, always for callers limited to users.
+        """
         namespace = whole_agent(scope, namespace, agent_id)
         operation_id = await self._exports.begin(scope)
         return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, None, None, agent_id), operation_id)
@@ -84,7 +87,7 @@ class ExportService:
                 await self._note_failure(scope, operation_id, counts)
 
     def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
-        """Audit how much was exported; the request's own event has the caller."""
+        """Audit the number of exported lines, in addition to the event of the request."""
         if self._audits:
             ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
             ids["agent_id"] = erasure.agent_id
@@ -98,7 +101,10 @@ class ExportService:
             log.warning("cannot note that an export failed: %s", error)
 
     async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
-        """Yield all lines: memories before sessions, as imports need them; memories changed meanwhile come again."""
+        """Yield all lines. Memories come before sessions, because imports need that order.
+
+        Memories that changed during the export come again at the end.
+        """
         sources, user = self._from, erasure.user_id or ""
         began = await sources.memories.now()
         yield [self._header(erasure, operation_id)]
@@ -106,7 +112,7 @@ class ExportService:
             async for lines in self._agent_pages(scope, erasure, erasure.agent_id, began):
                 yield lines
             return
-        # Rules come first: they decide how later messages are extracted.
+        # Rules come first, because they decide how an import extracts later messages.
         for exporter in sources.others:
             yield [line async for line in exporter.export_lines(scope, Owner(erasure.namespace, user))]
         async for memories in sources.memories.pages(scope, erasure, began):
@@ -119,7 +125,7 @@ class ExportService:
             yield [memory_line(memory) for memory in memories]
 
     async def _agent_pages(self, scope: Scope, erasure: Erasure, agent_id: str, began: int) -> AsyncIterator[list[Line]]:
-        """Yield all lines of an agent and its sessions; changes stay with their users."""
+        """Yield all lines of an agent and its sessions, without changes, which belong to the users."""
         sources = self._from
         for exporter in sources.others:
             if isinstance(exporter, AgentExporter):
@@ -233,7 +239,7 @@ class ExportStore:
         self._keys = keys
 
     async def begin(self, scope: Scope) -> str:
-        """Start an export; return its operation's id."""
+        """Record the start of an export. Return its operation id."""
         operation_id = f"{_PREFIX}{ULID()}"
         await self.note(scope, operation_id, OperationState.RUNNING, {})
         return operation_id
@@ -246,7 +252,7 @@ class ExportStore:
             await self._client.set(self._keys.export(operation_id.removeprefix(_PREFIX)), json.dumps(body), ex=_LIFETIME_SECONDS)
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """Return the operation of an export; None if it is no export of the caller's tenant."""
+        """Return the operation of an export. None if the id does not name an export of the caller's tenant."""
         if not operation_id.startswith(_PREFIX):
             return None
         key = self._keys.export(operation_id.removeprefix(_PREFIX))

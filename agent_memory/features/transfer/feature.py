@@ -1,4 +1,4 @@
-"""Export and import of all that is kept of a user."""
+"""Announce export and import of all data of a user or an agent as a feature."""
 
 from __future__ import annotations
 

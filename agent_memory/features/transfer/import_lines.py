@@ -1,4 +1,4 @@
-"""Validate the lines of an export from anybody, and assign them to the caller's owner (pure)."""
+"""Validate the lines of an untrusted export, and assign them to the owner that the caller names (pure)."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class ChangeLine(BaseModel):
 
 
 class MessageLine(BaseModel):
-    """A message and what background work did to it; `chat` is the original message if it is more than text."""
+    """A message and the state of its background work. `chat` is the original message if it has more than text."""
 
     role: Role
     content: FreeText
@@ -126,7 +126,7 @@ class MessageLine(BaseModel):
 
 
 class SessionLine(BaseModel):
-    """A session, or waiting work of an ended one; parts of other features are extra fields."""
+    """A session, or the waiting work of an ended one. Parts of other features are extra fields."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -154,7 +154,7 @@ class EndLine(BaseModel):
 
 
 def parse_line(raw: bytes) -> dict[str, Any]:
-    """Return a line's object. Raises BadInput."""
+    """Return the JSON object of a line. Raises BadInput."""
     try:
         value = from_json(raw, allow_inf_nan=False)
     except ValueError:
@@ -165,7 +165,7 @@ def parse_line(raw: bytes) -> dict[str, Any]:
 
 
 def header_of(line: Mapping[str, Any]) -> HeaderLine:
-    """Return the header. Raises BadInput for another format or a newer version."""
+    """Return the header of an export. Raises BadInput if its format is different or its version is newer."""
     header = validated(HeaderLine, line)
     if header.format != EXPORT_FORMAT:
         raise BadInput(f"is no export of a user: its format is not {EXPORT_FORMAT}", field="format")
@@ -175,9 +175,9 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 
 
 class ImportPlacement:
-    """Assigns lines to the caller's user, or agent, and namespace, whatever they say.
+    """Assigns imported lines to the user or agent, and to the namespace, that the caller names.
 
-    In an agent's import, users stay as they are.
+    The owner in the lines is ignored. Only in an agent's import, users stay as they are.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class ImportPlacement:
         return self._namespace or name
 
     def moved(self, namespace: str | None) -> bool:
-        """True if the data of `namespace` is a copy or changes its owner or namespace."""
+        """True if the import copies the data of `namespace` to another owner or namespace."""
         return self._ids.are_new or self.namespace(namespace) != namespace
 
     def record(self, exported: MemoryRecord) -> MemoryRecord:
@@ -238,7 +238,7 @@ class ImportPlacement:
         return not owned or self.moved(exported.namespace)
 
     def memory(self, line: Mapping[str, Any]) -> MemoryExport:
-        """Return a valid memory. Raises BadInput."""
+        """Return the memory of a line, assigned to its new owner. Raises BadInput."""
         entry = validated(MemoryLine, line)
         if (entry.now is None) != (entry.state == "gone") or (entry.state == "gone" and not entry.versions):
             raise BadInput(f"does not go with the state {entry.state}", field="now")
@@ -248,7 +248,7 @@ class ImportPlacement:
         if len(set(names)) < len(names):
             raise BadInput("must each have a name (n) of their own", field="versions")
         digests = [(self.id(name), dig) for name, dig in entry.aliases if dig == "" or _MARKS["h"].match(dig)]
-        # A quarantined memory must not be found, whatever the line says.
+        # A search must not find a quarantined memory, even if the line says that it is current.
         state = "over" if now is not None and now.record.quarantine is not None else entry.state
         return MemoryExport(state, now, versions, digests, [self._ids.renamed_piece(piece) for piece in entry.evidence])
 
@@ -279,7 +279,7 @@ class ImportPlacement:
         return Version(record, marks, _finite_number(entry.place), terms, vector)
 
     def change(self, line: Mapping[str, Any]) -> ChangeExport:
-        """Return a valid change. Raises BadInput."""
+        """Return the change of a line, assigned to its new owner. Raises BadInput."""
         entry = validated(ChangeLine, line)
         proposal: dict[str, Any] | None = None
         if entry.proposal is not None:
@@ -307,7 +307,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _plain(terms: str | None) -> bool:
-    """True if these can be terms of `foundation.text.terms`."""
+    """True if a text can be index terms, as `foundation.text.terms` makes them."""
     return terms is not None and all(term.isascii() and term.replace("_", "a").isalnum() for term in terms.split(" "))
 
 
@@ -319,7 +319,7 @@ def _finite_number(position: str | None) -> str | None:
 
 
 def times_of(line: SessionLine, otherwise: datetime) -> tuple[datetime, datetime]:
-    """Return when a session was created and changed."""
+    """Return the times when a session was created and last changed. `otherwise` replaces missing times."""
     created = line.created_at or otherwise
     return created, line.updated_at or created
 
@@ -341,13 +341,13 @@ class ImportedIds:
         self._ids = ids
         self._parts = ("copy of an agent" if of_agent else "copy", exported_owner, owner, namespace)
         self.are_new = exported_owner != owner or (namespace is not None and namespace != exported_namespace)
-        """Whether what comes is a copy."""
+        """True if the import is a copy, so that its data gets new ids."""
 
     def id_here(self, name: str) -> str:
         return self._ids.of(*self._parts, name) if self.are_new else name
 
     def renamed(self, record: MemoryRecord) -> MemoryRecord:
-        """Return a record with mapped ids."""
+        """Return a record with new ids, if the import is a copy."""
         if not self.are_new:
             return record
         named: dict[str, Any] = {"id": self.id_here(record.id)}

@@ -1,4 +1,4 @@
-"""Import the lines of an export; importing twice changes nothing more."""
+"""Import the lines of an export. Idempotent: importing the same lines again changes nothing."""
 
 from __future__ import annotations
 
@@ -95,10 +95,10 @@ class ImportService:
     async def run(
         self, scope: Scope, namespace: str | None, user_id: str, lines: bytes, first_line: int = 1, source: str = "import"
     ) -> ImportReport:
-        """Import lines of an export, the first being its header; report invalid lines by number.
+        """Import the lines of an export, of which the first is its header. The report has invalid lines by number.
 
-        Everything becomes `user_id`'s and, if given, goes to `namespace`. `first_line` is the number of the line after
-        the header, in later parts of a file. Raises BadInput if it is no export.
+        All data is assigned to `user_id`, and to `namespace` if it is given. `first_line` is the number of the line
+        after the header, for later parts of a file. Raises BadInput if the lines are not an export.
         """
         writing(scope)
         namespace, _ = list_place_of(scope, namespace, user_id)
@@ -107,7 +107,7 @@ class ImportService:
     async def run_agent(
         self, scope: Scope, namespace: str | None, agent_id: str, lines: bytes, first_line: int = 1, source: str = "import"
     ) -> ImportReport:
-        """As `run`, for an agent's export: what names an agent becomes this one's; users stay as they are."""
+        """Import an agent's export, like `run`. Data that names an agent is assigned to this one; users stay."""
         writing(scope)
         return await self._run(scope, (whole_agent(scope, namespace, agent_id), "", agent_id), lines, first_line, source)
 
@@ -140,7 +140,7 @@ class ImportService:
         clean = redact if self._settings.longterm.redact_secrets else str
 
         def screen(record: MemoryRecord) -> MemoryRecord:
-            # Administrators may import approved memories; quarantined ones stay so.
+            # Administrators may import memories that were approved. Quarantined memories stay quarantined.
             judged = screen_record(self._settings, record) if scope.may_administer else screen_caller_record(self._settings, record)
             return judged if record.quarantine is None else record
 
@@ -154,7 +154,7 @@ class ImportService:
             if kind == "memory":
                 await self._memory(run, number, run.placing.memory(line))
                 return
-            await self._memories(run)  # What follows them may name them.
+            await self._memories(run)  # Write the batch first, because the following lines may name its memories.
             match kind:
                 case "change" if run.placing.agent_id is None:
                     state = await self._to.changes.restore(run.scope, run.placing.user_id, run.placing.change(line))
@@ -171,13 +171,13 @@ class ImportService:
                     raise BadInput("is of a kind that this server does not know", field="kind")
             self._done(run, number, str(kind), state, line.get("session_id") or line.get("id"))
         except (RedisUnavailable, TooMany, ErasureUnderWay):
-            raise  # Not the line's fault: sent again later, the same lines are taken.
+            raise  # The line is valid: the caller can send the same lines again later.
         except AgentMemoryError as error:
             reason = f"{error.field}: {error.message}" if isinstance(error, BadInput) else error.message
             self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
 
     def _exporter(self, run: _Run, kind: str) -> Exporter | None:
-        """Return the reader of a kind of lines; agents have only some kinds."""
+        """Return the feature that restores a kind of lines, or None. Imports of agents accept only some kinds."""
         exporter = self._others.get(kind)
         return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 
@@ -218,7 +218,10 @@ class ImportService:
                 run.report.vectors_to_embed += memory.now.vector is None
 
     async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
-        """Merge a repeat as evidence; a contradiction, or another day's event, is stored beside it."""
+        """Merge a memory with an existing one in the same words (`mid`) as evidence, if both say the same.
+
+        Otherwise store it separately, such as an event of another day or a contradiction.
+        """
         scope = run.scope
         other = (await self._to.memories.load_by_names(scope, [mid]))[0]
         if other is not None and memory.now is not None and tells_the_same(memory.now.record, other.record):
@@ -258,7 +261,7 @@ class ImportService:
             waiting=waiting,
             strategy=line.strategy,
             agent_id=agent_id,
-            # An ended session is stored only for its waiting work, which outlives it.
+            # An ended session is stored for a second, only because its waiting work outlives it.
             ttl_seconds=1 if ended else line.ttl_seconds,
             client_tokens=line.tokens,
             created_at=created,
@@ -301,9 +304,9 @@ class ImportService:
         return fields
 
     async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
-        """Return which messages background work must process.
+        """Return for each message whether background work must process it.
 
-        A promoted one is processed again for its facts only while its memory has the message's text.
+        A promoted message is processed for its facts only if its memory still has the text of the message.
         """
         longterm = self._settings.longterm
         if not (longterm.enabled and (longterm.promote_messages or self._extracts)):

@@ -1,4 +1,4 @@
-"""Read memories whole for exports: state, versions, evidence and aliases."""
+"""Read memories for exports, with their state, versions, evidence and aliases."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ from agent_memory.foundation.storage.search.results import PAST
 from agent_memory_client.models import Evidence, MemoryRecord
 
 State = Literal["current", "over", "gone"]
-"""Found by default reads; ended; or with former versions only."""
+"""The state of a memory: found by default reads, ended ("over"), or left only as former versions ("gone")."""
 
 MARKS = ("n", "h", "ra", "ro", "of", "rt", "ed", "ls", "ts")
-"""Server fields of a version: n name (µs), h digest, ra/ro recorded (first), of restored from, rt retired,
+"""The server's fields of a version.
 
-ed edited, ls last said, ts times said.
+`n` name (µs), `h` digest, `ra` recorded, `ro` recorded first, `of` restored from, `rt` retired, `ed` edited, `ls` last
+said, `ts` times said.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a memory. `position` is that of a message in its session, `vector` as stored."""
+    """A version of a memory. `position` is the message's position in its session. `vector` has the stored format."""
 
     record: MemoryRecord
     marks: Mapping[str, str]
@@ -46,7 +47,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExport:
-    """A whole memory. `aliases` maps ids to the digest of the content stored under each."""
+    """A memory with its history. `aliases` are pairs of an id and the digest of the content stored under it."""
 
     state: State
     now: Version | None
@@ -60,7 +61,7 @@ class MemoryExport:
 
     @property
     def any(self) -> MemoryRecord:
-        """The current record, or the last one of a memory that is gone."""
+        """The current record, or the last one if the memory has only former versions."""
         return (self.now or self.versions[-1]).record
 
 
@@ -83,14 +84,14 @@ class MemoryExportReader:
         self._history = history_index_name(keys, spec)
 
     async def now(self) -> int:
-        """Return Redis' time in µs, the clock of all versions."""
+        """Return the time of Redis in µs. All versions use this clock."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
     async def pages(self, scope: Scope, erasure: Erasure, began: int) -> AsyncIterator[list[MemoryExport]]:
-        """Yield pages of a user's memories at `began` (µs), in any state; changed ones may come twice.
+        """Yield pages of the memories that existed at `began` (µs), in any state. A changed memory may come twice.
 
-        Memories move from current to history, so they are read in that order.
+        Current memories are read before the history, because memories move from current to history.
         """
         clause = filters.where(scope, selection_of(erasure))
         async for names in walk(self._client, self._words, clause, "c"):
@@ -105,13 +106,13 @@ class MemoryExportReader:
             yield list(leads.values())
 
     async def changed_since(self, scope: Scope, erasure: Erasure, since: int) -> AsyncIterator[list[MemoryExport]]:
-        """Yield memories that became current or changed since a time (µs)."""
+        """Yield pages of the current memories that were created or changed after `since` (µs)."""
         until = await self.now()
         async for names in walk(self._client, self._words, filters.where(scope, selection_of(erasure)), "n", low=since, high=until):
             yield list((await self.read(scope, erasure, names)).values())
 
     async def read(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:
-        """Return whole memories by mid that the order covers and the caller reaches."""
+        """Return the memories, by mid, that `erasure` covers and that the caller may reach."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -159,7 +160,7 @@ class MemoryExportReader:
     async def _named_in_ledgers(
         self, memories: Mapping[str, _StoredParts]
     ) -> tuple[list[tuple[str, dict[bytes, bytes]]], list[tuple[str, str, bytes | None]]]:
-        """Return rows of former versions by memory, and (memory, alias, raw value) of aliases."""
+        """Return (memory, row) of all former versions, and (memory, alias, raw value) of all aliases."""
         versions = [(mid, member) for mid, memory in memories.items() for member in memory.ledger if member.isdigit()]
         others = [(mid, member[1:]) for mid, memory in memories.items() for member in memory.ledger if member.startswith("a")]
 
@@ -221,7 +222,7 @@ class MemoryExportReader:
         return Version(record, marks, position, terms, vector)
 
     async def ids(self, scope: Scope, mids: Sequence[str]) -> dict[str, str]:
-        """Return ids by mid, as far as any record is left."""
+        """Return the ids of memories by mid. Leaves out memories of which no record exists any more."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -252,7 +253,7 @@ class MemoryExportReader:
 
 
 def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evidence], mid: str) -> str | None:
-    """Return the id of an alias if a piece of evidence names it."""
+    """Return the id of the alias `mid`, if a piece of evidence names it. None if none does."""
     for piece in evidence:
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         for memory_id in (piece.memory_id, *(message_memory_id(ref, message) for message in piece.message_ids)):
@@ -262,11 +263,14 @@ def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evi
 
 
 def _leads(memory: MemoryExport, version: str, began: int) -> bool:
-    """True if a history document represents its memory, so that each memory comes once unless changed meanwhile."""
+    """True if this history document is the one at which its memory is exported.
+
+    So each memory comes once, unless it changes during the export.
+    """
     if memory.state == "over":
         return version == "" or int(memory.now.marks["n"] if memory.now else 0) > began
     if memory.now is not None and int(memory.now.marks["n"]) <= began:
-        return False  # It came among the current ones.
+        return False  # The export already has it among the current memories.
     before = [int(old.marks["n"]) for old in memory.versions if float(old.marks.get("rt", "inf")) * 1e6 <= began]
     return not before or version == str(max(before))
 

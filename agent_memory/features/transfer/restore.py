@@ -1,4 +1,4 @@
-"""Restore exported memories and changes as they were: ids, dates, versions, evidence, aliases, vectors."""
+"""Restore exported memories and changes unchanged: ids, dates, versions, evidence, aliases and vectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.text.retrieval_units import unit_terms
 
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
-# The most a vector's length may differ from 1.
+# The length of a vector may differ from 1 by at most this.
 _LENGTH = 0.05
 
 
@@ -39,10 +39,10 @@ class Restorer:
         return self._keys.mid(scope.tenant, memory_id)
 
     async def restore(self, scope: Scope, memories: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import") -> list[str]:
-        """Restore memories: "new", "same", "other" or "slot", and with `dedupe` "twin <mid>".
+        """Restore memories. Return for each "new", "same", "other" or "slot", and with `dedupe` also "twin <mid>".
 
-        What exists stays. Messages in a statement's words become its evidence. Raises Forbidden.
-        Vectors must be of this store's model; a worker embeds the others. `source` is noted for purges.
+        Existing memories stay unchanged. Messages in the words of a restored fact become its evidence. Vectors must be
+        of this store's model; a worker embeds memories without one. `source` is stored for purges. Raises Forbidden.
         """
         permit_writing(
             scope, [version.record for memory in memories for version in (*memory.versions, *([memory.now] if memory.now else []))]
@@ -79,7 +79,7 @@ class Restorer:
         return [state.decode() for state in reply]
 
     async def fold(self, scope: Scope, memory: MemoryExport, into: StoredMemory, source: str) -> None:
-        """Merge a memory into an equal one as evidence and aliases, with its history; idempotent."""
+        """Merge a memory into one that says the same, as evidence and aliases. Keeps its history. Idempotent."""
         assert memory.now is not None
         record = memory.now.record
         retired = Version(
@@ -153,7 +153,10 @@ class Restorer:
     async def restore_change(
         self, scope: Scope, owner: tuple[str | None, str], change_id: str, fields: Sequence[str], mids: Sequence[str], at: float
     ) -> Literal["new", "same", "other"]:
-        """Restore a change of an owner (namespace, user) whose versions exist. `fields` begin with the tenant."""
+        """Restore a change of an owner (namespace, user). Return "same" if it exists, "other" if its id is in use.
+
+        Expects that the memories of the change exist, and that `fields` begin with the tenant.
+        """
         change, root, micros = self._keys.change(change_id), self._keys.root, round(at * 1e6)
         guard = guard_of(root, scope.tenant, *owner)
         reply = await self._changes(change=change, root=root, id=change_id, at=micros, mids=" ".join(mids), guard=guard, fields=fields)
@@ -161,7 +164,7 @@ class Restorer:
         return "new" if done > 0 else "other" if done else "same"
 
     def vector(self, raw: bytes, model: Mapping[str, Any]) -> bytes | None:
-        """Return an exported vector as this store keeps it; None if it is invalid or of another model."""
+        """Return an exported vector in this store's format. None if it is invalid or of another model."""
         if (model.get("model"), model.get("dimensions")) != (self._spec.model, self._spec.dimensions):
             return None
         kind = model.get("datatype")

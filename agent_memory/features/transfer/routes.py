@@ -1,4 +1,4 @@
-"""Export and import users and agents. Erasing is in `privacy/routes.py`."""
+"""HTTP operations: export and import the data of users and agents. Erasing them is in `privacy/routes.py`."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ async def lines_of(request: Request) -> RawBody:
     responses={**errors(), 200: _EXPORTED},
 )
 async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath, namespace: NamespaceQuery = None) -> Response:
-    """Everything of a user, in one namespace or in all, as lines of JSON: what was acknowledged before is in it, others' data never.
+    """Returns all data of a user, in one namespace or in all, as JSON lines. It contains everything acknowledged before
+    the request, and no data of others.
 
-    It is written while it is read. Its last line, of the kind `end`, counts those before it: without it the export is not whole.
-    X-Operation-Id names the receipt.
+    The response is streamed. Its last line, of the kind `end`, counts the lines before it. Without this line, the
+    export is incomplete. X-Operation-Id names the receipt.
     """
     operation_id, pieces = await services[ExportService].begin(scope, namespace, user_id)
     return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})
@@ -54,9 +55,9 @@ async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath,
     responses={**errors(), 200: _EXPORTED},
 )
 async def export_agent(services: ServicesDep, scope: ScopeDep, agent_id: AgentPath, namespace: NamespaceQuery = None) -> Response:
-    """Everything of an agent, in one namespace or in all, as lines of JSON like those of a user's export.
+    """Returns all data of an agent, in one namespace or in all, as JSON lines in the format of a user's export.
 
-    That is its sessions with what was said there, and the memories, blocks and procedures that bear its name, whoever's they are besides.
+    This covers its sessions with their messages, and all memories, blocks and procedures with its id, of any user.
     """
     operation_id, pieces = await services[ExportService].begin_agent(scope, namespace, agent_id)
     return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})
@@ -78,10 +79,11 @@ async def import_agent(
     first_line: FirstLineQuery = 1,
     import_source: SourceQuery = "import",
 ) -> Response:
-    """Brings in lines of an agent's export as this agent's; what was a user's stays that user's, and what is here stays as it is.
+    """Imports lines of an agent's export and assigns them to this agent. Data of users stays theirs, and existing data
+    stays unchanged.
 
-    Under another name, or with another namespace, it makes a copy, as the import of a user does. Sessions keep their ids: one that is
-    here stays the agent's whose it is.
+    Another agent id or another namespace makes a copy, as in the import of a user. Sessions keep their ids. A session
+    that already exists stays with its agent.
     """
     return ModelResponse(await services[ImportService].run_agent(scope, namespace, agent_id, lines, first_line, import_source))
 
@@ -102,10 +104,13 @@ async def import_user(
     first_line: FirstLineQuery = 1,
     import_source: SourceQuery = "import",
 ) -> Response:
-    """Brings in lines of an export as this user's, with ids, dates, versions and vectors; what is here stays as it is.
+    """Imports lines of an export and assigns them to this user, with ids, dates, versions and vectors. Existing data
+    stays unchanged.
 
-    Of another user's export, or with another namespace, it makes a copy: memories and changes get ids of their own, each time the same.
+    An export of another user, or another namespace, makes a copy: memories and changes get new ids, which are the same
+    in each import.
 
-    A large file is sent in parts, each with the header as its first line. Lines that cannot be taken are reported by number.
+    Send a large file in parts, each with the header as its first line. Lines that cannot be imported are reported by
+    number.
     """
     return ModelResponse(await services[ImportService].run(scope, namespace, user_id, lines, first_line, import_source))

@@ -1,4 +1,4 @@
-"""Read sessions whole for exports, and waiting work of ended sessions."""
+"""Read whole sessions for exports, and the waiting work of ended sessions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _JOURNAL = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SessionExport:
-    """A session. `promoted` and `extracted` are the last processed messages; `seconds_left` None: no expiry."""
+    """A session. `promoted` and `extracted` are the numbers of the last processed messages.
+
+    `seconds_left` is None if the session does not expire.
+    """
 
     ref: SessionRef
     messages: Sequence[StoredMessage]
@@ -38,7 +41,7 @@ class SessionExport:
     state: SessionState | None = None
     seconds_left: int | None = None
     parts: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Data of other features by part name."""
+    """Data of other features, by the name of their part."""
 
     @property
     def ended(self) -> bool:
@@ -54,7 +57,7 @@ class SessionExportReader:
         self._parts = parts
 
     async def pages(self, scope: Scope, namespace: str | None, user_id: str) -> AsyncIterator[list[SessionExport]]:
-        """Yield all sessions, oldest first, then waiting work of ended ones."""
+        """Yield pages of a user's sessions, oldest first, and then the waiting work of ended ones."""
         clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
         async for sids in walk(self._client, session_index_name(self._keys), clause, "c", page=_SESSIONS):
             sessions = await self._read(scope, sids)
@@ -66,7 +69,7 @@ class SessionExportReader:
                 yield [session]
 
     async def agent_pages(self, scope: Scope, namespace: str | None, agent_id: str) -> AsyncIterator[list[SessionExport]]:
-        """Yield all sessions of an agent, oldest first."""
+        """Yield pages of an agent's sessions, oldest first."""
         async for refs in self._agents.pages(scope, namespace, agent_id):
             for start in range(0, len(refs), _SESSIONS):
                 sids = [self._sessions.sid(scope, ref) for ref in refs[start : start + _SESSIONS]]
@@ -103,7 +106,7 @@ class SessionExportReader:
         return exports
 
     async def _waiting(self, scope: Scope, sid: str) -> SessionExport | None:
-        """Return waiting work of an ended session; None while the session exists."""
+        """Return the waiting work of an ended session. None while the session exists, or if it has no journal."""
         if (await read(self._client, lambda pipe: pipe.exists(self._keys.session(sid).meta)))[0]:
             return None
         messages: dict[int, StoredMessage] = {}

@@ -1,4 +1,4 @@
-"""Read the arguments of an operation from a request: FastAPI the parameters, `BodyReader` the body."""
+"""Read the arguments of an operation from a request. FastAPI reads the parameters, `BodyReader` reads the body."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from agent_memory.foundation.core.input.unknown_fields import (
 )
 
 MAX_QUERY_FIELDS = 2000
-# Clients of the archived server send their namespace beside the ids; that server ignored it.
+# Clients of the archived server send their namespace with the ids. That server ignored it.
 _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
 
 
 class ArgumentReader:
-    """Read the arguments of one endpoint, which FastAPI has analyzed."""
+    """Read the arguments of one endpoint. Uses FastAPI's analysis of the endpoint's signature."""
 
     def __init__(self, endpoint: Dependant, last_parameter: str | None, *, deletes: bool) -> None:
         self._endpoint = endpoint
@@ -54,7 +54,10 @@ class ArgumentReader:
         return any(provider.call is function for provider in self._endpoint.dependencies)
 
     async def read(self, request: Request) -> tuple[dict[str, Any], bytes, Sequence[Unknown]]:
-        """Return arguments, body and unknown fields. Raises RequestValidationError and the errors of dependencies."""
+        """Return the arguments, the body and the ignored unknown fields.
+
+        Raises RequestValidationError, BadInput, and the errors of `read_body` and of dependencies.
+        """
         scope = request.scope
         ignored: list[Unknown] = []
         values = self._read_parameters(request, ignored)
@@ -82,7 +85,7 @@ class ArgumentReader:
     def _read_parameters(self, request: Request, ignored: list[Unknown]) -> dict[str, Any]:
         scope, path = request.scope, dict(request.path_params)
         if self._last_parameter in path and scope["path"].endswith("/") and scope.get("raw_path", b"").lower().endswith(b"%2f"):
-            # A trailing `%2F` belongs to the id; only a literal slash is the other form of the path.
+            # The server ignores a trailing slash of the path, but a trailing `%2F` belongs to the id.
             path[self._last_parameter] += "/"
         _check_utf8(path, scope.get("raw_path", b""), "path")
         if scope["query_string"]:
@@ -118,7 +121,10 @@ class ArgumentReader:
             self._check_unknown(scope, unknown_names, ignored)
 
     def _check_unknown(self, scope: Scope, names: Sequence[str], ignored: list[Unknown]) -> None:
-        """Raise RequestValidationError for unknown parameters that resemble a scope field; ignore the others."""
+        """Raise RequestValidationError for unknown parameters that resemble a scope field. Ignore all others.
+
+        With STRICT_FIELDS, raise for all unknown parameters.
+        """
         accepted_fields = self._query_fields | self._scope_fields_of_body
         fields = [Unknown((name,), nearest(name, accepted_fields) if name not in self._elsewhere else None) for name in names]
         only_in_body = self._scope_fields_of_body - self._query_fields
@@ -132,7 +138,7 @@ class ArgumentReader:
         self._ignore(fields, "query", ignored)
 
     def _ignore(self, fields: Sequence[Unknown], part: str, ignored: list[Unknown]) -> None:
-        """Raise RequestValidationError for an unknown field that would have narrowed a deletion."""
+        """Add the fields to `ignored`. Raise RequestValidationError if one seems to narrow a deletion."""
         if self._deletes:
             narrowing = [field for field in fields if narrows(field) and field.path[-1] not in self._harmless_fields]
             if narrowing:
@@ -141,7 +147,7 @@ class ArgumentReader:
 
 
 def _check_utf8(values: Mapping[str, str], raw: bytes, source: str) -> None:
-    """Percent-decoding replaces bad bytes by U+FFFD: two different ids must not become one."""
+    """Raise BadInput if a value is not UTF-8. Decoding turns bad bytes into U+FFFD, so two ids could become one."""
     field = next((name for name, value in values.items() if "\ufffd" in value), None)
     if field is None:
         return

@@ -1,4 +1,4 @@
-"""Read request bodies with a size limit and validate them straight from their bytes."""
+"""Read request bodies up to a size limit, and validate them directly from their bytes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from agent_memory.foundation.core.input.unknown_fields import FieldCheck, Unknow
 from agent_memory.foundation.core.notices import add_notice
 
 AT_ONCE_BYTES = 32 * 1024
-"""Validating small memories of this size takes 10 ms on the event loop; larger bodies are read in a thread."""
+"""Validating a body of this size, full of small memories, blocks the event loop for 10 ms. A thread validates larger
+bodies.
+"""
 
 
 class RawBody(bytes):
-    """A body that an operation parses itself; part of the digest of an Idempotency-Key."""
+    """A body that an operation parses itself. The request's digest for an Idempotency-Key includes it."""
 
 
 class BodyReader:
@@ -37,7 +39,10 @@ class BodyReader:
         return self._fields.scope_fields
 
     def parse(self, body: bytes, *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the value and its unknown fields. Raises RequestValidationError, which never echoes the input."""
+        """Return the value and its ignored unknown fields. `strict` refuses all unknown fields.
+
+        Raises RequestValidationError, which never contains the input, and BadInput if a list is too long.
+        """
         if len(body) > MAX_LIST_ITEMS and body.count(b",") >= MAX_LIST_ITEMS:
             _check_lists(body)
         try:
@@ -50,7 +55,10 @@ class BodyReader:
         return self.parse(repaired, strict=strict)
 
     def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
-        """Return the body if only lone surrogates break it. Raises RequestValidationError for ids with one."""
+        """Return the repaired body if only lone surrogates make it invalid JSON, else None.
+
+        Raises RequestValidationError if an id contains a lone surrogate.
+        """
         if "surrogate" not in (reason := _syntax_error(error) or "") and "hex escape" not in reason:
             return None
         repaired = repair_json(body)
@@ -80,15 +88,16 @@ def _check_lists(body: bytes) -> None:
     try:
         value = from_json(body)
     except ValueError:
-        return  # validation says what is wrong
+        return  # validation reports the error
     check_lists(value, "body")
 
 
 async def read_body(scope: Scope, receive: Receive, media_type: str = "application/json") -> bytes:
     """Return the whole body.
 
-    Raises BodyTooLarge as soon as the limit is passed, UnsupportedMedia for another content type (a page of another
-    origin can send those without preflight), BadInput for JSON of too many values, and ClientDisconnect.
+    Raises BodyTooLarge as soon as the body exceeds the limit, BadInput for JSON with too many values, ClientDisconnect,
+    and UnsupportedMedia for another content type. A web page of another origin can send some content types without a
+    CORS preflight; JSON is none of them.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)
@@ -113,7 +122,7 @@ async def read_body(scope: Scope, receive: Receive, media_type: str = "applicati
 def _check_headers(scope: Scope, media_type: str, limit: int) -> None:
     declared = False
     for name, value in scope["headers"]:
-        # A number of more than 18 digits is beyond every limit, and int() of 5,000 digits raises.
+        # A number of more than 18 digits exceeds every limit, and int() raises for 5,000 digits.
         if name == b"content-length" and (len(value) > 18 or (value.isdigit() and int(value) > limit)):
             raise BodyTooLarge(limit)
         if name == b"content-type":
@@ -134,10 +143,13 @@ def _is_media_type(content_type: bytes, expected: bytes) -> bool:
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """Return the body, a JSON object, possibly with lone surrogates. Raises BadInput for anything else."""
+    """Return the body, which must be a JSON object. Its texts may contain lone surrogates.
+
+    Raises BadInput for any other body, and the errors of `read_body`.
+    """
     body = await read_body(request.scope, request.receive)
     try:
-        # Validation then comes in another turn of the event loop.
+        # The caller validates the value in a later turn of the event loop.
         value = from_json(body) if len(body) <= AT_ONCE_BYTES else await asyncio.to_thread(from_json, body)
     except ValueError:
         repaired = repair_json(body)

@@ -1,4 +1,4 @@
-"""Shared dependencies of endpoints: the runtime, the caller's scope, and common parameters."""
+"""Define dependencies that endpoints share: the runtime, the caller's scope, and common parameters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from agent_memory.foundation.core.task_kinds import MAX_WAIT_SECONDS
 from agent_memory_client.models import Identifier, MessageStage, OptionalIdentifier, SessionIdentifier, WindowTokens
 
 STOPPING = "agent_memory.stopping"
-"""Key in an ASGI scope: True while the process is stopping."""
+"""Key in an ASGI scope. Its value is True while the process is stopping."""
 _WAIT_SECONDS = 10.0
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
 
 
 class OpenedStore(Protocol):
-    """The runtime as routes see it: the services of one bucket, and the buckets of all tenants."""
+    """The part of the runtime that routes use: the services of one bucket, and access to the other buckets."""
 
     @property
     def services(self) -> Services: ...
@@ -36,7 +36,7 @@ class OpenedStore(Protocol):
 
 
 def home_of(request: Request) -> OpenedStore:
-    """Return the runtime, for requests about no tenant's data. Raises Unavailable before it is open."""
+    """Return the runtime, for requests that concern no tenant's data. Raises Unavailable while the server starts."""
     runtime: OpenedStore | None = request.scope["app"].state.runtime
     if runtime is None:
         raise Unavailable("the server is starting")
@@ -44,35 +44,39 @@ def home_of(request: Request) -> OpenedStore:
 
 
 def services_of(request: Request) -> Services:
-    """Return the services of the tenant's bucket. Raises Unavailable; with several buckets Unauthenticated."""
+    """Return the services of the tenant's bucket. Raises Unavailable while the server starts.
+
+    With several buckets, raises Unauthenticated if credentials are required and missing.
+    """
     home = home_of(request)
     return (home.of(scope_of(request).tenant) if home.others else home).services
 
 
 def scope_of(request: Request) -> Scope:
-    """Return the caller's scope. Raises Unauthenticated."""
+    """Return the caller's scope. Raises Unauthenticated if credentials are required and missing."""
     return scope_of_request(request.scope["app"].state.settings, request.scope)
 
 
 def writing_scope_of(request: Request) -> Scope:
-    """Return the caller's scope for a write. Raises Unauthenticated and Forbidden."""
+    """Return the caller's scope for a write. Raises Unauthenticated, and Forbidden if the caller may only read."""
     return writing(scope_of(request))
 
 
 def admin_scope_of(request: Request) -> Scope:
-    """Return the scope of an administrator. Raises Unauthenticated and Forbidden."""
+    """Return the caller's scope. Raises Unauthenticated, and Forbidden if the caller is not an administrator."""
     return administering(scope_of(request))
 
 
 def caller_of(request: Request) -> Principal:
-    """Return the caller. Raises Unauthenticated."""
+    """Return the caller. Raises Unauthenticated if credentials are required and missing."""
     return principal_of_request(request.scope["app"].state.settings, request.scope)
 
 
 def version_of(if_match: str | None) -> str | None:
-    """Return the version in an `If-Match` header: None without one, `*` for any existing session.
+    """Return the version in an `If-Match` header, or None without the header. `*` matches any existing session.
 
-    Raises UnsupportedRequest for anything but one entity tag, VersionMismatch for a tag that we never issue.
+    Raises UnsupportedRequest if the header is not exactly one entity tag, and VersionMismatch for a tag that this
+    server never issues.
     """
     if if_match is None:
         return None
@@ -90,7 +94,10 @@ def version_of(if_match: str | None) -> str | None:
 
 
 def version_wanted(if_match: str | None, if_none_match: str | None) -> str | None:
-    """As `version_of`; `If-None-Match: *` returns "absent". Raises UnsupportedRequest."""
+    """Return "absent" for `If-None-Match: *`, else the version in `If-Match` as `version_of` does.
+
+    Raises UnsupportedRequest for another `If-None-Match`, or for both headers together.
+    """
     if if_none_match is None:
         return version_of(if_match)
     if if_none_match.strip() != "*" or if_match is not None:
@@ -99,7 +106,7 @@ def version_wanted(if_match: str | None, if_none_match: str | None) -> str | Non
 
 
 def is_known(request: Request) -> bool:
-    """True if the caller has shown valid credentials, or needs none."""
+    """True if the caller sent valid credentials, or if the server requires none."""
     try:
         caller_of(request)
     except Unauthenticated:
@@ -112,14 +119,14 @@ def is_stopping(request: Request) -> bool:
 
 
 class MessageWait(NamedTuple):
-    """The stage that an append waits for, and the longest wait in seconds."""
+    """The stage that messages must reach before the answer to an append, and the longest wait in seconds."""
 
     stage: MessageStage
     seconds: float
 
 
 def _message_wait(values: list[str]) -> object:
-    text = values[-1].lower()  # FastAPI takes a tuple for a list
+    text = values[-1].lower()  # FastAPI passes a list, because it treats a NamedTuple as a sequence
     if text in ("promoted", "searchable"):
         return MessageWait("promoted" if text == "promoted" else "searchable", _WAIT_SECONDS)
     if text in ("true", "false"):
@@ -134,7 +141,7 @@ def _message_wait(values: list[str]) -> object:
 
 
 ServicesDep = Annotated[Services, Depends(services_of)]
-# Every operation takes one of these three: its signature shows the role that it needs.
+# Every operation takes one of these three scopes, so that its signature shows the role that it requires.
 ScopeDep = Annotated[Scope, Depends(scope_of)]
 WriteScopeDep = Annotated[Scope, Depends(writing_scope_of)]
 AdminScopeDep = Annotated[Scope, Depends(admin_scope_of)]

@@ -1,4 +1,4 @@
-"""Routes that FastAPI analyzes and documents; the body is validated once, straight from its bytes (`body.py`)."""
+"""Define routes that FastAPI analyzes and documents. `body.py` validates the body once, directly from its bytes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from agent_memory.foundation.core.input.unknown_fields import ignored_names
 from agent_memory.foundation.core.notices import collecting_notices
 
 ARGUMENTS = "agent_memory.arguments"
-"""Key in an ASGI scope: the arguments of the running operation."""
+"""Key in an ASGI scope. Its value is the arguments of the running operation."""
 ANSWER = "agent_memory.answer"
-"""Key in an ASGI scope: the operation's response."""
+"""Key in an ASGI scope. Its value is the operation's response."""
 _DELETING: set[Callable[..., Any]] = set()
 _COMPUTING: set[Callable[..., Any]] = set()
 
@@ -30,14 +30,17 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 class Operation(APIRoute):
-    """A route whose endpoint returns a Response; `response_model` only documents it. Ignores a trailing slash."""
+    """A route whose endpoint returns a Response. `response_model` only documents it.
+
+    The route also matches its path with a trailing slash.
+    """
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **options)
         self.path_regex, last_parameter = _path_with_either_slash(path)
         deletes = "DELETE" in (self.methods or ()) or endpoint in _DELETING
         self._arguments = ArgumentReader(self.dependant, last_parameter, deletes=deletes)
-        # An erasure would not find a stored copy of what was read: repeated reads are answered anew.
+        # An erasure does not find stored answers, so answers of reads are not stored and a repeated read runs again.
         self._keeps_answers = not self._arguments.is_provided_by(scope_of) and endpoint not in _COMPUTING
         self.app = self._serve
 
@@ -45,7 +48,7 @@ class Operation(APIRoute):
         return self.respond
 
     async def respond(self, request: Request) -> Response:
-        """Return the response. Raises the errors of ArgumentReader.read and of the endpoint."""
+        """Return the response. Raises the errors of `ArgumentReader.read` and of the endpoint."""
         scope = request.scope
         with collecting_notices() as notices:
             arguments, body, ignored = await self._arguments.read(request)
@@ -72,7 +75,7 @@ class Operation(APIRoute):
 
 
 class NamedRoute(Route):
-    """A route of another product's API that the log can name by its template."""
+    """A route of another product's API. Logs show its path template."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child_scope = super().matches(scope)
@@ -80,13 +83,16 @@ class NamedRoute(Route):
 
 
 def deleting(endpoint: Endpoint) -> Endpoint:
-    """Mark an endpoint that deletes without the method DELETE: unknown narrowing parameters are refused."""
+    """Mark an endpoint that deletes without the method DELETE.
+
+    The endpoint refuses unknown fields that seem to narrow the deletion.
+    """
     _DELETING.add(endpoint)
     return endpoint
 
 
 def computing(endpoint: Endpoint) -> Endpoint:
-    """Mark an endpoint whose computed text must not be stored under an Idempotency-Key."""
+    """Mark an endpoint whose answer is computed text. The answer is not stored under an Idempotency-Key."""
     _COMPUTING.add(endpoint)
     return endpoint
 
@@ -96,9 +102,9 @@ def operations(tag: str) -> APIRouter:
 
 
 def _path_with_either_slash(path: str) -> tuple[re.Pattern[str], str | None]:
-    """Return a pattern for `path` with and without a trailing slash, and the parameter at its end.
+    """Return a pattern for `path` with and without a trailing slash, and the parameter at its end, if any.
 
-    `{name:path}` matches line breaks and the empty string: such ids are refused by name, not by a 404.
+    `{name:path}` also matches line breaks and the empty string, so that a wrong id gets a 422 that names it, not a 404.
     """
     pattern, position, last_parameter = "", 0, None
     trimmed = path.rstrip("/")

@@ -1,6 +1,7 @@
 """Make every `Scope`, from a caller or from the stored record of background work.
 
-Only the search for sessions, which have no agent, drops a limit of a scope (`storage/search/filters.py`).
+Only the search for sessions ignores a limit of a scope: the index of sessions has no agent
+(`storage/search/filters.py`).
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from agent_memory.foundation.core.scope import DEFAULT_TENANT, Principal, Rights
 from agent_memory.foundation.core.settings import Settings
 
 PRINCIPAL = "agent_memory.principal"
-"""Key in an ASGI scope: the request's `Principal`."""
+"""Key in an ASGI scope. Its value is the request's `Principal`."""
 
-# The caller of every request with AUTH_MODE=disabled.
+# With AUTH_MODE=disabled, this is the caller of every request.
 EVERYBODY = Principal(DEFAULT_TENANT, "anonymous", Role.ADMIN, operator=True)
 
 
@@ -34,7 +35,7 @@ def principal_of_request(settings: Settings, request: Mapping[str, Any] = Mappin
 
 
 def scope_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Scope:
-    """Return the scope of an ASGI request. Raises Unauthenticated."""
+    """Return the scope of an ASGI request. Raises Unauthenticated if credentials are required and missing."""
     return scope_of(principal_of_request(settings, request))
 
 
@@ -52,7 +53,7 @@ def scope_of(principal: Principal) -> Scope:
 
 
 def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: frozenset[str] | None = None) -> Scope:
-    """Return the scope of background work; all arguments come from its stored record or order."""
+    """Return the scope of background work. All arguments must come from its stored record or order."""
     return Scope(tenant=tenant, namespaces=namespaces, users=users)
 
 
@@ -62,42 +63,48 @@ def scope_of_writer(tenant: str, rights: Rights) -> Scope:
 
 
 def writing(scope: Scope) -> Scope:
-    """Return the scope. Raises Forbidden if its caller may only read."""
+    """Return `scope`. Raises Forbidden if its caller may only read."""
     if not scope.may_write:
         raise Forbidden("these credentials may only read: use some with the role write")
     return scope
 
 
 def administering(scope: Scope) -> Scope:
-    """Return the scope. Raises Forbidden if its caller is no administrator."""
+    """Return `scope`. Raises Forbidden if its caller is not an administrator."""
     if not scope.may_administer:
         raise Forbidden("this needs credentials with the role admin")
     return scope
 
 
 def within_namespace(scope: Scope, namespace: str) -> Scope:
-    """Return the scope narrowed to one namespace. Raises Forbidden if that is out of reach."""
+    """Return the scope narrowed to one namespace. Raises Forbidden if the scope does not reach this namespace."""
     if scope.namespaces is not None and namespace not in scope.namespaces:
         raise Forbidden("these credentials do not reach this namespace", field="namespace")
     return replace(scope, namespaces=frozenset({namespace}))
 
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user, by default the caller's only ones. Raises Forbidden."""
+    """Return the request's namespace and user. A missing name becomes the only one that the caller reaches.
+
+    Raises Forbidden if the caller does not reach a name, or if a name is missing and the caller reaches several.
+    """
     namespace = _resolve_name("namespace", scope.namespaces, namespace or None)
     user_id = _resolve_name("user_id", scope.users, user_id or None)
     return namespace, user_id
 
 
 def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
-    """As `place_of`, for data that all agents share. Raises Forbidden for callers limited to agents."""
+    """Return the same as `place_of`, for data that all agents share. Raises Forbidden for callers limited to agents."""
     if scope.agents is not None:
         raise Forbidden(f"{what} are shared by all agents: use credentials that are not limited to some")
     return place_of(scope, namespace, user)
 
 
 def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """As `place_of`, for lists: a missing name does not narrow them further. Raises Forbidden."""
+    """Return the namespace and user of a request for a list. A missing name stays None: it does not narrow the list.
+
+    Raises Forbidden if the caller does not reach a name.
+    """
     for name, limit, requested in (("namespace", scope.namespaces, namespace), ("user_id", scope.users, user_id)):
         if requested and limit is not None and requested not in limit:
             raise Forbidden(f"these credentials do not reach this {name}", field=name)
@@ -105,14 +112,15 @@ def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> t
 
 
 def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> SessionRef:
-    """Return the session of a request; as `place_of`."""
+    """Return the session of a request, with namespace and user from `place_of`. Raises Forbidden."""
     return SessionRef(session_id, *place_of(scope, namespace, user_id))
 
 
 def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
-    """Return the reader of a prompt without a session.
+    """Return the reader of a prompt that continues no session.
 
-    A caller limited to a single namespace, user or agent gets it by default. Names out of reach give the empty reader.
+    A missing name becomes the only one that the caller reaches, if the caller is limited to one. If the caller does not
+    reach a name, the result is the empty reader.
     """
     names: list[str | None] = []
     for limit, requested in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
@@ -126,13 +134,16 @@ def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id
 
 
 def permit_agent(scope: Scope, agent_id: str | None) -> None:
-    """Raise Forbidden for an agent out of reach; None is allowed."""
+    """Raise Forbidden if the scope does not reach this agent. None is always allowed."""
     if agent_id is not None and scope.agents is not None and agent_id not in scope.agents:
         raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
 
 
 def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
-    """Return the namespace of a request about all of an agent's data, None for all. Raises Forbidden."""
+    """Return the namespace of a request for all data of an agent. None means all namespaces.
+
+    Raises Forbidden if the caller does not reach the agent or the namespace, or is limited to users.
+    """
     permit_agent(scope, agent_id)
     if scope.users is not None:
         raise Forbidden("all of an agent is for who reaches all its users: these credentials are limited to some", field="agent_id")

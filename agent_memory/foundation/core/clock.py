@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from agent_memory.foundation.core.notices import add_notice
 
-# Nine or more digits are a Unix time; from 1e11 on it is in milliseconds (as seconds: the year 5138).
+# A number of nine or more digits is a Unix time. From 1e11 on it is in milliseconds: as seconds it means the year 5138.
 _UNIX_TIME = re.compile(r"-?\d{9,16}(?:\.\d{1,9})?")
 _MILLISECONDS = 1e11
 _LEAST = 1e7
@@ -19,7 +19,7 @@ _ORDINAL = re.compile(r"\d{4}-\d{3}")
 _MONTH = re.compile(r"[A-Za-z]{3}")
 _FIRST_DAY, _LAST_DAY = 1000_01_01, 9999_12_31
 _MOST_SHOWN = 80
-# A day alone becomes 10:30 UTC, which is the same day from Honolulu to Auckland.
+# A date without a time becomes 10:30 UTC, which is the same day from Honolulu to Auckland.
 _IN_DAY = time(10, 30, tzinfo=UTC)
 
 
@@ -29,12 +29,12 @@ def iso(moment: datetime) -> str:
 
 
 def from_micros(micros: int) -> datetime:
-    """Convert µs since 1970."""
+    """Return the UTC time of `micros`, microseconds since 1970."""
     return datetime.fromtimestamp(micros / 1e6, UTC)
 
 
 def zone_of(name: str | None) -> tzinfo:
-    """Return an IANA time zone, UTC for None. Raises ValueError for an unknown name."""
+    """Return the time zone with this IANA name, or UTC for None. Raises ValueError if the name is unknown."""
     if name is None:
         return UTC
     try:
@@ -44,21 +44,21 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:
-    """Return the day of a moment in a zone; midnight UTC stands for a whole day in every zone."""
+    """Return the day of a moment in a time zone. Midnight UTC means a whole day and keeps its date in every zone."""
     return as_in_zone(moment, zone).date()
 
 
 def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Return a moment in a zone; midnight UTC (a whole day) becomes that day's midnight in the zone."""
+    """Convert a moment to a time zone. Midnight UTC means a whole day and becomes midnight of that day in the zone."""
     at = moment.astimezone(UTC)
     return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone)
 
 
 def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
-    """Return the `date` in metadata, None if it cannot be read. Without a zone it is in UTC.
+    """Return the `date` in metadata, or None if it is missing or cannot be parsed. A date without a zone is in UTC.
 
-    Reads ISO 8601, RFC 822 ("Tue, 14 Nov 2023 10:00 GMT"), and seconds or milliseconds since 1970, as numbers or
-    digits.
+    Accepts ISO 8601, RFC 822 ("Tue, 14 Nov 2023 10:00 GMT"), and seconds or milliseconds since 1970, as a number or a
+    text of digits.
     """
     value = metadata.get("date")
     try:
@@ -68,7 +68,7 @@ def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
 
 
 def note_unreadable_dates(metadata: Iterable[Any]) -> None:
-    """Add a notice for each `date` in the metadata that cannot be read."""
+    """Add a notice for each `date` in the metadata that cannot be parsed."""
     for each in metadata:
         value = each.get("date") if isinstance(each, Mapping) else None
         if value not in (None, "") and stated_date(each) is None:
@@ -100,7 +100,7 @@ def _read_rfc(text: str) -> datetime:
     try:
         return _in_utc(parsedate_to_datetime(text))
     except (ValueError, TypeError):
-        # parsedate_to_datetime needs a time of day.
+        # parsedate_to_datetime requires a time of day.
         return datetime.combine(parsedate_to_datetime(f"{text} 00:00").date(), _IN_DAY)
 
 
@@ -114,13 +114,16 @@ def _read_number(value: Any) -> datetime:
     if abs(value) < _LEAST:
         raise ValueError("rather a year, or a count, than a time")
     if _FIRST_DAY <= value <= _LAST_DAY and value == int(value):
-        # 20231114 is a day, not a Unix time of August 1970.
+        # 20231114 is a day, not a Unix time in August 1970.
         return datetime.combine(date.fromisoformat(str(int(value))), _IN_DAY)
     return datetime.fromtimestamp(value / 1000 if abs(value) >= _MILLISECONDS else value, UTC)
 
 
 def said_at(metadata: Any, created_at: datetime) -> datetime:
-    """Return the `date` of a message's metadata; else `created_at`, also for a future date or the same day."""
+    """Return when a message was said: the `date` in its metadata, else `created_at`.
+
+    Also returns `created_at` if the `date` is in the future, or on the same UTC day as `created_at`.
+    """
     stated = stated_date(metadata) if isinstance(metadata, Mapping) else None
     if stated is None or stated > datetime.now(UTC) or stated.date() == created_at.astimezone(UTC).date():
         return created_at

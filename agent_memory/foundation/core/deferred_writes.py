@@ -1,4 +1,4 @@
-"""Write collected changes in the background: once for many changes, and a last time at the end of the process."""
+"""Write collected changes in the background: many changes in one write, and the last ones when the process ends."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _CLOSE_SECONDS = 2.0
 
 
 class DeferredWrite:
-    """Call `write` at most `delay_seconds` after `soon`. Errors are logged; `write` keeps what it could not store.
+    """Call `write` at most `delay_seconds` after a call of `soon`.
 
-    `what` names the written things in log lines, in the plural.
+    Logs each AgentMemoryError of `write`. `write` itself must keep changes that it could not store.
+    `what` is a plural noun that names the changes in log lines.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], what: str, *, delay_seconds: float) -> None:
@@ -28,12 +29,12 @@ class DeferredWrite:
         self._closing = asyncio.Event()
 
     def soon(self) -> None:
-        """Schedule a write; return at once."""
+        """Schedule a write and return at once."""
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write_later())
 
     async def close(self) -> None:
-        """Write everything pending, for at most two seconds."""
+        """Write all pending changes. Gives up after two seconds."""
         self._closing.set()
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):

@@ -1,4 +1,4 @@
-"""All errors of the server. Each class has a code, an HTTP status and data; the interfaces only render them."""
+"""Define all errors of the server. Each has a code, an HTTP status and data; the interfaces only render them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AgentMemoryError(Exception):
 
 
 class RetryLater(AgentMemoryError):
-    """Retry after `retry_after` seconds."""
+    """The caller can retry after `retry_after` seconds."""
 
     def __init__(self, message: str, *, retry_after: int = 1, **data: Any) -> None:
         super().__init__(message, **data)
@@ -28,7 +28,7 @@ class RetryLater(AgentMemoryError):
 
 
 class BadInput(AgentMemoryError, code="invalid_input", status=422):
-    """The input is wrong. `field` is its path in the request; `message` names the fix."""
+    """The input is wrong. `field` is the path of the wrong value in the request; `message` says how to fix it."""
 
     def __init__(self, message: str, *, field: str, where: str = "body", **data: Any) -> None:
         super().__init__(message, field=field, **data)
@@ -37,11 +37,11 @@ class BadInput(AgentMemoryError, code="invalid_input", status=422):
 
 
 class UnsupportedRequest(BadInput, code="refused", status=400):
-    """The request is well-formed, but the server does not do it."""
+    """The request is well-formed, but the server does not support it."""
 
 
 class NotSupported(AgentMemoryError, code="not_supported", status=501):
-    """Another product's operation that this server does not have."""
+    """The caller used an operation or option of another product's API that this server does not implement."""
 
 
 class Unauthenticated(AgentMemoryError, code="unauthenticated", status=401):
@@ -49,11 +49,11 @@ class Unauthenticated(AgentMemoryError, code="unauthenticated", status=401):
 
 
 class Forbidden(AgentMemoryError, code="forbidden", status=403):
-    """The credentials are valid, but do not reach this data or operation."""
+    """The credentials are valid, but do not allow access to this data or operation."""
 
 
 class NotFound(AgentMemoryError, code="not_found", status=404):
-    """No such thing in the caller's scope."""
+    """The requested object does not exist within the caller's scope."""
 
 
 class MethodRefused(AgentMemoryError, code="method_not_allowed", status=405):
@@ -65,26 +65,27 @@ class Conflict(AgentMemoryError, code="conflict", status=409):
 
 
 class IdTaken(Conflict):
-    """Memory ids belong to other owners; nothing was written. The text is the same for every owner."""
+    """`ids` are memory ids that belong to other owners; nothing was written. The message does not reveal the owner."""
 
     def __init__(self, ids: Sequence[str], *, field: str = "id") -> None:
         super().__init__("this id is taken: give another one, or none", field=field)
         self.ids = ids
 
     def of(self, ids: Sequence[str]) -> IdTaken:
-        """Return the error for the first taken id of a request's `memories`."""
+        """Return this error with `field` set to the first taken id. `ids` are those of the request's `memories`."""
         position = next(position for position, name in enumerate(ids) if name in self.ids)
         return IdTaken(self.ids, field=f"memories.{position}.id")
 
 
 class RequestUnderWay(Conflict, RetryLater, code="request_under_way"):
-    """The first request of an Idempotency-Key is still running."""
+    """An earlier request with the same Idempotency-Key is still running."""
 
 
 class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
     """The user, session or agent is being erased; nothing was written.
 
-    `age`: seconds since the order. `is_over`: the erasure ended after this work began, which could restore erased data.
+    `age`: seconds since the erasure was ordered. `is_over`: the erasure ended after this work began; writing could
+    restore erased data.
     """
 
     def __init__(self, age: float, *, is_over: bool = False) -> None:
@@ -95,15 +96,15 @@ class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
 
 
 class VersionMismatch(AgentMemoryError, code="version_mismatch", status=412):
-    """`If-Match` named another version than the stored one (`data["current"]`)."""
+    """The version in `If-Match` is not the stored version (`data["current"]`)."""
 
 
 class RequestTimeout(AgentMemoryError, code="request_timeout", status=408):
-    """The head or body of the request did not arrive in time; the connection is closed."""
+    """The head or body of the request did not arrive in time. The server closes the connection."""
 
 
 class WrongHost(AgentMemoryError, code="misdirected", status=421):
-    """The Host header names another server."""
+    """The Host header is none of this server's host names."""
 
 
 class TooLarge(AgentMemoryError, code="too_large", status=413):
@@ -111,11 +112,11 @@ class TooLarge(AgentMemoryError, code="too_large", status=413):
 
 
 class TooMany(RetryLater, code="too_many", status=429):
-    """A limit of the tenant is reached."""
+    """The tenant reached one of its limits."""
 
 
 class Unavailable(RetryLater, code="unavailable", status=503):
-    """A needed engine is away."""
+    """The server cannot answer now, often because Redis or a model server does not respond."""
 
 
 class RedisUnavailable(Unavailable, code="redis_unavailable"):
@@ -123,40 +124,40 @@ class RedisUnavailable(Unavailable, code="redis_unavailable"):
 
 
 class StoreLost(RedisUnavailable, code="store_lost"):
-    """Redis is empty although it held a store: reads and writes stop until an operator accepts that."""
+    """Redis is empty, although it held a store before. Reads and writes fail until an operator accepts the loss."""
 
 
 class StoreChanged(RedisUnavailable, code="store_changed"):
-    """Redis holds another store than before: reads and writes stop until an operator accepts that."""
+    """Redis holds another store than before. Reads and writes fail until an operator accepts the change."""
 
 
 class ModelUnavailable(Unavailable, code="model_unavailable"):
-    """The model server is unreachable, refuses the request, or exceeds its time."""
+    """The model server is unreachable, refuses the request, or exceeds its timeout."""
 
 
 class BudgetSpent(ModelUnavailable, code="model_tokens_spent", status=429):
-    """The tenant's model tokens of the day are used up; background work waits for the next day."""
+    """The tenant used all its model tokens of the day. Background work waits for the next day."""
 
 
 class Overloaded(Unavailable, code="overloaded"):
-    """The process has too many requests under way."""
+    """The process already runs as many requests as it can handle."""
 
 
 class UnknownWork(AgentMemoryError, code="unknown_work"):
-    """Background work of a newer version: left for its workers, without counting an attempt."""
+    """Only a newer version knows this background work. It waits for a newer worker; the attempt does not count."""
 
 
 class ModelAnswerInvalid(AgentMemoryError, code="model_answer_invalid", status=502):
-    """The model's answer is unusable even after one repair (`data["reason"]`).
+    """The model's answer is unusable, even after one attempt to repair it. `data["reason"]` says why.
 
-    `cut_off`: the answer's text before its length limit, if that is the reason. Never shown to clients.
+    `cut_off`: the text of an answer that reached its length limit, else "". Never shown to clients.
     """
 
     cut_off: str = ""
 
 
 class ContextExceeded(ModelAnswerInvalid, code="context_exceeded"):
-    """The request or its answer does not fit the model's context: retry only with less."""
+    """The request or its answer does not fit the model's context. Retry only with a shorter request."""
 
 
 class StartupError(AgentMemoryError, code="startup_error"):

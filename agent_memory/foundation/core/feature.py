@@ -1,4 +1,4 @@
-"""The interface that a feature announces to the rest of the server; `feature_list.py` collects them."""
+"""Define `Feature`: everything that a feature announces to the server. `feature_list.py` collects the features."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ ExportLine = Mapping[str, Any]
 
 
 class KeySpace(NamedTuple):
-    """One kind of Redis key, behind `<prefix>:{<bucket>}:`. `<…>` in a name is a digest of that value."""
+    """One kind of Redis key. `name` omits `<prefix>:{<bucket>}:`; `<…>` in it is a digest of that value."""
 
     name: str
     type: str
     holds: str
     lifetime: str
     personal: bool = True
-    """True if it can hold a user's data: then an erasure deletes it, and an export has it or names the reason."""
+    """True if the key can hold personal data. Erasures delete it; exports contain it unless `not_exported` is set."""
     not_exported: str = ""
-    """Why an export leaves personal data out."""
+    """The reason why exports omit this personal data."""
 
 
 class Owner(NamedTuple):
-    """A user of a tenant, in one namespace or (None) in all."""
+    """A user of a tenant, in one namespace, or in all namespaces if `namespace` is None."""
 
     namespace: str | None
     user_id: str
 
 
 class AgentOwner(NamedTuple):
-    """An agent of a tenant, in one namespace or (None) in all; with or without a user."""
+    """An agent of a tenant, in one namespace, or in all if `namespace` is None. Covers data with and without a user."""
 
     namespace: str | None
     agent_id: str
 
 
 class Group(NamedTuple):
-    """The owner and type of memories that something was derived from."""
+    """The owner and type of memories from which a feature derived data."""
 
     namespace: str | None
     user_id: str | None
@@ -55,7 +55,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example request: path and query `parameters`, and a body."""
+    """An example request with path and query `parameters` and a body."""
 
     operation_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -63,19 +63,22 @@ class Example:
 
 
 class Exporter(Protocol):
-    """Write a feature's part of a user's export, and read it again."""
+    """Export and import a feature's data of a user."""
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The `kind` of each of its lines."""
+        """The values of `kind` in this exporter's lines."""
         ...
 
     def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """Yield the lines of the owner's data within `scope`."""
+        """Yield the owner's data within `scope` as lines."""
         ...
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Import a line. Return "new", "same" (already stored) or "other" (conflict). Raises AgentMemoryError."""
+        """Import a line. Return "new", "same" (already stored) or "other" (differs from stored data).
+
+        Raises AgentMemoryError.
+        """
         ...
 
 
@@ -84,11 +87,11 @@ class RestoreTarget(Protocol):
 
     @property
     def user_id(self) -> str:
-        """The user of a user's import; "" for an agent's import."""
+        """The user whose data is imported; "" if an agent's data is imported."""
         ...
 
     def user(self, user_id: str | None, /) -> str | None:
-        """Return the new user of a line; an agent's import keeps the old one."""
+        """Return the new user of a line. An import of an agent's data keeps the old user."""
         ...
 
     def agent(self, agent_id: str | None, /) -> str | None: ...
@@ -96,63 +99,66 @@ class RestoreTarget(Protocol):
     def namespace(self, namespace: str | None, /) -> str | None: ...
 
     def moved(self, namespace: str | None, /) -> bool:
-        """True if data of this namespace changes its owner."""
+        """True if imported data of this namespace is a copy, or gets another owner or namespace."""
         ...
 
 
 @runtime_checkable
 class AgentExporter(Exporter, Protocol):
-    """An exporter of data that agents have, too."""
+    """An exporter that can also export the data of an agent."""
 
     def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
-        """Yield the lines of the agent's data within `scope`."""
+        """Yield the agent's data within `scope` as lines."""
         ...
 
 
 class SessionPart(Protocol):
-    """A feature's fields in a session's hash, exported as a part of the session's line."""
+    """A feature's own fields in a session's hash. Exports put them into the session's line."""
 
     @property
     def part(self) -> str:
-        """Its name in the line."""
+        """The name of the fields in the line."""
         ...
 
     def export_part(self, fields: Mapping[bytes, bytes]) -> Any:
-        """Return the part of a session's hash, None without one."""
+        """Return the feature's fields from a session's hash, or None if the session has none."""
         ...
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """Return the fields of a part, for a session of `messages` messages. Raises BadInput, Forbidden."""
+        """Return the hash fields to store for an imported `part`. `messages` is the session's number of messages.
+
+        Raises BadInput and Forbidden.
+        """
         ...
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Order the pending work of the part after its session is imported; idempotent."""
+        """Order the part's unfinished background work once its session is imported. Idempotent."""
         ...
 
 
 class Eraser(Protocol):
-    """Delete a feature's data of a user, beside sessions and memories."""
+    """Delete a feature's data of a user. Sessions and memories are deleted elsewhere."""
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete it; return the counts by kind."""
+        """Delete the owner's data. Return the number of deleted objects by kind."""
         ...
 
 
 @runtime_checkable
 class SessionEraser(Eraser, Protocol):
-    """An eraser of data derived from sessions, too."""
+    """An eraser that can also delete data derived from one session."""
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
-        """Delete data derived from the session; return the counts by kind."""
+        """Delete data derived from the session. Return the number of deleted objects by kind."""
         ...
 
 
 @runtime_checkable
 class AgentEraser(Eraser, Protocol):
-    """An eraser of data that agents have, too."""
+    """An eraser that can also delete the data of an agent."""
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Delete the agent's data; return the counts by kind."""
+        """Delete the agent's data. Return the number of deleted objects by kind."""
         ...
 
 
@@ -160,26 +166,29 @@ class Purger(Protocol):
     """Delete a feature's data derived from purged memories."""
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete, or with `dry_run` count, data that may derive from memories of these groups."""
+        """Delete data that may derive from memories of these groups. With `dry_run`, only count it.
+
+        Return the number of objects by kind.
+        """
         ...
 
 
 class Follower(Protocol):
-    """Keep a feature's data in step with the memories it is derived from (a profile)."""
+    """Update a feature's data, such as a profile, when the memories behind it change."""
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Update data derived from these memories (names in keys) from their current state; drop it for deleted ones.
+        """Update data derived from these memories to their current state. Delete data derived from deleted memories.
 
-        Idempotent and independent of order: workers may repeat a call. Each memory's version fences it.
+        Must be idempotent and independent of order: workers may repeat a call. Each memory's version is its fence.
         """
         ...
 
 
 class ExtractionGuide(Protocol):
-    """Add a feature's instructions to the prompt that extracts facts."""
+    """Add a feature's instructions to the prompt for extracting facts."""
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Return sentences for the model, for sessions of this namespace."""
+        """Return sentences to add to the prompts for this namespace's sessions."""
         ...
 
 
@@ -187,16 +196,22 @@ class ArchivedSummaries(Protocol):
     """Import summary views of the archived server."""
 
     async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
-        """Return True if the view is new here. Raises ValueError for an unusable one."""
+        """Import a view, unless `dry_run`. Return True if it was not stored before.
+
+        Raises ValueError if the view is unusable.
+        """
         ...
 
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Return True if the partition is new here, None without its view. Raises ValueError."""
+        """Import a partition, unless `dry_run`. Return True if it was not stored before, None if its view is missing.
+
+        Raises ValueError if the partition is unusable.
+        """
         ...
 
 
 class Services:
-    """The opened services of one bucket, found by type."""
+    """The services of one bucket. `services[Type]` returns the service of that type."""
 
     def __init__(self) -> None:
         self._by_type: dict[type[Any], Any] = {}
@@ -210,7 +225,7 @@ class Services:
         self.sections: list[AnnouncedSection] = []
 
     def add(self, *services: Any) -> None:
-        """Add services. Raises ValueError for a second one of a type."""
+        """Add services. Raises ValueError if there already is one of the same type."""
         for service in services:
             if type(service) in self._by_type:
                 raise ValueError(f"there are two of {type(service).__name__}")
@@ -237,31 +252,31 @@ class Services:
 
 
 class PeriodicJob(NamedTuple):
-    """Recurring work, done once per period by all workers together."""
+    """Recurring work. Once per period, one of the workers does it."""
 
     run: str
-    """Import string of an async function of the runtime that returns a count."""
+    """Import string of an async function that takes the runtime and returns a count."""
     minutes: Callable[[Settings], float | None]
-    """Minutes between two runs; None while switched off."""
+    """Return the minutes between two runs, or None if the job is switched off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature. Import strings ("module:name") name modules that only some processes load."""
+    """One feature. Modules that only some processes need are import strings ("module:name"), loaded on demand."""
 
     name: str
     open: Callable[[Any, Services], None]
-    """Add its services, given the foundation and the services of earlier features."""
+    """Create the feature's services and add them. Takes the foundation and the services of earlier features."""
     keys: Sequence[KeySpace] = ()
     indexes: Callable[[Any, Any], Mapping[str, Any]] | None = None
-    """Return redisvl schemas by kind, given a bucket's keys and the vectors of its embedding model."""
+    """Return redisvl schemas by kind. Takes a bucket's keys and the vectors of its embedding model."""
     routes: Sequence[str] = ()
     examples: str | None = None
-    """Examples of its routes in the OpenAPI document."""
+    """Import string of the examples for the feature's routes in the OpenAPI document."""
     jobs: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Async functions of the runtime and a job, by the job's stored name."""
+    """By a job's stored name: import string of an async function that takes the runtime and the job."""
     due_work: Mapping[DueKind, str] = field(default_factory=dict[DueKind, str])
-    """Import strings of async functions of the runtime and the members of due marks."""
+    """By kind: import string of an async function that takes the runtime and the members of due marks."""
     schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
     exporter: type[Exporter] | None = None
     session_part: type[SessionPart] | None = None
@@ -271,14 +286,14 @@ class Feature:
     follower: type[Follower] | None = None
     guide: type[ExtractionGuide] | None = None
     section: type[AnnouncedSection] | None = None
-    """Its part of the memory prompt; options of requests are in `agent_memory_client.models.features.prompt_options`.
+    """The feature's section of the memory prompt. `agent_memory_client.models.features.prompt_options` has its options.
     """
     tools: Sequence[str] = ()
-    """MCP tools: each names a `ToolSet`."""
+    """Import strings of the feature's MCP tools; each names a `ToolSet`."""
 
 
 def import_name(name: str) -> Any:
-    """Import the object that "module:name" names."""
+    """Import the object named by "module:name"."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 

@@ -1,6 +1,6 @@
-"""Configure logging: all records go through structlog to stderr, without secrets.
+"""Configure logging: all log records go through structlog to stderr, without secrets.
 
-Request lines are formatted directly, since they hold only words and numbers of ours.
+Lines of the access log skip structlog: they hold no secrets, only words and numbers that the server chose.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import structlog
 
 HIDDEN = "[hidden]"
 _SECRET_KEY = re.compile(r"password|passwd|secret|api[_-]?key|token$|authorization|cookie|credential", re.IGNORECASE)
-# Secrets inside a text: the user part of a URL, an authorization header, a key of a model server.
+# Secrets inside a text: user and password in a URL, an authorization header, an API key of a model server.
 _SECRET_TEXT = re.compile(
     r"(?<=[a-z0-9+.-]://)(?P<user>[^\s/@]*+@)|(?P<scheme>\b(?:bearer|basic)\s++)[\w.~+/=-]{8,}|\bsk-[\w-]{8,}", re.IGNORECASE
 )
-# pydantic repeats the input in its errors, and tracebacks show it.
+# pydantic repeats the input in its error messages, which tracebacks show.
 _INPUT, _INPUT_END = "input_value=", ", input_type="
-# `quiet` requests are logged on DEBUG.
+# The line of a request, in each log format. `quiet` requests are logged at DEBUG.
 _REQUEST_JSON = (
     '{{"method": "{method}", "path": "{path}", "status": {status}, "ms": {ms:.1f}, "request_id": "{request_id}", '
     '"event": "request", "level": "{level}", "logger": "access", "timestamp": "{timestamp}"}}\n'
@@ -40,14 +40,14 @@ class LogSettings(Protocol):
 
 
 def without_secrets(text: str) -> str:
-    """Return the text without passwords in URLs, authorization headers, API keys and inputs of validation errors."""
+    """Return the text without passwords in URLs, authorization headers, API keys, and inputs that errors repeat."""
     if _INPUT in text:
         text = _without_inputs(text)
     return _SECRET_TEXT.sub(lambda m: f"{HIDDEN}@" if m["user"] else f"{m['scheme'] or ''}{HIDDEN}", text)
 
 
 def _without_inputs(text: str) -> str:
-    """Blank the text between the marks; without an end mark, blank the rest."""
+    """Hide each text between `_INPUT` and `_INPUT_END`. Without an end, hide everything up to the next `_INPUT`."""
     first, *rest = text.split(_INPUT)
     parts = [first]
     for part in rest:
@@ -68,14 +68,14 @@ def _clean(value: object, depth: int = 0) -> object:
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """structlog processor: hide values of secret keys, and secrets inside texts and tracebacks."""
+    """Hide values of secret keys, and secrets inside texts and tracebacks. A structlog processor."""
     for key, value in event.items():
         event[key] = HIDDEN if _SECRET_KEY.search(key) else _clean(value)
     return event
 
 
 class _AccessLog:
-    """Requests are not logged until logging is configured."""
+    """State of the access log. While `stream` is None, requests are not logged."""
 
     line: str = ""
     stream: TextIO | None = None
@@ -83,7 +83,7 @@ class _AccessLog:
 
 
 def log_request(method: str, path: str, status: int, seconds: float, request_id: str, *, quiet: bool) -> None:
-    """Write a request's line. Arguments must be plain words: they are neither escaped nor redacted."""
+    """Write a request's line to the access log. Arguments are not escaped and secrets in them are not hidden."""
     stream = _AccessLog.stream
     if stream is None or (logging.DEBUG if quiet else logging.INFO) < _AccessLog.level:
         return
@@ -98,12 +98,12 @@ def log_request(method: str, path: str, status: int, seconds: float, request_id:
     )
     try:
         stream.write(line)
-    except (OSError, ValueError):  # Whoever read our log is gone: requests are answered all the same, as logging has it, too.
+    except (OSError, ValueError):  # The reader of stderr is gone. Like `logging`, go on without a log.
         _AccessLog.stream = None
 
 
 def configure_logging(settings: LogSettings, *, access_log: bool = False) -> None:
-    """Set up logging for the process. Libraries log from WARNING on, from INFO if `log_level` is DEBUG."""
+    """Set up logging for the process. Libraries log WARNING and above, or INFO and above if `log_level` is DEBUG."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -111,7 +111,7 @@ def configure_logging(settings: LogSettings, *, access_log: bool = False) -> Non
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
-        # Plain tracebacks: pretty ones show local variables, with users' texts and keys.
+        # Plain tracebacks, because pretty ones show local variables, which hold users' texts and API keys.
         structlog.processors.format_exc_info,
         redact,
     ]
@@ -140,7 +140,7 @@ def configure_logging(settings: LogSettings, *, access_log: bool = False) -> Non
     root.setLevel(libraries)
     for name in _OURS:
         logging.getLogger(name).setLevel(level)
-    logging.getLogger("audit").setLevel(logging.INFO)  # switched on by itself, whatever else is logged
+    logging.getLogger("audit").setLevel(logging.INFO)  # LOG_LEVEL does not hide audit events
     _AccessLog.line = _REQUEST_JSON if settings.log_format == "json" else _REQUEST_TEXT
     _AccessLog.level, _AccessLog.stream = level, sys.stderr if access_log else None
     for name in ("uvicorn", "uvicorn.error", "uvicorn.asgi", "uvicorn.access"):

@@ -1,6 +1,7 @@
-"""MCP tools of a feature: a `ToolSet` of async functions, which `Feature.tools` names.
+"""Define MCP tools. A feature collects its tools in a `ToolSet`, which `Feature.tools` names.
 
-A tool takes the services, its caller and its arguments' model. Models read its docstring.
+A tool is an async function that takes the services, its caller and its arguments as a pydantic model. Language models
+read its docstring.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class InvalidArguments(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A tool's caller: its scope, and the default namespace and user of arguments."""
+    """The caller of a tool: its scope, and the namespace and user for arguments that name none."""
 
     scope: Scope
     namespace: str | None = None
@@ -36,7 +37,7 @@ class Caller:
 
 
 ToolChoice = Literal["core", "agent", "all"]
-"""A set of tools; each includes the sets before it."""
+"""The name of a set of tools. Each set includes the sets before it."""
 CHOICES: Sequence[ToolChoice] = get_args(ToolChoice)
 
 ToolRun = Callable[[Services, Caller, Any], Awaitable[BaseModel]]
@@ -45,10 +46,10 @@ _Run = TypeVar("_Run", bound=ToolRun)
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool: name, models of arguments and answer, and function.
+    """An MCP tool: its name, the models of its arguments (`takes`) and answer (`answers`), and its function (`run`).
 
-    `deletes`: refuse unknown arguments that seem to narrow the deletion. `offered`: the smallest set with this tool.
-    `common`: the arguments that smaller sets list; all if empty.
+    `deletes`: the tool refuses unknown arguments that seem to narrow the deletion. `offered`: the smallest set that
+    includes this tool. `common`: the arguments that sets smaller than `all` show; empty means all arguments.
     """
 
     name: str
@@ -63,7 +64,7 @@ class Tool:
     common: Sequence[str] = ()
 
     def read(self, arguments: dict[str, Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the arguments' model and the ignored fields. Raises InvalidArguments and UnknownFields."""
+        """Return the arguments as a model, and the ignored fields. Raises InvalidArguments and UnknownFields."""
         try:
             values, ignored = self.check.read(lambda check: check.validate_python(arguments), strict=strict)
         except ValidationError as error:
@@ -91,7 +92,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 class ToolSet:
-    """The tools of one feature, in their listed order."""
+    """The tools of one feature, in the order in which clients see them."""
 
     def __init__(self) -> None:
         self._tools: list[Tool] = []
@@ -100,7 +101,7 @@ class ToolSet:
         return iter(self._tools)
 
     def tool(self, takes: type[BaseModel], answers: type[BaseModel], **options: Unpack[ToolOptions]) -> Callable[[_Run], _Run]:
-        """Register a function as a tool of its name."""
+        """Register the decorated function as a tool with the function's name."""
 
         def add(run: _Run) -> _Run:
             self._tools.append(Tool(run.__name__, takes, answers, run, FieldCheck(takes, lenient), **options))

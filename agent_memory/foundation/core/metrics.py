@@ -1,4 +1,4 @@
-"""Declare every metric. Labels are bounded: route templates, methods, statuses and kinds; never an id."""
+"""Declare every metric. Label values are few: route templates, methods, statuses, limits and kinds; never an id."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OUTBOX_OLDEST_SECONDS = Gauge(
 
 
 class RequestMeter:
-    """Count and time requests. Caches labelled children, whose look-up costs more than their update."""
+    """Count and time requests. Caches each metric with its labels, because finding it costs more than updating it."""
 
     def __init__(self) -> None:
         self._counters: dict[tuple[str, str, int], Counter] = {}

@@ -1,4 +1,4 @@
-"""Check each record against its caller's scope before it leaves or enters the store."""
+"""Check that a caller's scope allows reading or writing a memory or session."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ class Owned(Protocol):
 
 
 def within(scope: Scope, record: Owned) -> bool:
-    """True if the scope reaches a memory of its tenant."""
+    """True if the scope reaches the memory's namespace, user and agent. The memory must be of the scope's tenant."""
     if not scope.limited:
         return True
     return scope.reaches(record.namespace, record.user_id) and (scope.agents is None or record.agent_id in scope.agents)
 
 
 def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field: str | None = None) -> None:
-    """Raise Forbidden if the caller may only read or does not reach one of `records`, the request's `field`."""
+    """Raise Forbidden if the caller may only read, or does not reach one of `records`.
+
+    `field` is the field of the request that holds `records`; the error names it.
+    """
     if not scope.may_write:
         raise Forbidden("these credentials may only read: use some with the role write")
     for position, record in enumerate(records if scope.limited else ()):
@@ -35,7 +38,7 @@ def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field:
 
 
 def permit_owner(scope: Scope, record: MemoryRecord, field: str | None = None) -> None:
-    """Raise Forbidden if the scope does not reach the memory in `field` of the request."""
+    """Raise Forbidden if the scope does not reach the memory. `field` is the memory's path in the request."""
     if not within(scope, record):
         named = {} if field is None else {"field": f"{field}.{_beyond(scope, record)}"}
         raise Forbidden("these credentials do not reach the namespace, user or agent of a memory", **named)
@@ -47,12 +50,12 @@ def _beyond(scope: Scope, record: Owned) -> str:
 
 
 def reaches_session_of(scope: Scope, agent_id: str | None) -> bool:
-    """True if the scope reaches a session with this agent; sessions without one belong to all agents."""
+    """True if the scope reaches sessions of this agent. Sessions without an agent belong to all agents."""
     return scope.agents is None or agent_id is None or agent_id in scope.agents
 
 
 def permit_session(scope: Scope, ref: SessionRef, *, write: bool) -> None:
-    """Raise Forbidden if the session is out of reach, or on a write of a read-only caller."""
+    """Raise Forbidden if the scope does not reach the session, or if `write` and the caller may only read."""
     if write:
         permit_writing(scope)
     if scope.limited and not scope.reaches(ref.namespace, ref.user_id):

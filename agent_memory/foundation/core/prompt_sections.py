@@ -1,7 +1,8 @@
-"""The interface between a section of the memory prompt and `recall`.
+"""Define the interface between `recall` and the sections of the memory prompt.
 
-For each request, a section opens, queues its reads on the prompt's pipeline, and loads its content from the replies.
-Then `recall` fits it into its share of the tokens and renders it.
+For each request, `recall` opens a section (`PromptSection`). The section queues its reads on the prompt's pipeline and
+loads its content from the replies (`SectionReads`). Then `recall` fits the content into the section's share of the
+tokens (`SectionContent`) and renders it (`FittedSection`).
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from agent_memory_client.models import AnswerExplanation, MemoryPromptRequest, S
 T = TypeVar("T")
 
 PER_MESSAGE = 4
-"""Tokens around each message's text."""
+"""Tokens that a chat format adds to each message's text."""
 
 
 class SectionKind(StrEnum):
-    """The place of a section. All sections of a kind share a tenth of the tokens.
+    """The place of a section in the prompt. All sections of one kind share a tenth of the tokens.
 
-    `ALWAYS` sections come first, in messages before the session's summary; `RECALLED` ones follow the memories.
+    `ALWAYS` sections come first, before the session's summary. `RECALLED` sections follow the memories.
     """
 
     ALWAYS = "always"
@@ -32,7 +33,7 @@ class SectionKind(StrEnum):
 
 
 class Reader(NamedTuple):
-    """The reader of a prompt, None for each missing name."""
+    """The namespace, user and agent that a prompt is for; None where the request names none."""
 
     namespace: str | None = None
     user_id: str | None = None
@@ -44,9 +45,10 @@ NOBODY = Reader()
 
 @dataclass(slots=True)
 class PromptAsk:
-    """The request for a prompt. `session` is the session that it continues.
+    """A request for a prompt. `session` is the session that the prompt continues.
 
-    `reader` is within `scope`. `zone`, set before sections load, is the request's zone, else the reader's, else UTC.
+    `reader` is within `scope`. `zone` is the time zone of the request, else of the reader, else UTC. It is final before
+    sections load their content.
     """
 
     scope: Scope
@@ -62,7 +64,7 @@ class PromptAsk:
 
 @dataclass(slots=True)
 class SessionMessages:
-    """The ids of the session's messages in the prompt, oldest first, and the number of those left out."""
+    """`ids` are the session's messages in the prompt, oldest first. `omitted_count` messages did not fit."""
 
     ref: SessionRef
     ids: Sequence[str]
@@ -71,10 +73,10 @@ class SessionMessages:
 
 @dataclass(slots=True)
 class SectionText:
-    """A section's contribution: chat messages, the memories in them, and notices.
+    """The content that a section adds to the prompt: chat messages, the memories in them, and notices.
 
-    `search` found the memories. `parts` has the same texts for requests with a format of another API. Sections of
-    features return `parts` only; recall makes a system message of each.
+    `search` is the request that found the memories. `parts` holds the same texts, for requests that set a format.
+    Sections of features return only `parts`; recall turns each into a system message.
     """
 
     messages: Sequence[dict[str, Any]] = ()
@@ -87,19 +89,19 @@ class SectionText:
 
 class FittedSection(Protocol):
     def count_tokens(self) -> int:
-        """Return the tokens that it takes of the budget."""
+        """Return how many tokens of the budget the section uses."""
         ...
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """Return its text without the memories that the session's messages already show."""
+        """Return the section's text, without memories that are already among the session's `messages`."""
         ...
 
 
 class SectionContent(Protocol):
-    """Everything that a section could show."""
+    """All content that a section could show, before it is fitted into the budget."""
 
     def fit_section(self, tokens: int | None) -> FittedSection:
-        """Return the part that fits into `tokens`; None means no limit."""
+        """Return the part of the content that fits into `tokens`. None means no limit."""
         ...
 
 
@@ -107,19 +109,19 @@ class SectionReads(Protocol):
     """The reads of a section for one prompt."""
 
     def queue_section(self, pipe: Any) -> int:
-        """Queue its reads on the prompt's pipeline; return the number of replies."""
+        """Queue the section's reads on the prompt's pipeline. Return the number of replies to expect."""
         ...
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> SectionContent:
-        """Return its content from the replies; `session` has the messages read of the prompt's session."""
+        """Return the section's content from the replies. `session` holds the messages of the prompt's session."""
         ...
 
 
 class PromptSection(Protocol):
-    """A part of all memory prompts."""
+    """A section of every memory prompt."""
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return its reads for a prompt, None if it has nothing to show."""
+        """Return the section's reads for a prompt, or None if the section has nothing to show."""
         ...
 
 
@@ -131,7 +133,10 @@ class AnnouncedSection(PromptSection, Protocol):
 
 
 def fit_lines(lines: Sequence[T], tokens: int, count: Callable[[T], int]) -> tuple[list[T], int]:
-    """Return the lines that fit into `tokens`, in order and uncut, and the tokens left. A line end takes one."""
+    """Return the lines that fit into `tokens`, in order and uncut, and the number of tokens left.
+
+    A line end counts as one token. A line that does not fit is skipped; shorter lines after it may still fit.
+    """
     fitting: list[T] = []
     for line in lines:
         cost = count(line) + 1

@@ -1,4 +1,4 @@
-"""The caller as types: `Principal` of credentials, `Scope` for every store method, `Work` for background work."""
+"""Define the caller (`Principal`), what store methods may reach (`Scope`), and the work behind a write (`Work`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_TENANT = "default"
 
 
 class Role(StrEnum):
-    """Each role includes the roles before it."""
+    """A caller's role. Each role includes the rights of the roles before it."""
 
     READ = "read"
     WRITE = "write"
@@ -22,10 +22,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller: one tenant, and all (None) or some of its namespaces, users and agents.
+    """A caller and its rights in one tenant. None in `namespaces`, `users` or `agents` means all of them.
 
-    `subject` names the caller in audit events: a token's id or a JWT's subject. An `operator` also makes credentials
-    for other tenants.
+    `subject` names the caller in audit events: the id of an API key, or the subject of a JWT. An `operator` may also
+    create credentials for other tenants.
     """
 
     tenant: str
@@ -39,9 +39,9 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The reach of a caller: one tenant, and all (None) or some of its namespaces, users and agents.
+    """The data that a caller may reach in one tenant. None in `namespaces`, `users` or `agents` means all of them.
 
-    Never widened after it was made. `actor` is for audit events.
+    Code may narrow a scope, but never widen it. `actor` names the caller in audit events.
     """
 
     tenant: str
@@ -58,11 +58,14 @@ class Scope:
 
     @property
     def limited(self) -> bool:
-        """True if it is less than the whole tenant."""
+        """True if the scope is smaller than the whole tenant."""
         return self.namespaces is not None or self.users is not None or self.agents is not None
 
     def reaches(self, namespace: str | None, user_id: str | None) -> bool:
-        """True if data of this namespace and user is within. Scopes limited to users never reach data without one."""
+        """True if the scope covers data of this namespace and user.
+
+        A scope limited to users never covers data without a user.
+        """
         return (self.namespaces is None or namespace in self.namespaces) and (self.users is None or user_id in self.users)
 
 
@@ -76,7 +79,7 @@ class SessionRef:
 
 
 class Rights(NamedTuple):
-    """The reach of a writer, as in `Scope`."""
+    """The namespaces, users and agents that a writer may reach. None means all, as in `Scope`."""
 
     namespaces: frozenset[str] | None = None
     users: frozenset[str] | None = None
@@ -85,10 +88,10 @@ class Rights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work that writes belong to.
+    """The work that a write belongs to. It decides what happens while the owner's data is being erased.
 
-    `since`: its start in ms (Redis' clock), if it uses older data. `waits`: its writes wait for the end of the owner's
-    erasure. `erases`: it is the erasure.
+    `since`: when the work began to read data that it now writes, in ms of Redis' clock; None if it uses no older data.
+    `waits`: the write waits for the end of the erasure. `erases`: the work is the erasure itself.
     """
 
     since: int | None = None
@@ -101,13 +104,13 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 def current_work() -> Work:
-    """Return the current work; a plain request by default."""
+    """Return the work set by `carrying_out`, else that of a plain request."""
     return _work.get() or _REQUEST
 
 
 @contextmanager
 def carrying_out(work: Work) -> Generator[None]:
-    """Assign all writes in this context to `work`."""
+    """Make all writes in this context part of `work`."""
     token = _work.set(work)
     try:
         yield

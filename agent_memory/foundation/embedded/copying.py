@@ -1,4 +1,4 @@
-"""A copy of the data of an embedded Redis, also while a server uses it."""
+"""Copy the data of an embedded Redis, even while a server is using it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _NOT_DATA = shutil.ignore_patterns("*.lock", "*.log", "*.sock", "*.pid", "temp-*
 
 
 def copy_data_dir(data_dir: Path, target: Path) -> None:
-    """Copy a data directory to a new one. Raises StartupError.
+    """Copy a data directory to a new directory. Raises StartupError.
 
-    Redis keeps its append-only files while they are copied: it is told to rewrite none, and what it appends meanwhile may be in the copy
-    or not.
+    While a running Redis' files are copied, it does not rewrite its append-only files. Changes that it appends
+    meanwhile may be missing in the copy.
     """
     folder = data_dir.expanduser().absolute()
     if not has_data(folder):
@@ -44,5 +44,5 @@ def copy_data_dir(data_dir: Path, target: Path) -> None:
 def _copy(folder: Path, target: Path) -> None:
     try:
         shutil.copytree(folder, target, ignore=_NOT_DATA)
-    except OSError as error:  # shutil.Error is one, too
+    except OSError as error:  # includes shutil.Error
         raise StartupError(f"cannot copy {folder} to {target}: {error.strerror or error}") from error

@@ -1,4 +1,4 @@
-"""Find a redis-server with the query engine, and start redis-server processes that end with us."""
+"""Find a redis-server with the query engine, and start redis-server processes that end with our process."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _PROBE_SECONDS = 5.0
 _MODULE = "redisearch.so"
 _MINIMUM_FOR_MODULES = (7, 2)
 _PR_SET_PDEATHSIG = 1
-# Keep keys of model servers out of Redis' environment; a broken locale must not stop it.
+# Redis gets only these variables: API keys of model servers must not reach it, and a broken locale must not stop it.
 _PASSED_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH")
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A redis-server and its query engine module (None: built in)."""
+    """A redis-server and the module with its query engine. `module` is None if the query engine is built in."""
 
     name: str
     server: str
     module: str | None = None
 
     def config_lines(self) -> list[bytes]:
-        """Return the lines of redis.conf that load the query engine with our options."""
+        """Return the lines of redis.conf that load the query engine's module with our options."""
         if self.module is None:
             return []
         options = " ".join(f"{name} {value}" for name, value in SEARCH_OPTIONS)
@@ -55,7 +55,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """The result for one candidate. If it works, `problem` is None."""
+    """The result of trying one candidate. `problem` is None if the engine works."""
 
     name: str
     engine: Engine | None
@@ -68,7 +68,10 @@ def quote(value: str) -> bytes:
 
 
 def _parent_death_hook() -> Callable[[], None] | None:
-    """Return a hook between fork and exec: the kernel ends the child when we die, even by SIGKILL (Linux only)."""
+    """Return a function to call between fork and exec, or None except on Linux.
+
+    It makes the kernel end the child when the parent dies, even by SIGKILL.
+    """
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -83,7 +86,10 @@ def _parent_death_hook() -> Callable[[], None] | None:
 
 
 def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """Start a redis-server that dies with the calling *thread*; a terminal's Ctrl-C does not reach it. Raises OSError."""
+    """Start a redis-server. Raises OSError.
+
+    On Linux, the server dies with the calling *thread*. Ctrl-C in a terminal does not reach it.
+    """
     environment = {name: os.environ[name] for name in _PASSED_ENVIRONMENT if name in os.environ}
     with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
         return subprocess.Popen(
@@ -101,7 +107,7 @@ def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[i
 
 
 async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> None:
-    """End a redis-server in order (it flushes its AOF), or by force after `seconds`."""
+    """End a redis-server and let it write its append-only file. Kill it after `seconds`."""
     if process.poll() is None:
         process.terminate()
     deadline = asyncio.get_running_loop().time() + seconds
@@ -132,7 +138,7 @@ def last_words(log: Path) -> str:
     return line.split(" # ", 1)[-1].split(" * ", 1)[-1][:300]
 
 
-# ---------------------------------------------------------------------------------------------------------------- candidates
+# ----------------------------------------------------------------------------------------------------------- candidates
 
 
 def _package_dir(name: str) -> Path | None:
@@ -150,7 +156,10 @@ def _version(server: str) -> tuple[int, int] | None:
 
 
 def usable_file(path: Path, data_dir: Path) -> str:
-    """Return an executable path of the file (packages may lose the bit), a copy in the data directory if needed."""
+    """Return the path of the file and make it executable, because packages may lose this permission.
+
+    If the permission cannot be set, return the path of an executable copy in the data directory.
+    """
     if os.access(path, os.X_OK):
         return str(path)
     try:
@@ -165,7 +174,7 @@ def usable_file(path: Path, data_dir: Path) -> str:
 
 
 def _candidates(data_dir: Path) -> list[EngineReport]:
-    """Return every possible engine, best first; missing ones carry their problem."""
+    """Return every possible engine, the best first. A missing engine has a `problem`."""
     reports: list[EngineReport] = []
 
     def add(name: str, server: Path | None, module: Path | None, missing: str, *, own: bool = False) -> None:
@@ -199,7 +208,7 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
 
 
 async def _probe(engine: Engine) -> str | None:
-    """Start the engine without port and data; return None if it answers `FT._LIST`, else the problem."""
+    """Start the engine without a port and data. Return None if it answers `FT._LIST`, else the problem."""
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         socket, log, conf = folder / "s", folder / "log", folder / "redis.conf"
@@ -240,7 +249,7 @@ async def _probe_running(process: subprocess.Popen[bytes], socket: str, log: Pat
 
 
 async def examine_engines(data_dir: Path, *, all_of_them: bool = False) -> list[EngineReport]:
-    """Try the candidates in order, up to the first that works unless `all_of_them`."""
+    """Try the candidates in order. Stop at the first engine that works, unless `all_of_them` is true."""
     reports: list[EngineReport] = []
     for candidate in _candidates(data_dir):
         problem = candidate.problem if candidate.engine is None else await _probe(candidate.engine)
@@ -250,7 +259,7 @@ async def examine_engines(data_dir: Path, *, all_of_them: bool = False) -> list[
     return reports
 
 
-# --------------------------------------------------------------------------------------------------- the engine that worked
+# ----------------------------------------------------------------------------------------------- the engine that worked
 
 
 def _stamp(engine: Engine) -> list[list[int]]:
@@ -262,14 +271,14 @@ def _remembered(file: Path) -> Engine | None:
     try:
         record = json.loads(file.read_text())
         engine = Engine(**record["engine"])
-        # A redis-server that was put on PATH since then comes first.
+        # If another redis-server is on PATH now, examine all candidates again: it comes first.
         return engine if record["stamp"] == _stamp(engine) and record["on_path"] == shutil.which("redis-server") else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
 async def find_engine(data_dir: Path) -> Engine:
-    """Return the last working engine, else the first candidate that works. Raises StartupError."""
+    """Return the engine that worked last time, else the first candidate that works. Raises StartupError."""
     file = data_dir / "engine.json"
     engine = _remembered(file)
     if engine is not None:
@@ -284,5 +293,5 @@ async def find_engine(data_dir: Path) -> Engine:
 
 
 def forget_engine(data_dir: Path) -> None:
-    """Make the next start examine the candidates again."""
+    """Forget the engine that worked last time, so that the next start examines the candidates again."""
     (data_dir / "engine.json").unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """Run a redis-server with the query engine on a data directory: `async with embedded_redis(data_dir) as redis`.
 
-It listens on 127.0.0.1 only, asks for a password from the data directory, writes an append-only file, is restarted when
-it dies, and ends with us.
+The server listens only on 127.0.0.1 and requires a password, which is stored in the data directory. It writes an
+append-only file. It is restarted when it dies, and ends with our process.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _LOG_LIMIT_BYTES = 10 * 1024 * 1024
 _FIRST_ANSWER_SECONDS = 15.0
 _ORPHAN_SECONDS = 20.0
 _POLL_SECONDS = 0.1
-# Below the kernel's ports for outgoing connections: a client that dials a restarting Redis could connect to itself and
-# hold the port.
+# Ports below the kernel's range for outgoing connections. In that range, a client that dials a restarting Redis could
+# connect to itself and so keep the port from Redis.
 _PORTS = range(20000, 30000)
-# Records and vectors in one block (listpack): a fifth less memory.
+# Stores records and vectors in one block (listpack), which takes a fifth less memory.
 RECORD_OPTIONS = (b"hash-max-listpack-value 4096",)
 
 
 @dataclass(slots=True)
 class EmbeddedRedis:
-    """The running server. Only `url` holds the password. A restart changes `pid`."""
+    """A running embedded Redis. Only `url` contains the password. A restart changes `pid`."""
 
     url: str = field(repr=False)
     port: int
@@ -61,15 +61,16 @@ class EmbeddedRedis:
 
     @property
     def description(self) -> str:
-        """The engine, address and data directory, for people."""
+        """A text for people with the engine, address and data directory."""
         return f"embedded ({self.engine}) on 127.0.0.1:{self.port}, data in {self.data_dir}"
 
 
 @asynccontextmanager
 async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float = 10.0) -> AsyncGenerator[EmbeddedRedis, None]:
-    """Start Redis on `data_dir` (made if missing) and yield it once it has loaded its data.
+    """Start Redis on `data_dir` and yield it once it has loaded its data. Raises StartupError.
 
-    `port` 0 takes a free one. Call it from the main thread: the server ends with its thread. Raises StartupError.
+    Creates `data_dir` if it is missing. A `port` of 0 picks a free port. Call this from the main thread, because the
+    server ends with the thread that started it.
     """
     folder = _make_data_dir(data_dir)
     with _Locks(folder) as locks:
@@ -86,7 +87,7 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
         try:
             yield running
         finally:
-            # A cancellation during a connect is lost (it becomes a connection error): repeat it.
+            # A cancellation during a connect is lost, because it becomes a connection error. Cancel again.
             while not watch.done():
                 watch.cancel()
                 await asyncio.wait([watch], timeout=_POLL_SECONDS)
@@ -94,7 +95,7 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
 
 
 def running_redis(data_dir: Path) -> str | None:
-    """Return the URL of the server that another process runs on a data directory, None without one."""
+    """Return the URL of the Redis that another process runs on a data directory, or None if there is none."""
     folder = data_dir.expanduser().absolute()
     try:
         handle = os.open(folder / "owner.lock", os.O_RDWR | os.O_CLOEXEC)
@@ -110,16 +111,16 @@ def running_redis(data_dir: Path) -> str | None:
     return None
 
 
-# ------------------------------------------------------------------------------------------------------- directory and locks
+# -------------------------------------------------------------------------------------------------- directory and locks
 
 
 def has_data(data_dir: Path) -> bool:
-    """True if the directory holds data of an embedded Redis, or a copy."""
+    """True if the directory contains data of an embedded Redis, or a copy of such data."""
     return (data_dir / "appendonlydir").is_dir()
 
 
 def check_data_dir(folder: Path) -> None:
-    """Raise StartupError when a data directory exists and cannot be written, or cannot be made."""
+    """Raise StartupError if a data directory is not writable, or if it does not exist and cannot be created."""
     existing = folder
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
@@ -140,9 +141,10 @@ def _make_data_dir(data_dir: Path) -> Path:
 
 
 class _Locks:
-    """Two file locks: `owner` is ours alone; redis-server inherits `redis` and holds it until both have ended.
+    """Two file locks. Only our process holds `owner.lock`. redis-server inherits `redis.lock`; both processes hold it.
 
-    A free `owner` with a held `redis` means an orphan of an earlier run, without relying on process ids.
+    If `owner.lock` is free but `redis.lock` is not, a redis-server of an earlier run is still running. This test does
+    not depend on process ids.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -168,7 +170,7 @@ class _Locks:
         self.redis = self._owner = -1
 
     def take_redis(self) -> bool:
-        """True if no redis-server of an earlier run is left."""
+        """Take `redis.lock`. True if no redis-server of an earlier run holds it."""
         return self._take(self.redis)
 
     def _open(self, name: str) -> int:
@@ -184,7 +186,10 @@ class _Locks:
 
 
 async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
-    """Ask an orphaned redis-server to end and wait for it; return the password to use."""
+    """Ask the redis-server of an earlier run to end, and wait for its end. Return the password to use.
+
+    Raises StartupError if that server does not end within 20 s.
+    """
     password, port = _read_conf(folder / "redis.conf")
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _ORPHAN_SECONDS
@@ -210,7 +215,7 @@ async def _ask_to_end(port: int, password: str) -> bool:
     return True
 
 
-# ------------------------------------------------------------------------------------------------------------- configuration
+# -------------------------------------------------------------------------------------------------------- configuration
 
 
 def _read_conf(conf: Path) -> tuple[str | None, int | None]:
@@ -226,7 +231,10 @@ def _read_conf(conf: Path) -> tuple[str | None, int | None]:
 
 
 def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
-    """Write redis.conf, readable for its owner only: the password is in this file, never on a command line."""
+    """Write redis.conf and return its path. Only the owner may read it, because it contains the password.
+
+    The password is never on a command line.
+    """
     lines = [
         b"# Written at every start; changes are lost.",
         b"bind 127.0.0.1",
@@ -244,7 +252,7 @@ def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
         b"maxmemory-policy noeviction",
         *RECORD_OPTIONS,
         b"shutdown-timeout 5",
-        # Restart soon after a crash: skip the test of all memory.
+        # Skip Redis' test of all memory after a crash, so that it restarts soon.
         b"crash-memcheck-enabled no",
         *engine.config_lines(),
         b"",
@@ -276,7 +284,7 @@ def _free_port() -> int:
     raise StartupError(f"no free port on 127.0.0.1 between {_PORTS.start} and {_PORTS.stop}")
 
 
-# ------------------------------------------------------------------------------------------------------------------- running
+# -------------------------------------------------------------------------------------------------------------- running
 
 
 @dataclass(slots=True)
@@ -306,7 +314,10 @@ def _launch(folder: Path, engine: Engine, password: str, port: int, lock: int) -
 
 
 async def _start_first(folder: Path, locks: _Locks, password: str, port: int) -> _Server:
-    """The port may be taken before Redis binds it, and a remembered engine may have broken."""
+    """Start Redis, with up to three attempts. Raises StartupError.
+
+    Another process may take the port before Redis does, and the remembered engine may not work any more.
+    """
     if port and not _is_free(port):
         raise StartupError(f"port {port} on 127.0.0.1 is taken; choose another for the embedded Redis with EMBEDDED_REDIS_PORT")
     attempts = 3
@@ -321,7 +332,7 @@ async def _start_first(folder: Path, locks: _Locks, password: str, port: int) ->
             await _stop_if(server)
             if attempt == attempts:
                 raise
-        except BaseException:  # cancelled while it loads: leave no process behind
+        except BaseException:  # cancelled while Redis loads its data: end its process
             await _stop_if(server)
             raise
         else:
@@ -335,7 +346,7 @@ async def _stop_if(server: _Server | None) -> None:
 
 
 async def _wait_ready(server: _Server) -> None:
-    """Wait until it answers and has loaded its data. Raises StartupError if it ends or does not answer."""
+    """Wait until Redis answers and has loaded its data. Raises StartupError if it ends or does not answer."""
     loop = asyncio.get_running_loop()
     deadline, next_notice = loop.time() + _FIRST_ANSWER_SECONDS, loop.time() + 5
     client = connect(port=server.port, password=server.password)
@@ -368,7 +379,7 @@ async def _wait_ready(server: _Server) -> None:
 
 
 async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
-    """Restart Redis on the same port whenever it dies, with growing pauses."""
+    """Restart Redis on the same port whenever it dies. Wait longer after each failed restart, up to 10 s."""
     pause, upkeep = 0.0, EngineUpkeep()
     while True:
         await asyncio.sleep(_POLL_SECONDS)
@@ -388,7 +399,7 @@ async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
             if server.process.poll() is None:
                 await stop(server.process)
             continue
-        except RedisError as error:  # it answered and died at once: the next round sees it
+        except RedisError as error:  # Redis answered and then died; the next round restarts it
             log.error("redis-server failed while starting again: %s", error)
             continue
         pause, upkeep = 0.0, EngineUpkeep()

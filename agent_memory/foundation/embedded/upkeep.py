@@ -1,4 +1,4 @@
-"""Tune a running redis-server: the pause of its search collector and the priority of its children."""
+"""Tune a running redis-server: how often it collects garbage in search indexes, and the priority of its children."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from agent_memory.foundation.embedded.engine import connect
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 30.0
-# A collection forks the server and walks the index: about 2 s of a core for 100,000 documents. This pause keeps it at 4
-# % of a core.
+# A collection forks the server and walks the index, which takes a core about 2 s for 100,000 documents. A pause of one
+# second per 2,000 documents keeps this at 4 % of a core.
 _DOCUMENTS_PER_SECOND = 2_000
 _LONGEST_SECONDS = 600
 _CHILD_NICENESS = 10
 
 
 class EngineUpkeep:
-    """Upkeep of one redis-server; call `look` several times a second."""
+    """Keep one redis-server tuned. Call `look` several times a second."""
 
     def __init__(self) -> None:
         self._seconds = int(COLLECTOR_SECONDS)
@@ -33,7 +33,7 @@ class EngineUpkeep:
         self._children: frozenset[int] = frozenset()
 
     async def look(self, pid: int, *, port: int, password: str) -> None:
-        """Lower the priority of new children; now and then fit the collector to the size of the indexes."""
+        """Lower the priority of new child processes. Every 30 s, adapt the collector's pause to the largest index."""
         self._children = _lower_children(pid, self._children)
         if (now := time.monotonic()) < self._next:
             return
@@ -51,7 +51,7 @@ class EngineUpkeep:
 
 
 def collector_seconds(documents: int) -> int:
-    """Return the pause between collections for the size of the largest index."""
+    """Return the pause between two collections in seconds. `documents` is the size of the largest index."""
     return max(int(COLLECTOR_SECONDS), min(documents // _DOCUMENTS_PER_SECOND, _LONGEST_SECONDS))
 
 
@@ -65,7 +65,10 @@ async def _largest(client: Any) -> int:
 
 
 def _lower_children(pid: int, lowered: frozenset[int]) -> frozenset[int]:
-    """Lower the priority of the server's children, which rewrite its file and collect. Works on Linux only."""
+    """Lower the priority of the server's child processes, and return their ids. Works on Linux only.
+
+    The children rewrite the append-only file and collect garbage in the indexes.
+    """
     children: set[int] = set()
     with suppress(OSError, ValueError):
         for thread in Path(f"/proc/{pid}/task").iterdir():

@@ -18,7 +18,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a model call: `role` is system, user or assistant."""
+    """One message of a model call. `role` is system, user or assistant."""
 
     role: str
     content: str
@@ -39,7 +39,7 @@ class EmbeddingModel(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """Return unit rows, float32 of (len(texts), dimensions). Raises ModelUnavailable, ModelAnswerInvalid."""
+        """Return unit vectors as float32, (len(texts), dimensions). Raises ModelUnavailable, ModelAnswerInvalid."""
         ...
 
     async def close(self) -> None: ...
@@ -55,15 +55,18 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
-        """As EmbeddingModel.embed. Compare texts of one role with each other, queries with documents."""
+        """Embed like `EmbeddingModel.embed`. Compare queries with documents, or texts of one role with each other."""
         ...
 
     def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
-        """Return the texts that the model must embed, each once: neither cached nor in flight."""
+        """Return the distinct texts that the model must embed: those neither cached nor in flight."""
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """Return vectors that the model made elsewhere, without a prefix, as `embed` returns them. Raises as `embed`."""
+        """Return vectors that the model made elsewhere, without a prefix, in the form that `embed` returns.
+
+        Raises like `embed`.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -77,7 +80,7 @@ class Reranker(Protocol):
     def description(self) -> str: ...
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> list[float]:
-        """Return a score for each text; more is better. Raises ModelUnavailable, ModelAnswerInvalid."""
+        """Return a score for each text. A higher score is better. Raises ModelUnavailable, ModelAnswerInvalid."""
         ...
 
     async def close(self) -> None: ...
@@ -92,22 +95,22 @@ class ChatModel(Protocol):
 
     @property
     def context_window(self) -> int:
-        """Tokens for prompt and answer together, by our count and as far as known."""
+        """The tokens for prompt and answer together, by our count and as far as known."""
         ...
 
     @property
     def context(self) -> ModelContext: ...
 
     async def ask_context(self) -> None:
-        """Ask the server for its context size if it is due; raises nothing. Not for requests that somebody waits for."""
+        """Ask the server for its context size if that is due. Raises nothing. Do not call it while a user waits."""
         ...
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
-        """Return the window's tokens left beside `prompt` and the schema of `answer`; may be negative."""
+        """Return the tokens of the window that `prompt` and the schema of `answer` leave free. May be negative."""
         ...
 
     def with_model(self, model: str) -> ChatModel:
-        """Return another model at the same server; this one still closes the connection."""
+        """Return a client for another model at the same server. Close only the original client."""
         ...
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
@@ -117,7 +120,10 @@ class ChatModel(Protocol):
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated `answer`: json_schema, then json_object, then text, then one repair. Raises as `text`."""
+        """Return a validated `answer`. Raises like `text`.
+
+        Asks with json_schema, then json_object, then as text, and repairs an invalid answer once.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -19,7 +19,7 @@ EMBEDDING_DIMENSIONS: dict[str, int] = _TABLES["embedding_dimensions"]
 
 
 def context_window(model: str | None, settings: ModelSettings) -> int:
-    """Return the tokens of a model's window: from settings, table, family, or the default (logged once per model)."""
+    """Return the tokens of a model's window, from settings, table, family, or the default (logged once per model)."""
     if model is None:
         return settings.default_context_window
     if model in settings.context_windows:
@@ -38,7 +38,7 @@ def model_context(where: str, model: str, settings: ModelSettings) -> ModelConte
 
 
 def embedding_dimensions(model: str) -> int | None:
-    """Return the length of the model's vectors, None if unknown."""
+    """Return the length of the model's vectors, or None if it is unknown."""
     name = _base(model)
     return EMBEDDING_DIMENSIONS.get(name) or EMBEDDING_DIMENSIONS.get(name.removesuffix(":latest"))
 
@@ -48,7 +48,7 @@ def _known_window(model: str) -> int | None:
     name = _base(model)
     if name in CONTEXT_WINDOWS:
         return CONTEXT_WINDOWS[name]
-    # a dated or tagged variant of a model in the table, e.g. gpt-4o-2024-11-20
+    # A dated or tagged variant of a model in the table, such as gpt-4o-2024-11-20.
     variants = [entry for entry in CONTEXT_WINDOWS if name.startswith((f"{entry}-2", f"{entry}:", f"{entry}@"))]
     if variants:
         return CONTEXT_WINDOWS[max(variants, key=len)]
@@ -57,7 +57,7 @@ def _known_window(model: str) -> int | None:
 
 
 def _base(model: str) -> str:
-    """Return the lower-case name without provider (`openai/`, `us.anthropic.`) and fine-tuning prefix."""
+    """Return the lower-case name without provider (`openai/`, `us.anthropic.`) and without a fine-tuning prefix."""
     name = model.strip().lower().removeprefix("ft:").rsplit("/", 1)[-1]
     start = name.find("claude-")
     if start > 0 and name[start - 1] == "." and name.removeprefix("us.").removeprefix("eu.") not in CONTEXT_WINDOWS:
@@ -67,5 +67,5 @@ def _base(model: str) -> str:
 
 @lru_cache(maxsize=256)
 def _log_unknown(model: str, default: int) -> None:
-    """The cache makes it log once per model."""
+    """Log an unknown model. The cache makes it log each model only once."""
     logger.info("the context window of model %r is not known; using %d tokens (MODEL_CONTEXT_WINDOWS sets it)", model, default)

@@ -1,4 +1,4 @@
-"""Share what workers learn about the context of models."""
+"""Share between workers what they learn about the context sizes of models."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.model_context import KNOWN_SECONDS
 from agent_memory.foundation.storage.context_limits import ContextLimitStore
 
-# A worker sees another's finding at most this much later.
+# A worker sees what another worker learned at most this much later.
 _LOOK_SECONDS = 30.0
 _MOST_MODELS = 1000
 
 
 class ContextLimits:
-    """For background work only: requests must not wait for it."""
+    """Store and load learned context sizes. For background work only: requests must not wait for it."""
 
     def __init__(self, store: ContextLimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
@@ -38,7 +38,7 @@ class ContextLimits:
         await chat.ask_context()
 
     async def save_learned(self, chat: ChatModel) -> None:
-        """Store what a refusal or timeout taught. Raises RedisUnavailable."""
+        """Store what a refusal or a timeout taught. Raises RedisUnavailable."""
         limit = chat.context.limit
         if limit.source == "learned":
             await self._store.save_limit(chat.context.where, chat.context.model, limit.tokens, seconds=KNOWN_SECONDS)

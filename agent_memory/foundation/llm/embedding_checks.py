@@ -10,11 +10,11 @@ from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
 
 BLANK = "."
-"""Embedded in place of a blank text, which models refuse or answer with NaN."""
+"""The text embedded in place of a blank text, which models refuse or answer with NaN."""
 
 
 def clean_text(text: str) -> str:
-    """Return the text without control characters and lone surrogates, never blank."""
+    """Return the text without control characters and lone surrogates. A blank text becomes `BLANK`."""
     return plain_text(text).encode("utf-8", "replace").decode("utf-8").strip() or BLANK
 
 

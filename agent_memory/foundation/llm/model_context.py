@@ -1,4 +1,4 @@
-"""The context of a model: its size, the source of that number, and how the server counts tokens."""
+"""Keep what is known of a model's context: its size, the source of that size, and how the server counts tokens."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from agent_memory.foundation.core.errors import ContextExceeded
 from agent_memory.foundation.llm.context_refusals import ContextOverflow
 
 Source = Literal["set", "told", "learned", "assumed"]
-# A restarted server may have another context: ask again and forget what was learned.
+# After this time, ask again and forget what was learned: a restarted server may have another context.
 KNOWN_SECONDS = 3600.0
-# Ask a server that is away, or has not loaded its model, sooner.
+# Ask sooner if the server did not answer, or had not loaded its model.
 ASKED_AGAIN_SECONDS = 60.0
-# A smaller limit was misread.
+# A smaller limit must have been misread.
 LEAST_TOKENS = 128
-# Smaller requests are no faster: the instructions have several times as many tokens.
+# Smaller requests are no faster, since the instructions have several times as many tokens.
 LEAST_ASKED = 128
 _MOST_REFUSED = 256
-# Answers of a slow model before it gets half as much again; doubled after each timeout.
+# After this many answers in time, requests to a slow model grow by half. Doubled after each timeout.
 _ANSWERS_BEFORE_MORE = 2
 _MOST_ANSWERS_BEFORE_MORE = 64
 _MOST_RATE = 16.0
@@ -29,9 +29,9 @@ _MOST_RATE = 16.0
 
 @dataclass(frozen=True, slots=True)
 class ContextLimit:
-    """Tokens of prompt and answer together, by the server's count.
+    """The limit of prompt and answer together, in tokens by the server's count.
 
-    Source: `set` by the operator, `told` by the server, `learned` from a refusal, `assumed` by the model's name.
+    `source` is `set` by the operator, `told` by the server, `learned` from a refusal, or `assumed` by the model's name.
     """
 
     tokens: int
@@ -49,7 +49,7 @@ class ModelContext:
     def __init__(
         self, where: str, model: str, *, assumed: int, configured: int | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`where`: the server's address; `configured`: the operator's value; `assumed`: the fallback."""
+        """Set the server's address (`where`), the operator's limit (`configured`) and the fallback (`assumed`)."""
         self.where = where
         self.model = model
         self._configured = configured
@@ -70,7 +70,7 @@ class ModelContext:
 
     @property
     def limit(self) -> ContextLimit:
-        """The current limit. A refusal beats the operator, who beats the server."""
+        """The current limit. A limit learned from a refusal beats the operator's limit, which beats the server's."""
         reported = self._reported if self._configured is None else self._configured
         if self._learned is not None and self._clock() < self._learned_until and (reported is None or self._learned < reported):
             return ContextLimit(self._learned, "learned")
@@ -82,7 +82,7 @@ class ModelContext:
 
     @property
     def window(self) -> int:
-        """The limit in our tokens; servers with shorter tokens have room for fewer."""
+        """The limit in tokens by our count. It is lower if the server's tokens are shorter than ours."""
         return int(self.limit.tokens / self._rate)
 
     @property
@@ -91,29 +91,33 @@ class ModelContext:
         return self._clock() >= self._ask_at
 
     def note_limit(self, tokens: int | None, *, guess: bool = False) -> None:
-        """Store the server's answer: a limit, None, or a hint at one (`guess`)."""
+        """Store the server's answer: a limit, None, or only a hint at a limit (`guess`)."""
         usable = tokens if tokens is not None and tokens >= LEAST_TOKENS else None
         self._reported, self._guessed = (None, usable) if guess else (usable, None)
         self._ask_at = self._clock() + (KNOWN_SECONDS if self._reported is not None else ASKED_AGAIN_SECONDS)
 
     def postpone_asking(self) -> None:
-        """Ask a server that answers nobody much later."""
+        """Ask again only after `KNOWN_SECONDS`, for a server that never answers this question."""
         self._ask_at = self._clock() + KNOWN_SECONDS
 
     @property
     def most_asked(self) -> int | None:
-        """Tokens of new messages that one request may hold after a timeout; None for no limit."""
+        """The tokens of new messages that one request may contain after a timeout, or None for no limit."""
         return self._most_asked if self._clock() < self._most_asked_until else None
 
     def learn_timeout(self, message_tokens: int) -> None:
-        """Halve the size after a request of `message_tokens` message tokens got no token of an answer in time."""
+        """Halve the size of requests.
+
+        A request with `message_tokens` tokens of messages got no token of an answer in time.
+        """
         self._answered, self._answers_before_more = 0, min(2 * self._answers_before_more, _MOST_ANSWERS_BEFORE_MORE)
         self.take_over_asked(max(message_tokens // 2, LEAST_ASKED), KNOWN_SECONDS)
 
     def learn_answer(self, message_tokens: int) -> bool:
-        """Note an answer in time to `message_tokens` message tokens; return True if requests grow from now on.
+        """Note that a request of `message_tokens` tokens of messages got an answer in time.
 
-        A model that was only loading or busy recovers; one that stays slow is tried less often.
+        Return True if requests now grow. So a model that was only loading or busy recovers, and a model that stays slow
+        gets larger requests less often.
         """
         most_asked = self.most_asked
         if most_asked is None or message_tokens < most_asked * 3 // 4:
@@ -125,20 +129,20 @@ class ModelContext:
         return True
 
     def take_over_asked(self, tokens: int, seconds: float) -> None:
-        """Use another process' finding from a timeout, valid for `seconds`."""
+        """Use the request size that another process learned from a timeout, for `seconds`."""
         most_asked = self.most_asked
         if most_asked is None or tokens < most_asked:
             self._most_asked, self._most_asked_until = tokens, self._clock() + seconds
 
     def take_over(self, tokens: int, seconds: float) -> None:
-        """Use another process' finding, valid for `seconds`."""
+        """Use the limit that another process learned, for `seconds`."""
         if self._learned is None or self._clock() >= self._learned_until or tokens < self._learned:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
     def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
-        """Learn from a refused request of `ours` tokens by our count plus an answer of `answer` tokens.
+        """Learn from a refused request of `ours` tokens by our count, plus an answer of `answer` tokens.
 
-        Without a stated limit half of the request is assumed, but never less than an accepted request.
+        If the refusal states no limit, assume half of the request, but never less than an accepted request.
         """
         if overflow.sent is not None and ours > 0:
             self._rate = min(max(self._rate, overflow.sent / ours), _MOST_RATE)
@@ -155,11 +159,11 @@ class ModelContext:
         self._most_accepted = max(self._most_accepted, theirs or ours)
         if theirs > 0 and ours > 0:
             ratio = theirs / ours
-            # Up at once, down slowly: a small batch costs a call, a large one is refused.
+            # The rate rises at once and falls slowly: a batch that is too small costs a call, one too large is refused.
             self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)
 
     def no_room(self) -> ContextExceeded:
-        """Return the error for a request that certainly has no room."""
+        """Return the error for a request that certainly does not fit."""
         limit = self.limit
         return ContextExceeded(
             f"{self.model} at {self.where} takes {limit.tokens} tokens ({limit.source}), which is no room beside the instructions",

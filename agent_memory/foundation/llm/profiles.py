@@ -1,8 +1,8 @@
-"""One profile per embedding model, which makes its cosines comparable.
+"""Keep a profile for each embedding model, which makes the cosines of different models comparable.
 
-Vectors of many models share a large component: unrelated texts have a cosine of 0.8. Without their mean, all models lie
-on about one scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). Means of known models ship with the package; others
-are estimated from probe sentences and stored.
+The vectors of many models share a large component: unrelated texts have a cosine of 0.8. Subtracting the mean vector
+brings all models to about one scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). Means of known models ship with the
+package. Other means are estimated from probe sentences and stored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """Map similarities to scores of hosted products: `noise` -> 0.5, `match` -> 0.6; 0 and 1 stay."""
+    """Map similarities to the scores of hosted products: `noise` to 0.5, `match` to 0.6. 0 and 1 stay."""
 
     noise: float
     match: float
@@ -39,14 +39,14 @@ class ScoreScale:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """Prefixes of texts, and the shared component of vectors."""
+    """The prefixes that a model expects before texts, and the component that its vectors share."""
 
     prefixes: tuple[str, str] = ("", "")
     """Prefix of a query and of a document."""
     mean: str = ""
-    """A name in `means.npz`, or `probes`; empty if the vectors share next to nothing."""
+    """The name of a mean in `means.npz`, or `probes` to estimate it. Empty if the vectors share almost nothing."""
     far: Literal["zero", "median"] = "median"
-    """"Far" in rank fusion: a cosine of 0, or the median of the list. Measured in docs/recall.md."""
+    """The cosine that counts as far in rank fusion: 0, or the median of the list. Measured in docs/recall.md."""
     least: float = 0.2
     """A question and a memory below this cosine are unrelated, unless they share a word."""
     scale: ScoreScale = ScoreScale(noise=0.3, match=0.35)
@@ -56,7 +56,7 @@ class ModelProfile:
 
     @property
     def digest(self) -> str:
-        """Identifies vectors of this profile; empty for unchanged vectors."""
+        """A digest that identifies vectors of this profile. Empty if the profile does not change vectors."""
         mean = blake2b("\n".join(probe_sentences()).encode(), digest_size=4).hexdigest() if self.mean else ""
         return "|".join((*self.prefixes, self.mean, mean)).strip("|")
 
@@ -91,12 +91,15 @@ def shipped_mean(name: str) -> Vectors:
 
 
 def centered(rows: Vectors, mean: Vectors) -> Vectors:
-    """Return unit vectors minus a mean, normalized; a vector equal to the mean stays unchanged."""
+    """Subtract a mean from unit vectors and normalize them. A vector equal to the mean stays unchanged."""
     rest = rows - mean
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
     return np.where(lengths > 1e-6, rest / np.maximum(lengths, 1e-6), rows).astype(np.float32)
 
 
 def raised(similarity: float, share: float) -> float:
-    """Raise a similarity towards 1 by half of the `share` of the query's words in the text."""
+    """Return a similarity moved towards 1, by half of `share` of the distance.
+
+    `share` (0 to 1) is the part of the query's words that the text contains.
+    """
     return min(1.0, similarity + (1.0 - similarity) * share / 2)

@@ -1,4 +1,4 @@
-"""Open the models that the settings name; independent of Redis."""
+"""Open the models that the settings name, without Redis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_memory.foundation.llm.wrappers.redacting import RedactingChat, Redact
 
 @dataclass(frozen=True)
 class Models:
-    """The models of a process. Without a model server, `chat` is None. `description` is one line without secrets."""
+    """The models of a process. `chat` is None without a model server. `description` is one line without secrets."""
 
     embedder: EmbeddingModel
     chat: ChatModel | None
@@ -31,7 +31,7 @@ class Models:
 
 
 async def open_models(settings: Settings) -> Models:
-    """Open the embedder, chat model, reranker and token counter; servers need not answer yet. Raises StartupError."""
+    """Open the embedder, chat model, reranker and token counter. Servers need not answer yet. Raises StartupError."""
     opened = await _open_models(settings)
     if settings.models.rerank_base_url is None:
         return opened
@@ -48,7 +48,7 @@ async def _open_models(settings: Settings) -> Models:
     if not (models.use_openai_chat or models.use_openai_embeddings):
         embedder = await LocalEmbedder.open(settings)
         return Models(embedder, None, counter, f"embeddings {_local(embedder)}; summaries extractive (local); no key needed")
-    # The SDK takes most of a second and 50 MB: import it only with a model server.
+    # Import the SDK only with a model server: it takes most of a second and 50 MB.
     from agent_memory.foundation.llm.openai import chat as openai  # noqa: PLC0415
     from agent_memory.foundation.llm.openai import embeddings  # noqa: PLC0415
 
@@ -60,7 +60,7 @@ async def _open_models(settings: Settings) -> Models:
     if not models.use_openai_embeddings:
         local = await LocalEmbedder.open(settings)
         return Models(local, guarded_chat, counter, f"embeddings {_local(local)}; {about_chat}")
-    # One breaker for chat and embeddings of the same server.
+    # Chat and embeddings of the same server share one circuit breaker.
     shared = chat_server if models.embedding_base_url is None and models.embedding_api_key is None else None
     server = shared or embeddings.embedding_server(settings)
     remote = await embeddings.OpenAIEmbedder.open(settings, server=server, counter=counter)

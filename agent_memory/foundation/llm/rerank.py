@@ -1,4 +1,4 @@
-"""Reranking through the API of Cohere and Jina (also vLLM, LiteLLM, Infinity …): `POST <base>/rerank`."""
+"""Rerank through the API of Cohere and Jina (also vLLM, LiteLLM, Infinity …): `POST <base>/rerank`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory.foundation.core.errors import ModelAnswerInvalid
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.openai.server import ModelServer, RequestRefused
 
-# Rerankers read a few hundred tokens, and reading takes most of their time.
+# Rerankers read only a few hundred tokens, and reading takes most of their time.
 _MOST_CHARACTERS = 4000
 
 
@@ -24,7 +24,7 @@ class RemoteReranker:
 
     @property
     def description(self) -> str:
-        """The model and its server, without secrets."""
+        """The name of the model and its server, without secrets."""
         return self._what
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> list[float]:

@@ -21,7 +21,7 @@ _METER: ContextVar[TokensUsed | None] = ContextVar("agent_memory.model_usage", d
 
 @contextmanager
 def metering() -> Generator[TokensUsed]:
-    """Add up the tokens of all calls in this context, including repairs and failures."""
+    """Yield a counter of the tokens of all calls in this context, including repairs and failures."""
     used = TokensUsed()
     token = _METER.set(used)
     try:
@@ -31,7 +31,7 @@ def metering() -> Generator[TokensUsed]:
 
 
 def note(reported: object, *, chars: int) -> None:
-    """Add a call's reported tokens, or an estimate from `chars` characters of prompt and answer."""
+    """Count a call's reported tokens, or an estimate from `chars` characters of prompt and answer."""
     used = _METER.get()
     if used is not None:
         is_count = isinstance(reported, int) and not isinstance(reported, bool) and reported > 0

@@ -1,4 +1,4 @@
-"""Count tokens like cl100k_base, from ranks in the package: nothing is downloaded."""
+"""Count tokens like cl100k_base, with ranks from the package, so nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory.foundation.text.chat_messages import counted
 from agent_memory_client.models import MemoryMessage
 
 _PATTERN = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
-# For ASCII, Python's own expressions take a third of the time.
+# For ASCII, Python's own regular expressions take a third of the time.
 _ASCII = re.compile(
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\nA-Za-z0-9]?+[A-Za-z]++|[0-9]{1,3}+| ?[^\sA-Za-z0-9]++[\r\n]*+|\s++\Z|\s*[\r\n]|\s+(?!\S)|\s", re.ASCII
 )
@@ -28,16 +28,19 @@ _SPECIAL = {
     "<|fim_suffix|>": 100260,
     "<|endofprompt|>": 100276,
 }
-_CHUNK = 20_000  # characters: merging costs more than linear time in the length of one run of letters
-_AT_ONCE = 20_000  # characters that are counted where they are; a longer text would keep the event loop for milliseconds
-_RUN = 2_000  # a run without a space longer than this is cut anyway
-_KNOWN_PIECE = 24  # characters: longer words hardly come again
+_CHUNK = 20_000  # characters; merging takes more than linear time in the length of a run of letters
+_AT_ONCE = 20_000  # characters counted in the event loop; a longer text would block it for milliseconds
+_RUN = 2_000  # characters; a longer run without a space is cut anyway
+_KNOWN_PIECE = 24  # characters; longer pieces rarely repeat, so they are not cached
 _MOST_PIECES = 32768
-_GAP_TOKENS = 2  # of the mark between the beginning and the end of a text that is shortened
+_GAP_TOKENS = 2  # tokens of the " … " in a shortened text
 
 
 class _PieceTokens(dict[str, int]):
-    """Tokens of each piece that `_PATTERN` cuts; pieces are merged independently, so texts share them."""
+    """Cache the number of tokens of each piece that `_PATTERN` cuts.
+
+    Texts share these numbers, since pieces are merged independently.
+    """
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         super().__init__()
@@ -53,20 +56,20 @@ class _PieceTokens(dict[str, int]):
 
 
 class TokenCounter:
-    """Count and cut texts. Without an encoding it estimates four characters a token."""
+    """Count tokens and cut texts. Without an encoding, estimate four characters a token."""
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
         self._tokens_of = None if encoding is None else _PieceTokens(encoding).__getitem__
-        self._executor = giving_way("count")  # its thread begins when it is first needed
+        self._executor = giving_way("count")  # its thread starts at first use
 
     @classmethod
     async def open(cls) -> TokenCounter:
-        """Load the ranks in a thread (0.4 s)."""
+        """Open a counter. Loads the ranks in a thread (0.4 s)."""
         return cls(await asyncio.to_thread(load_encoding))
 
     def count(self, text: str, enough: int | None = None) -> int:
-        """Return the number of tokens; stop once there are more than `enough`. Marks count as plain text."""
+        """Return the number of tokens. Stop counting above `enough`. Special tokens count as plain text."""
         if self._encoding is None or self._tokens_of is None:
             return math.ceil(len(text) / 4)
         if len(text) <= _RUN:
@@ -79,7 +82,7 @@ class TokenCounter:
         return tokens
 
     async def count_aside(self, text: str) -> int:
-        """As `count`, in a thread for a long text."""
+        """Count like `count`, but in a thread if the text is long."""
         if len(text) <= _AT_ONCE:
             return self.count(text)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.count, text)
@@ -89,12 +92,12 @@ class TokenCounter:
         return max(1, self.count(f"{role}: {content}"))
 
     def count_chat(self, message: MemoryMessage) -> int:
-        """As `count_message`, for a message with all its other fields."""
+        """Count like `count_message`, including all other fields of the message."""
         text, more = counted(message)
         return self.count_message(message.role, text) + more
 
     async def count_messages(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """As `count_message`, for several (role, content); long ones in a thread."""
+        """Count several (role, content) pairs like `count_message`, long ones in a thread."""
         runs: list[list[tuple[str, str]]] = []
         room = 0
         for message in messages:
@@ -110,11 +113,11 @@ class TokenCounter:
         if len(runs) == 1 and room >= 0:
             return counted(runs[0])
         loop = asyncio.get_running_loop()
-        # One run at a time, so that other requests do not wait for a whole long session.
+        # Count one run at a time, so that other requests do not wait for a whole long session.
         return [tokens for run in runs for tokens in await loop.run_in_executor(self._executor, counted, run)]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Return the longest beginning of `text` (to a token or two) within `tokens`."""
+        """Return the longest beginning of `text` within `tokens`, exact to a token or two."""
         if tokens <= 0:
             return ""
         if self._encoding is None:
@@ -123,7 +126,7 @@ class TokenCounter:
         for chunk in _chunks(text):
             ids = self._encoding.encode_ordinary(chunk)
             if len(ids) > left:
-                # A token may end inside a character, which is dropped. Only the length is used: decoding replaces
+                # A token may end inside a character, which is dropped. Only the length is used, since decoding replaces
                 # surrogates.
                 part = len(self._encoding.decode(ids[:left], errors="ignore"))
                 while part and len(self._encoding.encode_ordinary(chunk[:part])) > left:
@@ -134,13 +137,13 @@ class TokenCounter:
         return text
 
     def shorten(self, text: str, tokens: int) -> str:
-        """Return `text`, or two thirds from its beginning and one third from its end around " … ", within `tokens`."""
+        """Return `text` if it fits `tokens`, else two thirds from its beginning, " … ", and one third from its end."""
         total = self.count(text)
         if total <= tokens:
             return text
         most = max(tokens - _GAP_TOKENS, 1)
         head, last = self.truncate(text, most - most // 3), most // 3
-        # Estimate the end's start by its share of the text; a denser end takes another try or two.
+        # Estimate where the end starts by its share of the text. A denser end takes another try or two.
         size = len(text) * last // max(total, 1)
         while size and self.count(text[-size:]) > last:
             size = size * 4 // 5
@@ -148,7 +151,7 @@ class TokenCounter:
 
 
 def load_encoding() -> tiktoken.Encoding:
-    """Return the encoding from the packaged ranks."""
+    """Return the encoding with the ranks from the package."""
     packed = resources.files("agent_memory.foundation.llm").joinpath("data", "cl100k_base.tiktoken.xz").read_bytes()
     words = lzma.decompress(packed).split()
     ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
@@ -156,7 +159,7 @@ def load_encoding() -> tiktoken.Encoding:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Cut `text` before spaces, so that counts stay exact, and runs without a space after `_RUN` characters."""
+    """Cut `text` before spaces, which keeps counts exact. Cut runs without a space after `_RUN` characters."""
     start = 0
     while start < len(text):
         end = min(start + _CHUNK, len(text))

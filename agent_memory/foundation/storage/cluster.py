@@ -1,8 +1,8 @@
-"""Locate the buckets of a store in one Redis or a Redis Cluster, and follow them when they move.
+"""Find the node of each bucket in one Redis or a Redis Cluster, and follow buckets that move to another node.
 
-All keys of a bucket share a slot, so a plain connection to the slot's node can do everything. A node refuses slots that
-it no longer owns (MOVED) and keys in transit (ASK), searches included: a request may have to be repeated, but never
-gets half of its data.
+All keys of a bucket share a slot, so a plain connection to the slot's node can run all commands. A node refuses
+commands and searches for slots that it no longer owns (MOVED) and for keys in transit (ASK). A request may have to be
+repeated, but it never gets only a part of its data.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ _LOOK_SECONDS = 2.0
 
 
 class BucketRedis:
-    """The Redis of one bucket: its current address and its clients."""
+    """The Redis that holds one bucket: its current URL and the clients connected to it."""
 
     def __init__(self, url: str, *, clustered: bool) -> None:
         self.url = url
         self.clustered = clustered
         self.moved = asyncio.Event()
-        """Set when the address or the store changes; then replaced by a new event."""
+        """Set when the address or the store changes. A new event then replaces this one."""
         self._clients: list[aioredis.Redis] = []
 
     def remark(self, buckets: int) -> str:
-        """Describe the cluster and the number of buckets, for people."""
+        """Return a text for people: whether this is a cluster, and the number of buckets."""
         return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
 
     def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
-        """Return a client as `connection.connect`, which follows the bucket."""
+        """Return a client as `connection.connect` does. The client follows the bucket when it moves."""
         client = connect(self.url, pool_size=pool_size, command_timeout=command_timeout, protocol=protocol, gate=gate)
         self._clients.append(client)
         return client
 
     def renew(self) -> None:
-        """Wake everybody who waits for `moved`: another store is in use."""
+        """Wake all tasks that wait for `moved`, because another store is in use."""
         moved, self.moved = self.moved, asyncio.Event()
         moved.set()
 
     async def move(self, url: str) -> None:
-        """Send everything to this node from now on; the old node answers running commands."""
+        """Send all new commands to the node at `url`. The old node still answers commands that it already got."""
         self.url = url
         parts = urlsplit(url)
         for client in self._clients:
@@ -66,12 +66,12 @@ class BucketRedis:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNodes:
-    """First slot, last slot and URL of each node."""
+    """The nodes of a cluster. `slots` has a first slot, a last slot and the URL of their node per entry."""
 
     slots: tuple[tuple[int, int, str], ...]
 
     def url_of(self, keys: Keys) -> str | None:
-        """Return the URL of the bucket's node, None while no node owns its slot."""
+        """Return the URL of the bucket's node, or None while no node owns the bucket's slot."""
         slot = key_slot(keys.root.encode())
         return next((url for first, last, url in self.slots if first <= slot <= last), None)
 
@@ -82,7 +82,7 @@ async def _nodes(client: aioredis.Redis, url: str) -> ClusterNodes:
 
 
 def _at(url: str, host: Any, port: Any) -> str:
-    """Replace the address in a URL. A node that does not know its host keeps the one that was asked."""
+    """Return the URL with another host and port. If the node reported no host, keep the host of the URL."""
     parts = urlsplit(url)
     name = (host.decode() if isinstance(host, bytes) else host) or parts.hostname or ""
     name = f"[{name}]" if ":" in name else name
@@ -91,7 +91,10 @@ def _at(url: str, host: Any, port: Any) -> str:
 
 
 async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str, command_timeout: float) -> list[BucketRedis]:
-    """Return the Redis of each bucket; `url` is a Redis or any node of a Redis Cluster. Raises StartupError."""
+    """Return the Redis of each bucket. `url` names a Redis or any node of a Redis Cluster.
+
+    Raises StartupError if Redis does not answer or no node has a bucket's slot.
+    """
     client = connect(url, pool_size=1, command_timeout=command_timeout)
     mode: str | None = None
     try:
@@ -100,7 +103,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str,
     except ResponseError as error:
         if mode == "cluster":
             raise StartupError(f"the Redis Cluster at {display_url} does not say which node has which slots: {str(error)[:200]}") from error
-        nodes = None  # It may not say what it is, and is no cluster.
+        nodes = None  # Redis does not report its mode (no permission), and it is no cluster.
     except (RedisError, OSError) as error:
         raise StartupError(f"cannot reach Redis at {display_url}: {str(error)[:200]}") from error
     finally:
@@ -117,7 +120,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str,
 
 
 async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
-    """True if a server has begun a store under these keys. Changes nothing. Raises StartupError."""
+    """True if a store already exists under these keys. Changes nothing. Raises StartupError."""
     (server,) = await locate_buckets(url, [home], display_url=shown_url(url), command_timeout=command_timeout)
     client = server.connect(pool_size=1, command_timeout=command_timeout)
     try:
@@ -128,10 +131,10 @@ async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
 
 
 async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) -> None:
-    """Store the number of buckets of a new store, and check it otherwise. Call before indexes are made.
+    """Store the number of buckets of a new store. Raise StartupError if an existing store has another number.
 
-    Of several first starts one sets the number; the others raise StartupError. It never changes: it determines each
-    tenant's bucket.
+    The number never changes, because it determines each tenant's bucket. Call this before indexes are created. If
+    several processes start a new store with different numbers, one of them sets the number and the others raise.
     """
     with redis_errors():
         await client.hsetnx(home.config, _BUCKETS, str(bucket_count))
@@ -146,7 +149,7 @@ async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket that may move; `prepare` makes its options and indexes on a new node."""
+    """A bucket that may move. `prepare` sets options and creates indexes on its new node."""
 
     keys: Keys
     bucket_redis: BucketRedis
@@ -155,13 +158,13 @@ class Bucket:
 
 @asynccontextmanager
 async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> AsyncGenerator[None]:
-    """Within this context, find moved buckets and redirect their clients once the new node has the indexes."""
+    """Follow moved buckets within this context. Clients switch to the new node once it has the indexes."""
     task = asyncio.create_task(_follow(buckets, command_timeout), name="following-buckets")
     try:
         yield
     finally:
         while not task.done():
-            # A cancellation during a connect is lost (it becomes a connection error): repeat it.
+            # A cancellation during a connect is lost, because it becomes a connection error. Cancel again.
             task.cancel()
             await asyncio.wait([task], timeout=0.1)
 

@@ -1,4 +1,4 @@
-"""Open Redis, and map its errors to ours."""
+"""Connect to Redis, and translate its errors to ours."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ from agent_memory.foundation.storage.round_trip import BoundedPool, StoreGate, e
 
 log = logging.getLogger(__name__)
 
-# Errors that mean "not now", not "this command is wrong".
+# These errors mean that Redis cannot serve a command now, not that the command is wrong.
 _AWAY = ("LOADING", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY ", "NOREPLICAS", "OOM", "READONLY")
 _TOO_LATE = "Timeout limit was reached"
 _NO_INDEX = re.compile(r"(?<![^\s'\"(])([^\s'\"(]+): no such index", re.IGNORECASE)
 
 
 def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
-    """Return a client over a bounded pool that waits for a free connection. Uses RESP3 by default.
+    """Return a client with a bounded pool. A command waits until a connection is free. Uses RESP3 by default.
 
-    It never repeats a command: a script whose reply was lost would run twice. `gate` is checked before each use and
-    with each new connection.
+    The client never repeats a command, because a script whose reply was lost would run twice. Each use of a connection
+    and each new connection checks `gate`.
     """
     pool = BoundedPool.from_url(
         url,
@@ -64,19 +64,19 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
 
 
 def translate_error(error: Exception) -> AgentMemoryError | None:
-    """Return our error for one of redis-py's, None if Redis itself is available."""
+    """Return our error for an error of redis-py, or None if Redis is available and the command is wrong."""
     if isinstance(error, AuthenticationError):
         return RedisUnavailable("Redis refuses our credentials", retry_after=5)
     if isinstance(error, MaxConnectionsError):
         return RedisUnavailable("all connections to Redis are taken")
     if isinstance(error, OutOfMemoryError):
         return RedisUnavailable("Redis is out of memory and refuses writes", retry_after=5)
-    if isinstance(error, AskError):  # MovedError is one, too
+    if isinstance(error, AskError):  # includes MovedError
         return RedisUnavailable("this part of the data moves to another node of the Redis Cluster", retry_after=2)
     if isinstance(error, ReadOnlyError | BusyLoadingError | ClusterDownError | TryAgainError | TimeoutError | ConnectionError):
         return RedisUnavailable(f"Redis does not answer ({type(error).__name__})")
     if isinstance(error, ExecAbortError | ResponseError):
-        # redis-py puts the command of a pipeline in front of Redis' message.
+        # In pipelines, redis-py puts the command before Redis' message.
         reply = str(error).rpartition("of pipeline caused error: ")[2].lstrip("-(\"'")
         if reply.startswith(_AWAY):
             return RedisUnavailable(f"Redis cannot serve this now: {reply[:120]}", retry_after=2)
@@ -92,7 +92,7 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
 
 
 class _RedisErrors:
-    """No generator: every read of every request passes through here."""
+    """A class, because a generator-based context manager is slower and every read of every request uses this one."""
 
     __slots__ = ()
 
@@ -109,7 +109,7 @@ _TRANSLATING = _RedisErrors()
 
 
 def redis_errors() -> AbstractContextManager[None, None]:
-    """Turn redis-py's "not now" errors into RedisUnavailable; a wrong command stays an error of redis-py."""
+    """Translate errors of redis-py by `translate_error`. Errors of wrong commands stay errors of redis-py."""
     return _TRANSLATING
 
 
@@ -121,7 +121,7 @@ def shown_url(url: str) -> str:
 
 
 async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
-    """A Redis that refuses the options is used all the same, with a warning."""
+    """Set the options of the query engine. If Redis refuses an option, only log a warning."""
     for name, value in engine.REQUIRED:
         try:
             await client.execute_command("FT.CONFIG", "SET", name, value)
@@ -130,7 +130,7 @@ async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
 
 
 async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
-    """Make Redis write each change to disk at once, so that `WAITAOF` does not wait for the next second."""
+    """Make Redis write each change to disk at once. Otherwise `WAITAOF` waits up to a second for the next write."""
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
@@ -140,17 +140,23 @@ async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
 
 
 async def server_info(client: aioredis.Redis, display_url: str) -> dict[str, Any]:
-    """Return Redis' server information, empty without permission. Raises StartupError if it does not answer."""
+    """Return Redis' server information, or an empty dict without permission.
+
+    Raises StartupError if Redis does not answer.
+    """
     try:
         return await client.info("server")
     except NoPermissionError:
-        return {}  # An ACL user without @dangerous.
+        return {}  # The ACL user lacks @dangerous.
     except (RedisError, OSError) as error:
         raise StartupError(f"cannot reach Redis at {display_url}: {str(error)[:200]}") from error
 
 
 async def check_engine(client: aioredis.Redis, display_url: str) -> str:
-    """Return Redis' version. Raises StartupError without the query engine."""
+    """Return Redis' version and set the options of its query engine.
+
+    Raises StartupError if Redis has no query engine.
+    """
     info = await server_info(client, display_url)
     try:
         await client.execute_command("FT._LIST")
@@ -168,7 +174,7 @@ Pipe = Pipeline
 
 
 class PipelineReader:
-    """Read from several stores in one round trip."""
+    """Run the reads of several stores in one round trip."""
 
     def __init__(self, client: aioredis.Redis) -> None:
         self._client = client
@@ -178,15 +184,18 @@ class PipelineReader:
 
 
 async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[Any]:
-    """Run read-only commands in one round trip, twice if the connection was lost. Raises the first error reply."""
-    # redis-py's pipeline knows the spelling of commands.
+    """Run read-only commands in one round trip and return the replies. If the connection was lost, try once more.
+
+    Raises the first error reply.
+    """
+    # Only redis-py's pipeline knows how to spell the commands.
     pipe = client.pipeline(transaction=False)
     build(pipe)
     return await send_reads(client, pipe.command_stack)
 
 
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
-    """As `read`, for the command stack of a redis-py pipeline."""
+    """Do the same as `read` for the command stack of a redis-py pipeline."""
     if not commands:
         return []
     sent = [parts for parts, _ in commands]

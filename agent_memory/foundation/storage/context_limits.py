@@ -1,4 +1,4 @@
-"""Limits of models that workers learned, shared between processes for a while."""
+"""Share the model limits that workers learned with other processes, for a while."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from agent_memory.foundation.storage.keyspace import Keys
 
 @dataclass(frozen=True, slots=True)
 class LearnedLimit:
-    """Tokens of prompt and answer together, and how many seconds they stay valid."""
+    """A learned limit in tokens, valid for `seconds` more.
+
+    After a refusal it counts prompt and answer together; after a timeout, the message tokens of one request.
+    """
 
     tokens: int
     seconds: float
@@ -27,19 +30,19 @@ class ContextLimitStore:
         self._keys = keys
 
     async def save_limit(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
-        """Store the limit that a refusal taught."""
+        """Store the limit learned from a refusal: tokens of prompt and answer together."""
         await self._save(self._keys.context_limit(where, model), tokens, seconds)
 
     async def save_asked(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
-        """Store the message tokens per request that a timeout taught."""
+        """Store the limit learned from a timeout: message tokens per request."""
         await self._save(self._keys.context_asked(where, model), tokens, seconds)
 
     async def load_limit(self, where: str, model: str) -> LearnedLimit | None:
-        """Return the limit of a recent refusal, None without one."""
+        """Return the limit learned from a recent refusal, or None if there was none."""
         return await self._load(self._keys.context_limit(where, model))
 
     async def load_asked(self, where: str, model: str) -> LearnedLimit | None:
-        """Return the limit of a recent timeout, None without one."""
+        """Return the limit learned from a recent timeout, or None if there was none."""
         return await self._load(self._keys.context_asked(where, model))
 
     async def _save(self, key: str, tokens: int, seconds: float) -> None:
@@ -56,7 +59,10 @@ class ContextLimitStore:
 
 
 async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, *, command_timeout: float) -> LearnedLimit | None:
-    """Return the smallest limit in any bucket of a Redis. Raises StartupError and RedisUnavailable."""
+    """Return the smallest limit learned from a refusal in any bucket of a Redis, or None.
+
+    Raises StartupError and RedisUnavailable.
+    """
     limits: list[LearnedLimit] = []
     for bucket_redis, keys in zip(
         await locate_buckets(url, buckets, display_url="Redis", command_timeout=command_timeout), buckets, strict=True

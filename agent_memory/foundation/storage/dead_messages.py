@@ -1,4 +1,4 @@
-"""Move unreadable messages out of docket's stream: they end every worker that reads them."""
+"""Move unreadable messages out of docket's stream, because they crash every worker that reads them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class CarrierGuard:
         self._keep = Script(client, "storage/dead_message_keep")
 
     async def move_unread(self, carrier: Carrier, deliveries: int, free_key: Callable[[str], Awaitable[None]]) -> int:
-        """Move messages with at least `deliveries` deliveries to the dead messages; return their number.
+        """Move messages that were delivered at least `deliveries` times to the dead messages. Return their number.
 
-        Nothing is lost: tasks carry marks of the outbox, which are handed over again. `free_key` frees docket's key
-        first, so that a worker that dies in between leaves the message.
+        No work is lost: the tasks carry marks of the outbox, and the relay hands these marks over again. `free_key`
+        frees docket's key first. If the worker dies after that, the message is still there for another worker.
         """
         moved = 0
         with redis_errors():
@@ -57,6 +57,6 @@ class CarrierGuard:
         return moved
 
     async def dead(self) -> int:
-        """Return the number of moved messages."""
+        """Return the number of dead messages."""
         with redis_errors():
             return int(await self._client.llen(self._keys.dead_messages))

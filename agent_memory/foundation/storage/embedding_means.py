@@ -1,4 +1,4 @@
-"""Mean vectors of embedding models, kept as long as the store."""
+"""Store the mean vector of each embedding model. It lives as long as the store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class EmbeddingMeans:
         return None if stored is None else np.frombuffer(stored, dtype="<f4").astype(np.float32)
 
     async def keep_mean(self, mean: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Store the mean unless there is one; return the stored one."""
+        """Store the mean unless one is already stored. Return the stored mean."""
         with redis_errors():
             await self._client.hsetnx(self._key, self._field, mean.astype("<f4").tobytes())  # pyright: ignore[reportArgumentType]
         stored = await self.load_mean()

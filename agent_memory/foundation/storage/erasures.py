@@ -1,7 +1,8 @@
-"""Refuse writes of a user, session or agent while its erasure is ordered and not done.
+"""Refuse writes for a user, session or agent while its erasure is ordered but not done.
 
-The write's own script checks it (`lua/parts/erasures.lua`). A refused request waits for the end (`storage/scripts.py`).
-Work that uses older data names its start: an erasure that ended since then refuses it, too.
+The write's own script checks for erasures (`lua/parts/erasures.lua`). A refused request waits until the erasure ends
+(`storage/scripts.py`). Work that uses older data names its start (`Work.since`), so that the script can also refuse it
+if an erasure ended after that.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ def guard_of(
     session_id: str | None = None,
     agent_id: str | None = None,
 ) -> Guard:
-    """Return the `guard` argument of a script that writes an owner's data; without an owner the script finds it."""
+    """Return the `guard` argument of a script that writes an owner's data.
+
+    If the arguments name no owner, the script reads the owner from the stored document.
+    """
     work = current_work()
     if work.erases:
         return {"root": root, "off": True}
@@ -38,12 +42,12 @@ def guard_of(
 
 
 def whole_tenant_guard(root: str, tenant: str) -> Guard:
-    """Return the `guard` of a write that may hold data of everybody in a tenant."""
+    """Return the `guard` of a write that may contain data of any owner in a tenant."""
     return guard_of(root, tenant) | {"whole": True}
 
 
 def erasure_place(tenant: str, namespace: str | None, user_id: str | None, session_id: str | None, agent_id: str | None) -> str:
-    """Return the name under which an erasure refuses writes; same as in `lua/parts/erasures.lua`."""
+    """Return the name of an owner in the sets of erasures. `lua/parts/erasures.lua` builds the same name."""
     space, anywhere = tag(namespace or ""), tag(namespace) if namespace is not None else "*"
     if agent_id is not None:
         parts = ("agent", anywhere, tag(agent_id))
@@ -55,7 +59,7 @@ def erasure_place(tenant: str, namespace: str | None, user_id: str | None, sessi
 
 
 class ErasureGuard:
-    """Check for erasures before writes without a script, and read Redis' time."""
+    """Check for erasures before a write that uses no script, and read Redis' time."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -63,11 +67,11 @@ class ErasureGuard:
         self._check = Script(client, "storage/erasure_check")
 
     async def require_none(self, tenant: str, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> None:
-        """Wait for the end of a running erasure. Raises ErasureUnderWay if it takes long."""
+        """Wait until no erasure of the owner is running. Raises ErasureUnderWay if an erasure takes long."""
         guard = guard_of(self._keys.root, tenant, namespace, user_id, agent_id=agent_id)
         await self._check(any=self._keys.wake, guard=guard)
 
     async def now(self) -> int:
-        """Return Redis' time in ms."""
+        """Return Redis' time in ms since 1970."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return int(seconds) * 1000 + int(micros) // 1000

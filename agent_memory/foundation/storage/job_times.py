@@ -1,4 +1,4 @@
-"""Records of periodic jobs beside docket's schedule."""
+"""Store the progress of periodic jobs and count their starts. Docket only schedules them."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class JobTimes:
         self._job_times = keys.job_times
 
     async def count_begin(self, name: str) -> int:
-        """Count a start; return the starts since the job last ended."""
+        """Count a start of the job. Return the number of starts since the job last ended."""
         with redis_errors():
             return int(await self._client.hincrby(self._job_times, f"begun:{name}", 1))
 
     async def forget_begins(self, name: str) -> None:
-        """Reset the starts of a job that ended, even with an error."""
+        """Reset the number of starts. Call this when a job ends, even if it ends with an error."""
         with redis_errors():
             await self._client.hdel(self._job_times, f"begun:{name}")
 
     async def looked_until(self, name: str) -> int:
-        """Return how far a job has looked (µs since 1970); 0 at first."""
+        """Return the time up to which a job has processed changes (µs since 1970), or 0 at first."""
         return int((await read(self._client, lambda pipe: pipe.hget(self._job_times, name)))[0] or 0)
 
     async def note_looked(self, name: str, until: int) -> None:

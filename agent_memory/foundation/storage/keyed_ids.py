@@ -1,4 +1,4 @@
-"""Ids derived from content that nobody can guess without the store's key."""
+"""Derive ids from content. Nobody can guess such an id without the store's key."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _FIELD = "id-key"
 
 class KeyedIds:
     def __init__(self) -> None:
-        """Nothing may be stored under these ids before `load`."""
+        """Make ids without a key. Call `load` before storing anything under these ids."""
         self._key = b""
 
     async def load(self, client: Redis, keys: Keys) -> None:
-        """Read the key of a bucket's store, or make it. Raises RedisUnavailable."""
+        """Read the key of a bucket's store. Create the key if there is none. Raises RedisUnavailable."""
         with redis_errors():
             stored = await client.hget(keys.config, _FIELD)
             if stored is None:
@@ -30,9 +30,9 @@ class KeyedIds:
         self._key = bytes.fromhex(stored.decode())
 
     def of(self, *parts: str | None) -> str:
-        """Return the id of a sequence of strings, a ULID."""
+        """Return a ULID derived from this sequence of strings."""
         return str(ULID.from_bytes(b"\x01" + blake2b(joined(*parts), digest_size=15, key=self._key).digest()))
 
     def instead_of(self, memory_id: str) -> str:
-        """Return the id for a memory whose intended id belongs to another owner."""
+        """Return another id for a memory, because `memory_id` belongs to another owner."""
         return self.of("instead", memory_id)

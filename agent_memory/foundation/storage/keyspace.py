@@ -1,8 +1,9 @@
-"""The Redis keys that several features share, what they hold and how long they live. Features announce those of their own (`Feature.keys`).
+"""Define the Redis keys that several features share. Features announce their own keys (`Feature.keys`).
 
-`{0}` is the hash tag of a bucket: all keys of a bucket share a slot of a Redis Cluster. A store has one bucket, or REDIS_BUCKETS of them,
-`{0}`, `{1}` and so on, each with all keys for the tenants in it; API keys (tok, toks, tok-secret), browsers' sessions (browser), what is
-left of a tenant's requests (rate) and the number of buckets (in cfg) are in `{0}` alone.
+The table lists each key with its type, content and lifetime. `{0}` is the hash tag of a bucket: all keys of a bucket
+share a slot of a Redis Cluster. A store has REDIS_BUCKETS buckets, `{0}`, `{1}` and so on. Each bucket has all keys of
+its tenants. Only `{0}` has the API keys (tok, toks, tok-secret), the logins of browsers (browser), the tenants' request
+limits (rate) and the number of buckets (in cfg).
 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
 am:{0}:w:<sid>:m    list    its messages, oldest first: "<seq> <tokens> <json>"            as the session
@@ -75,22 +76,22 @@ from agent_memory.foundation.core.task_kinds import DueKind
 
 
 def joined(*parts: str | None) -> bytes:
-    """Join strings with their lengths."""
+    """Join strings, each after its length, so that different sequences never give the same bytes."""
     return b"".join([b"-" if part is None else b"%d:%b" % (len(raw := part.encode()), raw) for part in parts])
 
 
 def digest(*parts: str | None) -> str:
-    """Return 32 hex digits of a sequence of strings; ("a", "bc") and ("ab", "c") differ, as do None and ""."""
+    """Return a digest of a sequence of strings, 32 hex digits. ("a", "bc") and ("ab", "c") differ, and None and ""."""
     return blake2b(joined(*parts), digest_size=16).hexdigest()
 
 
 def bucket_of(tenant: str, buckets: int) -> int:
-    """Return the bucket of a tenant. Stored data depends on it: never change it."""
+    """Return the number of a tenant's bucket. Never change this function, because stored data depends on it."""
     return 0 if buckets == 1 else int.from_bytes(blake2b(tenant.encode(), digest_size=8).digest()) % buckets
 
 
 def new_mid(tenant: str, memory_id: str) -> str:
-    """As `Keys.mid` without a cache: `digest("memory", tenant, memory_id)`."""
+    """Return the same as `Keys.mid`, `digest("memory", tenant, memory_id)`, but without its cache."""
     raw = memory_id.encode()
     return blake2b(b"%b%d:%b" % (_before_ids(tenant), len(raw), raw), digest_size=16).hexdigest()
 
@@ -100,7 +101,7 @@ def _before_ids(tenant: str) -> bytes:
     return b"6:memory%d:%b" % (len(raw := tenant.encode()), raw)
 
 
-# Each turn of a conversation asks for nearly the same messages.
+# Cached, because each turn of a conversation reads nearly the same messages.
 _mid = lru_cache(maxsize=8192)(new_mid)
 
 
@@ -110,12 +111,12 @@ def _sid(tenant: str, namespace: str | None, user_id: str | None, session_id: st
 
 
 def tag(value: str) -> str:
-    """Return a string as an index tag: the hexadecimal of its UTF-8, which cannot carry query syntax."""
+    """Return the index tag of a string: its UTF-8 in hexadecimal, which cannot contain query syntax."""
     return value.encode("utf-8").hex()
 
 
 def untag(value: str) -> str:
-    """Return the string of a `tag`."""
+    """Return the string that `tag` encoded."""
     return bytes.fromhex(value).decode("utf-8")
 
 
@@ -155,7 +156,7 @@ def _session(root: str, sid: str) -> SessionKeys:
 
 
 class _Key:
-    """A key, or the beginning of keys, without parameters."""
+    """A key without parameters, or a prefix of keys."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -192,18 +193,18 @@ class Keys:
         object.__setattr__(self, "root", f"{self.prefix}:{{{self.bucket}}}:")
 
     def sid(self, tenant: str, ref: SessionRef) -> str:
-        """Return the name of a session in keys: a digest of (tenant, namespace, user, session)."""
+        """Return the name of a session in keys, a digest of tenant, namespace, user and session id."""
         return _sid(tenant, ref.namespace, ref.user_id, ref.session_id)
 
     def session(self, sid: str) -> SessionKeys:
         return _session(self.root, sid)
 
     def waiting(self, tenant: str, user_id: str) -> str:
-        """Sessions of a user that wait for background work."""
+        """Return the key of the set of a user's sessions that wait for background work."""
         return f"{self.root}wt:{digest('waiting', tenant, user_id)}"
 
     def mid(self, tenant: str, memory_id: str) -> str:
-        """Return the name of a memory in keys: a digest of (tenant, id)."""
+        """Return the name of a memory in keys, a digest of tenant and memory id."""
         return _mid(tenant, memory_id)
 
     def memory(self, mid: str) -> str:
@@ -219,7 +220,7 @@ class Keys:
         return f"{self.root}mt:{mid}"
 
     def history(self, name: str) -> str:
-        """Key of a version ("<mid>.<version>"), or of a memory whose time is over (its mid)."""
+        """Return the key of a former version (`name` is "<mid>.<version>") or of an ended memory ("<mid>")."""
         return f"{self.root}h:{name}"
 
     def ledger(self, mid: str) -> str:
@@ -256,7 +257,7 @@ class Keys:
         return f"{self.root}fg:{name}"
 
     def forgettings(self, user: str) -> str:
-        """Receipts of a user, by the digest of the owner."""
+        """Return the key of the set of a user's receipts. `user` is the digest of the owner."""
         return f"{self.root}fgu:{user}"
 
     def export(self, name: str) -> str:
@@ -299,7 +300,7 @@ class Keys:
         return f"{self.root}apart:{pair}"
 
     def running(self, kind: DueKind, tenant: str) -> str:
-        """Claims of a tenant; `due_claim.lua` builds the same name."""
+        """Return the key of the set of a tenant's claims. `tenant_share.lua` builds the same name."""
         owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
 

@@ -1,14 +1,15 @@
-"""Load Lua scripts with named arguments and shared parts.
+"""Load Lua scripts that have named arguments and share parts.
 
-A script "<folder>/<name>" is `agent_memory/<level>/<folder>/lua/<name>.lua`, or in a folder there. It begins with
-`#!lua` and declares its arguments, which become locals:
+The script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`; it may be in a folder below
+`lua`. It begins with `#!lua` and declares its arguments, which become local variables:
 
     -- KEYS: due, tries, waiting?, documents...
     -- ARGV: root, limit: number, exclusive: flag, header: json, member, batch?, messages...
 
-`?` may be nil (of keys only the last ones). `...` takes any number of values; the first is `ARGV[messages_at]`.
-`local outbox = require("storage/outbox")` inserts a part: a file without `#!lua` that returns a table. A part names the
-arguments of its scripts that it uses: `-- NEEDS: root, due`.
+An argument with `?` may be nil; among the keys, only the last ones may. An argument with `...` takes any number of
+values: above, the first message is `ARGV[messages_at]`.
+`local outbox = require("storage/outbox")` inserts a part: a file without `#!lua` that returns a table. A part declares
+the arguments of its scripts that it uses: `-- NEEDS: root, due`.
 """
 
 from __future__ import annotations
@@ -29,23 +30,26 @@ LEVELS = ("foundation", "features", "extensions")
 _DECLARED = re.compile(r"-- (KEYS|ARGV|NEEDS): (.+)")
 _ARGUMENT = re.compile(r"(\w+)(?:: (number|flag|json))?(\?|\.\.\.)?")
 _REQUIRE = re.compile(r'local (\w+) = require\("(\w+/(\w+))"\)')
-# Stands for None; an empty string is a value.
+# Redis gets this for None. An empty string is a value of its own.
 _NONE = "\0"
-# Encoders for Redis, and the Lua expression that decodes each kind.
+# By kind of argument: the encoder in Python, and the Lua expression that decodes it.
 _ENCODERS: Mapping[str, Callable[[Any], Any]] = {"flag": int, "json": partial(to_json, inf_nan_mode="null")}
 _DECODED = {"": "{0}", "number": "tonumber({0})", "flag": "{0} == '1'", "json": "cjson.decode({0})"}
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A declared argument. `kind`: "", "number", "flag" or "json". `mark`: "?" (optional), "..." (variadic) or ""."""
+    """A declared argument.
+
+    `kind` is "", "number", "flag" or "json". `mark` is "?" (optional), "..." (any number of values) or "".
+    """
 
     name: str
     kind: str
     mark: str
 
     def local(self, table: str, position: int) -> str:
-        """Return the Lua line that names it."""
+        """Return the Lua line that assigns the argument to a local variable."""
         if self.mark == "...":
             return f"local {self.name}_at = {position}"
         value = f"{table}[{position}]"
@@ -57,7 +61,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class LuaScript:
-    """The source for Redis, and the declared arguments."""
+    """A loaded script: its source for Redis, and its declared arguments."""
 
     name: str
     source: str
@@ -65,12 +69,15 @@ class LuaScript:
     args: tuple[Argument, ...]
     names: Mapping[str, None]
     encoders: tuple[tuple[int, Callable[[Any], Any]], ...]
-    """Positions in `args` and their encoders."""
+    """Positions in `args` whose values must be encoded, with their encoders."""
     optional: tuple[int, ...]
     """Positions in `args` that may be None."""
 
     def command(self, verb: str, script: str, holder: object, named: Mapping[str, Any]) -> list[Any]:
-        """Return the command; arguments are `named` or attributes of `holder`. Raises TypeError for wrong ones."""
+        """Return the command that runs the script. `named` arguments take precedence over attributes of `holder`.
+
+        Raises TypeError for a missing or unknown argument.
+        """
         try:
             values = [named[name] if name in named else getattr(holder, name) for name in self.names]
         except AttributeError as error:
@@ -91,13 +98,15 @@ class LuaScript:
         return [verb, script, len(keys), *keys, *args]
 
     def read_only(self, holder: object = None, /, **named: Any) -> list[Any]:
-        """Return the command of a read-only script for a pipeline, with its text, so that Redis cannot lack it."""
+        """Return the command that runs a read-only script in a pipeline. It sends the source, not only its digest,
+        because a pipeline cannot retry if Redis does not have the script.
+        """
         return self.command("EVAL_RO", self.source, holder, named)
 
 
 @cache
 def load(name: str) -> LuaScript:
-    """Load a script. Raises ValueError, naming the file, for a wrong declaration."""
+    """Load a script. Raises ValueError, which names the file, if a declaration is wrong."""
     first, *lines = _lines(name)
     if not first.startswith("#!lua"):
         raise ValueError(f"{name}.lua is no script: its first line must begin with #!lua")
@@ -116,7 +125,7 @@ def load(name: str) -> LuaScript:
 
 
 def lua_names() -> Iterator[tuple[str, bool]]:
-    """Yield every `.lua` file by name, and whether it is a script."""
+    """Yield the name of every `.lua` file, and True if it is a script."""
     owners = sorted(entry.name for level in LEVELS for entry in (files("agent_memory") / level).iterdir() if entry.is_dir())
     for owner in owners:
         for file in sorted(entry.name for folder in _folders(owner) for entry in folder.iterdir() if entry.name.endswith(".lua")):
@@ -138,7 +147,7 @@ def _lines(name: str) -> list[str]:
 
 @cache
 def _folders(owner: str) -> list[Traversable]:
-    """Return the folders with `.lua` files of a feature or of a part of the foundation."""
+    """Return the folders with the `.lua` files of a feature or of a folder of the foundation."""
     tops = [folder for level in LEVELS if (folder := files("agent_memory") / level / owner / "lua").is_dir()]
     return [folder for top in tops for folder in (top, *(entry for entry in top.iterdir() if entry.is_dir()))]
 
@@ -157,7 +166,7 @@ def _declared(lines: list[str], what: str) -> tuple[Argument, ...]:
 
 
 def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
-    """Return the lines of a file without comments; add the parts that it requires to `parts`."""
+    """Return the lines of a file without comments. Add the parts that the file requires to `parts`."""
     body: list[str] = []
     for line in lines:
         if match := _REQUIRE.fullmatch(line):
@@ -176,7 +185,7 @@ def _add_part(part: str, stem: str, parts: dict[str, list[str]], arguments: set[
     lacking = {argument.name for argument in _declared(lines, "NEEDS")} - arguments
     if lacking:
         raise ValueError(f"{part}.lua needs arguments that its script does not declare: {', '.join(sorted(lacking))}")
-    # Required parts come first.
+    # Parts that this part requires are added first.
     body = _expand(part, lines, parts, arguments)
     value = next(position for position, line in enumerate(body) if line.startswith("return "))
     body[value] = body[value].replace("return", f"{stem} =", 1)

@@ -1,6 +1,7 @@
-"""The outbox: marks of due work, set by the write that makes it due, claimed by workers.
+"""Implement the outbox: writes mark due work, and workers claim the marks.
 
-`lua/retry_limit.lua` gives marks up, `lua/tenant_share.lua` limits the claims of a tenant.
+The script of a write sets the marks for the work that it makes due. `lua/retry_limit.lua` gives marks up after too many
+tries. `lua/tenant_share.lua` limits the claims of a tenant.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from agent_memory.foundation.storage.scripts import NEVER_ENDED, Script, outbox_
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A mark claimed until `lease` (ms since 1970); `attempt` counts from 1.
+    """A mark that is claimed until `lease` (ms since 1970). `attempt` counts from 1.
 
-    `overdue`: claimed before and not ended, so docket may still have its task.
+    `overdue`: an earlier claim of the mark never ended, so docket may still have its task.
     """
 
     member: str
@@ -33,7 +34,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Claims, the number of marks given up, and the ms until the next mark is due (-1: none)."""
+    """New claims, and the number of marks given up. `wait_ms`: ms until the next mark is due, or -1 without marks."""
 
     claims: list[Claim]
     given_up: int
@@ -42,7 +43,10 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Pending marks of one kind, dead ones, and the age (s) of the oldest due mark (0.0: none)."""
+    """The number of pending marks and dead letters of one kind.
+
+    `oldest_seconds`: age of the oldest due mark, or 0.0 if no mark is due.
+    """
 
     pending: int
     dead: int
@@ -71,15 +75,15 @@ class Outbox:
         self._fail = Script(client, "storage/due_fail")
 
     async def wait_for_due(self, seconds: float) -> None:
-        """Return once a write announced due work, or after `seconds`."""
+        """Return as soon as a write announces due work, at the latest after `seconds`."""
         with redis_errors():
             await self._client.blpop([self._keys.wake], timeout=seconds)
 
     async def claim_kind(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
-        """Claim up to `limit` due marks for `lease_seconds`; a mark with `max_attempts` tries becomes a dead letter.
+        """Claim up to `limit` due marks for `lease_seconds`. A mark with `max_attempts` tries becomes a dead letter.
 
-        With a `share` below 1 no tenant has more than that part of `limit` at a time. Extraction gets one more try,
-        which sets the batch aside, so that later messages of the session are not held up.
+        With a `share` below 1, no tenant has more than that part of `limit` claimed at a time. Extraction gets one more
+        try: it sets the batch aside, so that the batch does not block later messages of the session.
         """
         claims = (await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
         if isinstance(claims, Exception):
@@ -89,7 +93,7 @@ class Outbox:
     async def claim_each(
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
-        """Claim several kinds in one round trip; one kind's failure does not release the others."""
+        """Claim several kinds in one round trip. If one kind fails, return its error; the others stay claimed."""
         replies = await self._claim.each(
             [
                 {
@@ -110,11 +114,11 @@ class Outbox:
         return dict(zip(limits, claims, strict=True))
 
     async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
-        """End a claim well; return False if the mark was set again and stays due."""
+        """End the claim of successful work. Return False if the mark was set again meanwhile and so stays due."""
         return bool(await self._done(**self._script_keys(kind), member=claim.member, token=claim.lease))
 
     async def end_claims(self, kind: DueKind, claims: Sequence[Claim]) -> None:
-        """As `end_claim`, in one round trip. Raises the first error."""
+        """End several claims as `end_claim` does, in one round trip. Raises the first error."""
         if not claims:
             return
         shared = self._script_keys(kind)
@@ -123,9 +127,10 @@ class Outbox:
                 raise reply
 
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
-        """Start work on marked members. Give up members that began `max_attempts` times and never ended.
+        """Return claims for members that are still marked. Call this before the work on them starts.
 
-        The leases are the tokens that end the claims. Extraction gets one more try, as in `claim_kind`.
+        Gives up a member after `max_attempts` failed tries; a try that began and never ended counts. Each claim's
+        `lease` is the token that ends it. Extraction gets one more try, as in `claim_kind`.
         """
         if not members:
             return []
@@ -141,11 +146,14 @@ class Outbox:
         ]
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
-        """Return a claim that nobody began: due after a delay, without counting a try."""
+        """Make the mark of a claim that nobody began due again after a delay. The try does not count."""
         await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
-        """End a claim badly: due after a delay. `forgive` does not count the try (an outside cause)."""
+        """End the claim of failed work. The mark is due again after a delay.
+
+        With `forgive`, the try does not count, because its cause is outside the work.
+        """
         named = self._script_keys(kind)
         del named["dead"]
         await self._fail(
@@ -186,7 +194,7 @@ class Outbox:
         return {kind: _backlog(now, *replies[1 + 3 * i : 4 + 3 * i]) for i, kind in enumerate(kinds)}
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Return members whose last try failed, with the reason."""
+        """Return the reason of the last failure, by member. Returns about `limit` members."""
         with redis_errors():
             reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
         reasons: dict[bytes, bytes] = reply[1]

@@ -1,7 +1,8 @@
-"""Run whole pipelines in one round trip over redis-py's connections, by their public methods.
+"""Run a pipeline in one round trip, over redis-py's connections and their public methods.
 
-redis-py packs commands in Python, starts a timer for each reply, and its pool takes two locks: 0.5 to 1 ms of CPU a
-search. Here hiredis packs, one deadline guards all replies, and a semaphore bounds the pool.
+redis-py packs commands in Python, starts a timer for each reply, and takes two locks in its pool. This costs 0.5 to
+1 ms of CPU per search. Here hiredis packs the commands, one deadline covers all replies, and a semaphore limits the
+pool.
 """
 
 from __future__ import annotations
@@ -17,23 +18,26 @@ from redis.asyncio.connection import AbstractConnection, Connection, ConnectionP
 from redis.exceptions import DataError, MaxConnectionsError, ResponseError, TimeoutError
 
 Command = Sequence[Any]
-"""Name and arguments; a name of two words ("SCRIPT LOAD") becomes two arguments."""
+"""Name and arguments of a command. A name of two words ("SCRIPT LOAD") becomes two arguments."""
 
 
 class StoreGate(Protocol):
-    """Decide whether a Redis may be used now."""
+    """Decide whether clients may use a Redis now."""
 
     def check(self) -> None:
-        """Raise our error if it may not be used."""
+        """Raise one of our errors if clients may not use the Redis."""
         ...
 
     async def check_connection(self, connection: AbstractConnection) -> None:
-        """Check a new connection before its first use. Raises as `check`, and redis-py's errors."""
+        """Check a new connection before its first use. Raises the errors of `check` and of redis-py."""
         ...
 
 
 class BoundedPool(ConnectionPool):
-    """At most `max_connections` connections, last used first; callers wait up to `timeout` seconds for one."""
+    """A pool of at most `max_connections` connections. Reuses the most recently used connection first.
+
+    Callers wait up to `timeout` seconds for a free connection.
+    """
 
     def __init__(self, *, timeout: float, gate: StoreGate | None = None, **options: Any) -> None:
         if gate is not None:
@@ -51,7 +55,7 @@ class BoundedPool(ConnectionPool):
         return len(self._busy)
 
     async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
-        """Return a ready connection. Raises MaxConnectionsError after the timeout, and the gate's errors."""
+        """Return a ready connection. Raises MaxConnectionsError after the timeout, and the errors of the gate."""
         if self._gate is not None:
             self._gate.check()
         if self._free.locked():
@@ -65,7 +69,7 @@ class BoundedPool(ConnectionPool):
         connection = self._idle.pop() if self._idle else self.make_connection()
         self._busy.add(connection)
         try:
-            # Nearly always it is ready.
+            # The connection is nearly always ready.
             if not connection.is_connected or await connection.can_read():
                 await self.ensure_connection(connection)
         except BaseException:
@@ -83,14 +87,14 @@ class BoundedPool(ConnectionPool):
             self._free.release()
 
     async def disconnect(self, inuse_connections: bool = True) -> None:
-        """Close all connections, or only idle ones. Raises the first error."""
+        """Close all connections, or only the idle ones. Raises the first error."""
         connections = [*self._idle, *(self._busy if inuse_connections else ())]
         results = await asyncio.gather(*(connection.disconnect() for connection in connections), return_exceptions=True)
         if error := next((result for result in results if result is not None), None):
             raise error
 
     async def move_to(self, host: str, port: int) -> None:
-        """Connect to another address from now on; busy connections close after their replies."""
+        """Use another address for new connections. Busy connections close after their replies."""
         self.connection_kwargs.update(host=host, port=port)
         idle, self._idle = self._idle, []
         for connection in self._busy:
@@ -102,9 +106,9 @@ class BoundedPool(ConnectionPool):
 
 
 class Deadlines:
-    """Deadlines of all exchanges of a pool on one timer; `asyncio.timeout` for each takes 3 % of a write's CPU.
+    """Watch the deadlines of all exchanges of a pool with one timer.
 
-    Cancels the task of a late exchange within 0.1 s.
+    One `asyncio.timeout` per exchange takes 3 % of a write's CPU. Cancels the task of a late exchange within 0.1 s.
     """
 
     _LOOK_SECONDS = 0.1
@@ -131,7 +135,7 @@ class Deadlines:
 
 
 class Deadline:
-    """The deadline of the current task's exchange: `seconds` from now, None for no end."""
+    """The deadline of the current task's exchange: `seconds` from now. None means no deadline."""
 
     __slots__ = ("_cancelled", "_cancelling", "_deadlines", "_end", "_seconds", "_task", "loop")
 
@@ -146,12 +150,12 @@ class Deadline:
             deadlines.watch_deadline(self)
 
     def extend_deadline(self) -> None:
-        """Restart the time after a reply if less than half is left."""
+        """Restart the time after a reply, if less than half of it is left."""
         if self._seconds is not None and self._end - (now := self.loop.time()) < self._seconds / 2:
             self._end = now + self._seconds
 
     def end_exchange(self) -> None:
-        """End the exchange and undo a cancellation that came too late."""
+        """End the exchange. Undo the cancellation if it came after the last reply."""
         self._deadlines.forget_deadline(self)
         self.has_cancelled()
 
@@ -161,7 +165,7 @@ class Deadline:
             self._task.cancel()
 
     def has_cancelled(self) -> bool:
-        """True if the task was cancelled for this deadline only; undoes the cancellation."""
+        """True if only this deadline cancelled the task. Undoes the cancellation by this deadline."""
         if not self._cancelled:
             return False
         self._cancelled = False
@@ -169,14 +173,15 @@ class Deadline:
 
 
 async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:
-    """Send commands in one round trip, once; return Redis' replies, errors among them. Raises redis-py's errors.
+    """Send commands in one round trip and return Redis' replies. Error replies are returned, not raised.
 
-    A failure closes the connection: unread replies would answer the next commands.
+    Sends the commands only once. A failure closes the connection, because unread replies would answer the next
+    commands. Raises redis-py's errors.
     """
     packed = b"".join([_packed(command) for command in commands])
     pool = cast("BoundedPool", client.connection_pool)
     connection: Any = await pool.get_connection()
-    # With the connection's own timeout each write becomes a task (`asyncio.wait_for`), 9 µs.
+    # With a timeout of its own, the connection makes each write a task (`asyncio.wait_for`), which costs 9 µs.
     seconds, connection.socket_timeout = connection.socket_timeout, None
     deadline = Deadline(pool.deadlines, seconds)
     try:
@@ -193,7 +198,7 @@ async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[
 
 
 async def command(client: aioredis.Redis, *parts: Any) -> Any:
-    """Return one command's reply. Raises its error reply."""
+    """Run one command and return its reply. Raises an error reply."""
     reply = (await exchange(client, [parts]))[0]
     if isinstance(reply, ResponseError):
         raise reply

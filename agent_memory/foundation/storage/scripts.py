@@ -1,4 +1,4 @@
-"""Run Lua scripts by name and named arguments. Nothing else calls EVALSHA."""
+"""Run Lua scripts by their name, with named arguments. No other module calls EVALSHA."""
 
 from __future__ import annotations
 
@@ -21,37 +21,41 @@ from agent_memory.foundation.storage.round_trip import command, exchange
 Arg = str | bytes | int | float
 
 _FSYNC_MS = 3000
-# Writes wait for an erasure of at most this age, with growing pauses; an older one has no worker or much to do.
+# A write waits, with growing pauses, for an erasure that was ordered at most this long ago. An older erasure has no
+# worker or much data to delete.
 _ERASURE_SECONDS = 3.0
 _ERASURE_LOOK_SECONDS = 0.02
 _LOOKS_GROW = 1.25
 _MOST_LOOK_SECONDS = 0.25
-# Reason of a mark that began again and again and never ended.
+# The reason of a dead letter whose tries began but never ended.
 NEVER_ENDED = "no try ended, not even with an error: the workers may have died on it"
 
 
 class Script:
-    """One Lua script, run by its digest and loaded again when Redis has forgotten it."""
+    """A Lua script. It runs by its digest; if Redis does not have the script, its source is sent."""
 
     def __init__(self, client: Redis, name: str, *, fsync: bool = False) -> None:
-        """`name` is "<feature>/<file>". `fsync`: return once the change is on Redis' disk (`WAITAOF 1 0`)."""
+        """Load the script `name` ("<feature>/<file>"). With `fsync`, calls wait until Redis wrote the change to disk.
+
+        This uses `WAITAOF 1 0`.
+        """
         self._client = client
         self._lua = load(name)
         self._sha: str = client.register_script(self._lua.source).sha
         self._fsync = fsync
 
     async def __call__(self, holder: object = None, /, **named: Any) -> Any:
-        """Return the reply. Arguments are `named`, or attributes of `holder`.
+        """Run the script and return its reply. Arguments are `named`, or attributes of `holder`.
 
-        Waits for a recent erasure of the owner; raises ErasureUnderWay for an older one. Raises TypeError for wrong
-        arguments, and as `redis_errors`.
+        Waits for the end of a recent erasure of the owner, and raises ErasureUnderWay for an older one. Raises
+        TypeError for wrong arguments, and the errors of `redis_errors`.
         """
         call = self._lua.command("EVALSHA", self._sha, holder, named)
         pause = _ERASURE_LOOK_SECONDS
         while True:
             try:
                 return await self._run(call)
-            except ErasureUnderWay as error:  # It changed nothing.
+            except ErasureUnderWay as error:  # The script changed nothing.
                 if error.is_over or error.age >= _ERASURE_SECONDS or not current_work().waits:
                     raise
             await asyncio.sleep(pause)
@@ -67,7 +71,10 @@ class Script:
                 return await command(self._client, *self._with_text(call))
 
     async def each(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Return the replies of several calls in one round trip, errors in place. Raises errors of the whole exchange."""
+        """Run several calls in one round trip and return their replies. A failed call's reply is its error.
+
+        Raises errors that concern the whole exchange, such as a lost connection.
+        """
         commands = [self._lua.command("EVALSHA", self._sha, None, named) for named in calls]
         with redis_errors():
             replies = await exchange(self._client, commands)
@@ -89,7 +96,10 @@ class Script:
         return ["EVAL", self._lua.source, *call[2:]]
 
     async def _on_disk(self, call: Sequence[Any]) -> Any:
-        """WAITAOF covers the writes of its own connection only. Raises RedisUnavailable."""
+        """Run the script and wait until the change is on disk. Raises RedisUnavailable if this takes too long.
+
+        Both commands use one connection, because WAITAOF covers only the writes of its own connection.
+        """
         for attempt in (call, self._with_text(call)):
             reply, waited = await exchange(self._client, [attempt, ("WAITAOF", 1, 0, _FSYNC_MS)])
             if isinstance(reply, NoScriptError):
@@ -104,10 +114,10 @@ class Script:
 
 
 def compact(value: Any) -> str:
-    """Return JSON without blanks; refuses NaN."""
+    """Return the value as JSON without blanks. Raises ValueError for NaN."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def outbox_keys(keys: Keys, kind: DueKind) -> dict[str, str]:
-    """Return the keys of one kind of work by their names in scripts."""
+    """Return the outbox's keys of one kind of work, by the names that scripts use for them."""
     return {"due": keys.due(kind), "tries": keys.tries(kind), "reasons": keys.why(kind), "dead": keys.dead(kind)}

@@ -1,6 +1,6 @@
-"""Identify a store by a marker in each bucket's configuration, with a copy beside an embedded Redis' data.
+"""Identify a store by a marker in each bucket's configuration. A file in an embedded Redis' data directory copies it.
 
-A Redis without its marker has lost its data: its volume, by FLUSHALL, or it is another Redis.
+A Redis without the marker lost its volume, was emptied by FLUSHALL, or is another Redis.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ _PROBE = load("storage/marker_probe")
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """The state of the store at one time (ms, Redis' clock)."""
+    """The state of a store at one moment. Times are in ms of Redis' clock."""
 
     id: str | None
     made_ms: int
     lost: str | None
-    """The store that was here before Redis was found empty, until an operator accepts the loss."""
+    """Id of the store that Redis held before it was found empty. None once an operator accepted the loss."""
     accepted: int
-    """When an operator last accepted the content of Redis."""
+    """Time when an operator last accepted the content of Redis as the store."""
     now: int
     indexes: frozenset[str]
     refusal: Exception | None
 
 
 class StoreFile:
-    """The ids of the stores in a data directory, by key prefix."""
+    """A file in a data directory with the ids of its stores, by the root of their keys."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
 
     def id_of(self, keys: Keys) -> str | None:
-        """Return the store that was here, None without one. Raises StartupError for an unreadable file."""
+        """Return the id of the store that the directory held, or None. Raises StartupError for an unreadable file."""
         return self._read().get(keys.root)
 
     def note(self, keys: Keys, store_id: str) -> None:
@@ -65,7 +65,7 @@ class StoreFile:
                 json.dump({**ids, keys.root: store_id}, file)
             fresh.replace(self.path)
         except OSError as error:
-            # Redis has its own marker; the next look retries.
+            # Redis has the marker, too. The next look tries to write the file again.
             log.warning("the file %s cannot be written: %s", self.path, error.strerror or error)
 
     def _read(self) -> dict[str, str]:
@@ -79,22 +79,25 @@ class StoreFile:
 
 
 async def open_marker(client: Redis, keys: Keys, noted_id: str | None) -> None:
-    """Mark a new store, or note the loss of the known one (`noted_id`)."""
+    """Mark a new store. If `noted_id` names a store that was here, note its loss instead."""
     await Script(client, "storage/marker_open")(config=keys.config, new_id=token_hex(8), lost_id=noted_id)
 
 
 async def note_loss(client: Redis, keys: Keys, store_id: str) -> None:
-    """Note in an empty Redis which store was there."""
+    """Store the id of the lost store in an empty Redis."""
     await Script(client, "storage/marker_lose")(config=keys.config, store_id=store_id)
 
 
 async def accept_marker(client: Redis, keys: Keys) -> None:
-    """Make the content of Redis the store."""
+    """Accept the current content of Redis as the store."""
     await Script(client, "storage/marker_accept")(config=keys.config, new_id=token_hex(8))
 
 
 async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:
-    """Read the state of the store; `touch` also writes to that store's log file. Raises RedisUnavailable."""
+    """Return the state of the store. Raises RedisUnavailable.
+
+    With `touch`, a store's id, also write a few bytes if Redis holds this store, which tests Redis' log file.
+    """
     with redis_errors():
         row, time, listed, probe = await exchange(
             client,

@@ -1,7 +1,7 @@
-"""Watch the Redis of one bucket: availability, writes, the store's identity and its indexes.
+"""Watch the Redis of one bucket: does it answer and accept writes, is it the known store, does it have its indexes?
 
-Missing indexes are rebuilt. A lost store closes the gate for the whole process, so that nobody reads from or writes
-into an empty Redis unnoticed.
+The watch rebuilds missing indexes. If the store is lost, the watch closes the gate for the whole process. Otherwise
+requests would read from an empty Redis and write into it unnoticed.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ log = logging.getLogger(__name__)
 
 ACCEPT = "agent-memory accept-store"
 _LOOK_SECONDS = 1.0
-# Only a write notices a full disk: write a few bytes this often.
+# Only a write reveals a full disk, so the watch writes a few bytes this often.
 _TOUCH_SECONDS = 10.0
 _REMIND_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A reason why requests cannot be served: a stable code, and a sentence for people."""
+    """A reason why the server cannot serve requests: a stable `code` for programs and a `message` for people."""
 
     code: str
     message: str
 
 
 class StoreWatch:
-    """The watch over one bucket, and the gate of its clients (`StoreGate`). Its own client passes no gate."""
+    """Watch one bucket, and be the `StoreGate` of its clients. The watch's own client has no gate."""
 
     def __init__(
         self, client: Redis, keys: Keys, file: StoreFile | None, *, schemas: Sequence[IndexSchema] = (), makes: bool = True
     ) -> None:
-        """`makes`: mark a new store."""
+        """Watch the store under `keys`. With `makes`, mark an empty Redis as a new store."""
         self._client = client
         self._keys = keys
         self._file = file
@@ -58,7 +58,7 @@ class StoreWatch:
         self._expected: str | None = None
         self._refusal: RedisUnavailable | None = None
         self._problems: tuple[Problem, ...] = ()
-        self._seen_at = 0  # ms of Redis' clock: when the store was last the one we know
+        self._seen_at = 0  # ms of Redis' clock: when Redis last held the known store
         self._looked = -_LOOK_SECONDS
         self._touched = monotonic()
         self._logged: tuple[frozenset[str], float] = (frozenset(), 0.0)
@@ -66,15 +66,15 @@ class StoreWatch:
         self._mending: asyncio.Task[None] | None = None
         self._on_renewal: list[Callable[[], Awaitable[None] | None]] = []
 
-    # ------------------------------------------------------------------------------------------------------------------- gate
+    # ------------------------------------------------------------------------------------------------------------- gate
 
     def check(self) -> None:
         if self._refusal is not None:
-            # A new error for each caller: raised errors collect tracebacks.
+            # Each caller gets a new error, because a raised error collects tracebacks.
             raise type(self._refusal)(self._refusal.message, retry_after=self._refusal.retry_after)
 
     async def check_connection(self, connection: AbstractConnection) -> None:
-        """A Redis may come back as another one, which its first connection shows."""
+        """Check that a new connection reaches the known store, because a restarted Redis may hold another one."""
         await connection.on_connect()
         if self._expected is None:
             return
@@ -87,19 +87,22 @@ class StoreWatch:
                 await connection.disconnect()
                 raise
 
-    # ------------------------------------------------------------------------------------------------------------------- store
+    # ------------------------------------------------------------------------------------------------------------ store
 
     @property
     def intact(self) -> bool:
-        """True if the store was the known one at the last look."""
+        """True if Redis held the known store at the last look."""
         return self._refusal is None
 
     def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
-        """Call `call` before the gate opens again, perhaps to another store."""
+        """Register a function to call before the gate opens again. Redis may then hold another store than before."""
         self._on_renewal.append(call)
 
     async def open(self) -> None:
-        """Learn which store is here, and mark a new one. A lost store is not made anew. Raises RedisUnavailable."""
+        """Learn which store Redis holds, and mark a new store. Raises RedisUnavailable.
+
+        Does not mark a new store in the place of a lost one.
+        """
         sight = await self._learn(await see(self._client, self._keys))
         self._judge(sight)
         self._tell([] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)])
@@ -110,12 +113,12 @@ class StoreWatch:
             await open_marker(self._client, self._keys, noted_id)
             sight = await see(self._client, self._keys)
         self._seen_at = sight.now
-        # Without a file this is the store.
+        # Without a file, the store that is in Redis now is the known one.
         self._expected = noted_id or sight.id or sight.lost
         return sight
 
     async def inspect(self) -> tuple[Problem, ...]:
-        """Return the problems of Redis and the store; change nothing. Raises RedisUnavailable."""
+        """Return the problems of Redis and the store, without changing either. Raises RedisUnavailable."""
         sight = await see(self._client, self._keys)
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         self._expected = noted_id or sight.id or sight.lost
@@ -124,7 +127,7 @@ class StoreWatch:
         return (*wrong, *([] if sight.refusal is None else [_write_refusal(sight.refusal)]))
 
     async def look(self, *, fresh: bool = False) -> tuple[Problem, ...]:
-        """Return the current problems, at most a second old unless `fresh`."""
+        """Return the current problems. They may be up to a second old unless `fresh` is true."""
         asked_at = monotonic()
         async with self._looking:
             if self._looked < (asked_at if fresh else asked_at - _LOOK_SECONDS):
@@ -156,12 +159,12 @@ class StoreWatch:
             return await see(self._client, self._keys, touch=touch)
         except RedisUnavailable as error:
             if isinstance(error.__cause__, ConnectionError):
-                # A connection from before a restart says nothing.
+                # A connection from before a restart of Redis fails; a new one shows whether Redis answers.
                 return await see(self._client, self._keys, touch=touch)
             raise
 
     async def _settle(self, sight: StoreState) -> None:
-        """Compare the store with the known one; switch to another one that an operator has accepted."""
+        """Compare the store in Redis with the known one. Switch to another store if an operator accepted it."""
         if self._expected is None:
             sight = await self._learn(sight)
         elif sight.id is not None and sight.id != self._expected and sight.accepted >= self._seen_at:
@@ -193,13 +196,13 @@ class StoreWatch:
                 retry_after=5,
             )
 
-    # ----------------------------------------------------------------------------------------------------------------- indexes
+    # ---------------------------------------------------------------------------------------------------------- indexes
 
     async def _missing(self, sight: StoreState) -> list[IndexSchema]:
         missing: list[IndexSchema] = []
         for schema in self._schemas:
             name = schema.index.name
-            # A rebuilt index is listed under another name.
+            # FT._LIST shows a rebuilt index under another name.
             built_again = rebuilt_name(self._keys, name) in sight.indexes
             if name not in sight.indexes and not (built_again and await has_index(self._client, name)):
                 missing.append(schema)
@@ -220,17 +223,17 @@ class StoreWatch:
         except Exception:
             log.exception("a search index is gone and could not be built again, next try in a moment")
 
-    # ----------------------------------------------------------------------------------------------------------------- running
+    # ---------------------------------------------------------------------------------------------------------- running
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Look once a second within this context."""
+        """Look at the store once a second within this context."""
         task = asyncio.create_task(self._run(), name="store-watch")
         try:
             yield
         finally:
             for each in (task, self._mending):
-                # A cancellation during a connect is lost (it becomes a connection error): repeat it.
+                # A cancellation during a connect is lost, because it becomes a connection error. Cancel again.
                 while each is not None and not each.done():
                     each.cancel()
                     await asyncio.wait({each}, timeout=0.1)
@@ -244,7 +247,7 @@ class StoreWatch:
                 log.exception("the watch over Redis failed; it goes on")
 
     def _tell(self, problems: Sequence[Problem]) -> None:
-        """Log new and ended problems, and lasting ones again each minute."""
+        """Log new and ended problems. Log lasting problems again every minute."""
         codes = frozenset(problem.code for problem in problems)
         logged, at = self._logged
         if codes and (codes != logged or monotonic() - at >= _REMIND_SECONDS):
@@ -281,7 +284,10 @@ def _utc_text(milliseconds: int) -> str:
 
 @asynccontextmanager
 async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, command_timeout: float) -> AsyncGenerator[list[StoreWatch]]:
-    """Watch the stores of a Redis for a process that only runs it: make no store, note which one is there."""
+    """Watch the stores of a Redis for a process that only runs this Redis.
+
+    Never marks a new store. Writes the ids of the stores to `file`.
+    """
     async with AsyncExitStack() as stack:
         client = connect(url, pool_size=4, command_timeout=command_timeout)
         stack.push_async_callback(client.aclose)
@@ -293,7 +299,7 @@ async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, comman
 
 
 async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
-    """Return the problems of a Redis' stores; change nothing. Raises StartupError."""
+    """Return the problems of the stores in a Redis, without changing anything. Raises StartupError."""
     problems: list[Problem] = []
     for keys, client in await _clients(url, buckets, command_timeout):
         try:
@@ -306,7 +312,10 @@ async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | No
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Make the content of a Redis the store; return each bucket's states before and after. Raises StartupError."""
+    """Accept the current content of a Redis as the store. Return each bucket's state before and after.
+
+    Raises StartupError.
+    """
     states: list[tuple[StoreState, StoreState]] = []
     for keys, client in await _clients(url, buckets, command_timeout):
         try:

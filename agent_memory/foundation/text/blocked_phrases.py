@@ -8,13 +8,16 @@ from agent_memory.foundation.text.terms import fold, stems, words
 
 
 class Blocklist:
-    """Plain phrases. A text has one if it has its words in a row, in any inflection, ignoring small words."""
+    """Match phrases in texts.
+
+    A phrase matches if its words follow each other in the text, in any inflection. Stop words are ignored.
+    """
 
     def __init__(self, phrases: Iterable[str]) -> None:
         self._stems: list[str] = []
         self._plain: list[str] = []
         for phrase in dict.fromkeys(phrases):
-            # A phrase of small words is matched literally.
+            # A phrase of only stop words is matched literally.
             if row := stems(phrase):
                 self._stems.append(_row(row))
             elif plain := words(phrase):
@@ -26,7 +29,7 @@ class Blocklist:
         return bool(self._stems or self._plain)
 
     def holds(self, *texts: str) -> bool:
-        """True if one of the texts has one of the phrases; takes time for texts times phrases."""
+        """True if any of the texts contains a phrase. The time grows with the number of texts times phrases."""
         for text in texts if self else ():
             row = _row(stems(text))
             plain = f"{_row(words(text))}{fold(text)}"

@@ -1,4 +1,4 @@
-"""Messages of chat APIs: token-relevant parts, links between calls and answers, and where to cut a session."""
+"""Read chat messages: parts that cost tokens, tool calls and their answers, and places where a session can be cut."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from agent_memory_client.models import MemoryMessage
 from agent_memory_client.models.chat import TEXT_PARTS
 
-# Rough cost of a picture, sound or file for a model; its bytes say nothing.
+# Rough number of tokens of a picture, sound or file. The number of its bytes is no guide.
 MEDIA_TOKENS = 1000
 _MEDIA = re.compile(r"image|audio|video|file|document")
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
@@ -19,7 +19,7 @@ _SHORTEST_DATA = 512
 
 
 class ToolCallLinks(NamedTuple):
-    """Ids of the calls that a message makes and answers."""
+    """The ids of the tool calls that a message makes (`calls`) and answers (`answers`)."""
 
     calls: Sequence[str]
     answers: Sequence[str]
@@ -28,17 +28,17 @@ class ToolCallLinks(NamedTuple):
 class OrderedMessage(Protocol):
     @property
     def links(self) -> ToolCallLinks | None:
-        """Its calls and answers; None for plain text."""
+        """The message's tool calls and answers, or None if it is plain text."""
         ...
 
 
 def links_of(role: str, parts: Sequence[Any] | None, fields: Mapping[str, Any]) -> ToolCallLinks:
-    """Return the links of a message: `tool_calls`, `tool_call_id`, `function_call`, and parts such as `tool_use`."""
+    """Return a message's links, from `tool_calls`, `tool_call_id`, `function_call`, and parts such as `tool_use`."""
     calls = [str(call["id"]) for call in _objects(fields.get("tool_calls")) if call.get("id")]
     answers = [str(fields["tool_call_id"])] if fields.get("tool_call_id") else []
     function = fields.get("function_call")
     if isinstance(function, dict):
-        # Function calls have no id: the next answer of that name is theirs.
+        # A function call has no id. The next answer with its name belongs to it.
         calls.append(f"function {cast('dict[str, Any]', function).get('name')}")
     if role == "function" and fields.get("name"):
         answers.append(f"function {fields['name']}")
@@ -60,7 +60,7 @@ def _objects(values: Any) -> Iterator[dict[str, Any]]:
 
 
 def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
-    """True if a message answers a call that is not before it."""
+    """True if a message answers a call that no message up to it makes."""
     call_ids: set[str] = set()
     for message in messages:
         if (links := message.links) is not None:
@@ -71,7 +71,10 @@ def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
 
 
 def whole_from(messages: Sequence[OrderedMessage], start: int) -> int:
-    """Return the first position from `start` on, else the last one before, that splits no call from its answers."""
+    """Return a position where a cut separates no call from its answers.
+
+    It is the first such position from `start` on, else the last one before `start`.
+    """
     if start <= 0 or not any(message.links for message in messages):
         return max(start, 0)
     parted = _parted(messages)
@@ -85,9 +88,10 @@ Message = TypeVar("Message", bound=OrderedMessage)
 
 
 def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[list[Message], bool]:
-    """Return the last `fit` messages without answers that lack their call, as `whole_from`.
+    """Return about the last `fit` messages, cut by `whole_from` so that no answer lacks its call.
 
-    The second value is True if one is included all the same, because its call is before these messages (of `total`).
+    The second value is True if an answer still lacks its call, because the call is in an earlier message of the
+    session. `total` is the number of the session's messages.
     """
     start = len(messages) - fit
     if start <= 0:
@@ -105,7 +109,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
             continue
         called.update(dict.fromkeys(links.calls, place))
         if links.answers:
-            # From after the first of these calls to here.
+            # A cut after the first of these calls, up to this answer, separates them.
             steps[min(called.get(answer, place - 1) for answer in links.answers) + 1] += 1
             steps[place + 1] -= 1
     depth, parted = 0, list[bool]()
@@ -116,7 +120,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
 
 
 def counted(message: MemoryMessage) -> tuple[str, int]:
-    """Return the text of a message for a model, and the tokens of its media."""
+    """Return a message's text for a model, and the number of tokens of its media."""
     parts, fields = message.content_parts, message.own_fields
     if not (parts or fields):
         return message.content, 0
@@ -150,7 +154,7 @@ def _without_media(value: Any, media_count: list[int]) -> Any:
     cleaned = {name: _without_media(item, media_count) for name, item in fields.items()}
     kind = fields.get("type")
     if media_count[0] == before and isinstance(kind, str) and _MEDIA.search(kind) and not kind.startswith("file_"):
-        # A picture by address or id.
+        # The medium is given by its address or id, without data.
         media_count[0] += 1
     return cleaned
 

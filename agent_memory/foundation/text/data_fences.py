@@ -1,4 +1,4 @@
-"""Fence stored text in a prompt as data, by a mark that the text cannot contain."""
+"""Fence stored text in a prompt as data, between tags that the text cannot contain."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PromptMessage:
 
 
 def fence(text: str, label: str) -> str:
-    """Return `text` between `<label-xxxxxxxx>` tags that it cannot close; equal texts get equal tags."""
+    """Return `text` between `<label-xxxxxxxx>` tags that it cannot close. Equal texts get equal tags."""
     attempt = 0
     while True:
         mark = f"{label}-{hashlib.sha256(f'{attempt}:{text}'.encode('utf-8', 'replace')).hexdigest()[:8]}"
@@ -38,7 +38,10 @@ def fence(text: str, label: str) -> str:
 
 
 def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
-    """Return one JSON object a line, so that no content can imitate another message: n, at, role, text."""
+    """Return one line of JSON for each message, with `n`, `at`, `role` and `text`.
+
+    So the content of a message cannot imitate another message.
+    """
     return "\n".join(
         json.dumps(
             {"n": item.number, "at": shown_time(item.created_at, zone), "role": item.role, "text": plain_text(item.content)},
@@ -49,7 +52,7 @@ def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
 
 
 def shown_time(moment: datetime, zone: tzinfo = UTC) -> str:
-    """Return the local time with the weekday, which relative dates need; naive times are UTC."""
+    """Return the local time and its weekday, which a model needs for relative dates. A naive `moment` is in UTC."""
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     local = moment.astimezone(zone).replace(microsecond=0)
     weekday = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")[local.weekday()]

@@ -1,9 +1,9 @@
-"""Summarize without a language model: the most informative statements, under their days and speakers.
+"""Summarize without a language model: choose the most informative statements and list them by day and speaker.
 
-Weighted maximum coverage under a budget, greedy by gain per token. Source: Lin and Bilmes, "A Class of Submodular
-Functions for Document Summarization", ACL 2011. A second pass tries the summary without each chosen statement. A
-statement gains the weights of its uncovered words: rarer words count less, names and numbers more. A last line names
-frequent words that no chosen statement has.
+The method is weighted maximum coverage under a budget, greedy by gain per token. Source: Lin and Bilmes, "A Class of
+Submodular Functions for Document Summarization", ACL 2011. A statement gains the weights of its words that no chosen
+statement covers. Rarer words weigh less; names and numbers weigh more. A second pass tries the summary without each
+chosen statement. A last line names frequent words that no chosen statement has.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from agent_memory.foundation.text.retrieval_units import day
 from agent_memory.foundation.text.summary_subjects import HEAD, Subjects, small_words
 from agent_memory.foundation.text.terms import STOP_WORDS, content_of, stems, terms, words
 
-# Weights of names and numbers; the exponent of a word's number of statements.
+# Weights of names and numbers, and the exponent for the number of statements that have a word.
 _NAMED = 3.0
 _NUMBERED = 4.0
 _FEWNESS = 0.5
-# The user's statements matter most, questions least.
+# Factors of a statement's gain: statements of the user matter most, questions least.
 _ASSISTANT = 0.5
 _ASKING = 0.25
 _SHORTEST = 3  # words of a statement
-_LEAST_CONTENT = 2  # words of content, of what is not said of oneself: "What a nice idea!" has less, "I'm vegan" tells something
+_LEAST_CONTENT = 2  # content words: "What a nice idea!" has fewer. With "I" or "we" one is enough: "I'm vegan"
 _OWN = re.compile(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur)\b")
-# Above this the improvement pass takes too many rounds.
+# With more statements, the second pass would take too many rounds.
 _MOST_TRIED = 4000
 # A capital inside a word makes it a name: "SQLite", "AutoCAD", "NOAA".
 _NAME = re.compile(r"(?<![.!?] )(?<=\s)[A-Z][A-Za-z]{2,40}|\b[A-Za-z]{1,40}[A-Z]\w{0,40}|\b\d[\d.,:]{0,20}")
@@ -45,7 +45,7 @@ _SPEAKER_LINE = re.compile(r"([^:\n]{1,100}): (.*)")
 _LEAD = re.compile(r"^[^,.!?;:]{1,40}[,.!?;:]\s+")
 _MOST_LEADS = 3
 _SPOKEN_BY = re.compile(r"([A-Z][\w'’-]{1,30}): (?=\S)")
-# Split main clauses side by side, unless one depends on the other.
+# Split main clauses that follow each other, unless one depends on another.
 _SUBJECT = r"(?:I|[Ww]e|[Hh]e|[Ss]he|[Tt]hey|[Ii]t|[Yy]ou|[Tt]here|[Tt]his|[Mm]y|[Oo]ur|[Yy]our)\b"
 _BEGINS = re.compile(_SUBJECT)
 _BETWEEN_CLAUSES = re.compile(rf"(?:;|,? - |,? – |,? (?:and|so|but)|,) (?={_SUBJECT})")
@@ -76,7 +76,10 @@ class SpokenMessage(NamedTuple):
 
 
 def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequence[str]]) -> list[Statement]:
-    """Return the sentences of messages. If most messages of a role begin with a name ("Ana: …"), it is the speaker."""
+    """Return the sentences of messages with their speakers.
+
+    A name before a message ("Ana: …") is the speaker if most messages of its role begin with a name.
+    """
     named = Counter(each.role for each in messages if _SPOKEN_BY.match(each.text) is not None)
     total = Counter(each.role for each in messages)
     statements: list[Statement] = []
@@ -88,7 +91,7 @@ def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequ
 
 
 def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
-    """Return the statements of a former summary; `at` is the time of lines without one, from a model."""
+    """Return the statements of an earlier summary. A line without a day, as a model writes it, gets the time `at`."""
     statements: list[Statement] = []
     current: datetime | None = None
     for line in summary.splitlines():
@@ -124,7 +127,7 @@ def _iso_day(text: str, at: datetime) -> datetime | None:
 
 
 def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
-    """Return a sentence without pleasantries, with absolute dates: "Wow, yesterday I …" -> "On 7 May 2023 I …"."""
+    """Return a sentence without leading filler, with absolute dates: "Wow, yesterday I …" -> "On 7 May 2023 I …" """
     text = " ".join(text.split())
     for _ in range(_MOST_LEADS):
         m = _LEAD.match(text)
@@ -135,7 +138,7 @@ def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
 
 
 def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str], int], zone: tzinfo) -> str:
-    """Return the most informative statements within `budget` tokens by `count`, "" if none fits."""
+    """Return a summary of the most informative statements, or "" if none fits `budget` tokens, counted by `count`."""
     former = [word for each in statements if each.speaker == HEAD for word in each.text.split()]
     own_statements = [each for each in statements if each.speaker != HEAD and not is_filler(each.text)]
     apart = [replace(each, text=clause) for each in own_statements for clause in _clauses(standing_alone(each.text, each.at, zone))]
@@ -160,20 +163,20 @@ def most_telling(statements: Sequence[Statement], budget: int, count: Callable[[
 
 
 def _is_applause(statement: Statement) -> bool:
-    """The assistant's exclamation without a name: "Great choice, people will love it!" """
+    """True for an exclamation of the assistant without a name: "Great choice, people will love it!" """
     text = statement.text.rstrip()
     return statement.speaker == "assistant" and text.endswith(("!", "！")) and _NAME.search(text) is None
 
 
 def _tells(text: str) -> bool:
-    # Scripts without blanks count characters.
+    # In scripts without blanks, each character counts as a word.
     if max(len(words(text)), len(stems(text))) < _SHORTEST or is_filler(text):
         return False
     return not text.isascii() or len(content_of(text)) >= (1 if _OWN.search(text) else _LEAST_CONTENT)
 
 
 def layout(statements: Iterable[Statement]) -> str:
-    """Return statements as text: each day once, then each speaker. A year is named when it changes."""
+    """Return statements as text, grouped by day and then by speaker. A day's line names the year only if it changes."""
     by_day: dict[str, dict[str, list[str]]] = {}
     lines: list[str] = []
     year = None
@@ -225,7 +228,7 @@ class _Choice:
             (_ASKING if _is_asking(each.text) else 1.0) * (_ASSISTANT if each.speaker == "assistant" else 1.0) for each in statements
         ]
         self._sizes = [count(f" {_ended(each.text)}") for each in statements]
-        # Tokens of a day's and a speaker's line, taken once.
+        # Each day and each speaker of a day costs the tokens of its heading once.
         self._days = [day(each.at) if each.speaker else "" for each in statements]
         self._lines = [(when, each.speaker) for when, each in zip(self._days, statements, strict=True)]
         self._heads = {when: count(f"{when.rpartition(' ')[0]}:") + 1 if when else 0 for when in set(self._days)}
@@ -240,14 +243,15 @@ class _Choice:
             others, gained = self._filled([other for other in chosen if other != index], without=index)
             if gained > weight:
                 chosen, weight = others, gained
-        # Sizes are estimates: if the whole is too long, the least dense go first.
+        # Sizes are estimates. The least dense statements come last, because the caller drops from the end if the whole
+        # is too long.
         return sorted(chosen, key=self._density, reverse=True)
 
     def _density(self, index: int) -> float:
         return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
     def _filled(self, fixed: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """Return `fixed` and the best statements beside it, and their total gain."""
+        """Return `fixed` plus the best further statements, and the total gain."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []
@@ -279,7 +283,8 @@ class _Choice:
             if needed > left or gain <= 0:
                 continue
             value = -gain / needed
-            # A gain grows only when its day's line is opened: an entry still above the next is the best.
+            # A value grows only when its day's or speaker's heading is paid. If it still beats the next entry, it is
+            # the best.
             if heap and value > heap[0][0]:
                 heapq.heappush(heap, (value, index))
                 continue
@@ -288,6 +293,6 @@ class _Choice:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the stems of content words in the first 32,768 characters."""
+    """Return the stems of the content words in the first 32,768 characters."""
     text = text[:_MOST_CHARS]
     return frozenset(terms(" ".join(word for word in words(text) if word not in STOP_WORDS and len(word) > 1)))

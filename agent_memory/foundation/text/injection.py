@@ -1,8 +1,8 @@
 """Detect text that reads like an instruction to a model.
 
-A list of patterns for the usual attacks in a few languages, not a judge: findings are reviewed, never dropped, and
-missed ones are still shown as quoted data. Users may want standing orders ("from now on, always …") remembered, so
-these weak rules skip users' text.
+The rules are patterns for the usual attacks in a few languages; they do not judge a text. Findings are reviewed, never
+dropped. Missed attacks are still shown as quoted data. Users may want standing orders ("from now on, always …")
+remembered, so weak rules skip users' text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INVISIBLE = dict.fromkeys(
 )
 
 _Needs = Sequence[Sequence[str]]
-# Patterns look ahead from these words. A long text full of them is an attack.
+# Patterns look ahead from these words. A long text full of them counts as an attack.
 _VERBS = (
     "ignore",
     "disregard",
@@ -70,7 +70,7 @@ _ALL = _read_rules()
 
 
 def _has_one_of_each(plain: str, needs: _Needs) -> bool:
-    # Words are much cheaper to find than patterns. Plain loops: the hot path.
+    # Search for words first, which is much cheaper than patterns. Plain loops, because this is the hot path.
     for words in needs:
         for word in words:
             if word in plain:
@@ -88,13 +88,16 @@ def _plain(text: str) -> str:
 
 
 def rules_for(texts: Iterable[str], *, of_user: bool) -> list[Rule]:
-    """Return the rules that one of the texts may break. `of_user`: users said all of them."""
+    """Return the rules that one of the texts may break. `of_user` is True if users said all texts."""
     plain = _plain("\n".join(texts))
     return [rule for rule in _ALL if not (of_user and rule.weak) and _has_one_of_each(plain, rule.needs)]
 
 
 def suspicion(text: str, *, of_user: bool, rules: Sequence[Rule] = _ALL) -> str | None:
-    """Return the first broken rule ("override", "role", "leak", "hide", "order"). `of_user`: a user said it."""
+    """Return the name of the first broken rule ("override", "role", "leak", "hide", "order"), or None.
+
+    `of_user` is True if a user said the text.
+    """
     if not rules:
         return None
     plain = _plain(text)

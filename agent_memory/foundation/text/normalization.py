@@ -10,20 +10,20 @@ from agent_memory.foundation.text.terms import chunks
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _EDGES = " .!…\"'“”‘’"
-# Restatements differ only in the spelling of "to be" and negations, articles, stressing words, and a pronoun after a
-# comma. All other words count, in order.
+# Restatements may differ in contractions, in "am", "is" and "are", in articles, in words such as "really", and in a
+# pronoun after a comma. All other words must be equal, in order.
 _SPELLED_OUT = {"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "ain't": "not"}
 _ENDINGS = (("n't", " not"), ("'m", " am"), ("'re", " are"), ("'ve", " have"), ("'ll", " will"), ("'d", " would"), ("'s", " is"))
 _AROUND_WORDS = _EDGES + ",;:()?„«»[]"
 _SAYS_NOTHING = frozenset(["a", "an", "the", "am", "is", "are", "just", "really", "actually", "still", "well", "oh", "also", "too"])
 _TAKES_UP = frozenset(("it", "they", "he", "she"))
-# Fewer words are ambiguous; nobody repeats more.
+# Texts with fewer words are ambiguous. Nobody repeats more words.
 _LEAST_WORDS, _MOST_WORDS = 2, 40
 
 QUESTION = "question"
-"""Metadata key (true) of a message that is nothing but questions of the user."""
+"""Metadata key that is true if a message consists only of questions of the user."""
 ABOUT_USER = "about_user"
-"""Metadata key (true) of a message that is about its user whatever its words."""
+"""Metadata key that is true if a message is about its user, whatever its words are."""
 
 Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
@@ -37,7 +37,7 @@ def normal_text(text: str) -> str:
 def restatement(text: str) -> str:
     """Return the words that restatements share ("I'm a vegan cook", "I am vegan cook"), in order.
 
-    "" for a text that is too short or too long. A question differs from a statement.
+    Return "" if the text is too short or too long. A question never equals a statement.
     """
     pieces = chunks(text) if text.isascii() else normalized("NFC", text).casefold().replace("’", "'").split()
     if not _LEAST_WORDS <= len(pieces) <= _MOST_WORDS:
@@ -62,13 +62,16 @@ def _spelled_out(word: str) -> str:
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:
-    """Return what repeats share: words, owner, type and event date. `words` is the normal text, if known."""
+    """Return what two memories share if one repeats the other: words, owner, type and event date.
+
+    `words` is the normal text, if the caller knows it.
+    """
     who = (record.namespace, record.user_id, record.agent_id)
     return normal_text(record.text) if words is None else words, *who, record.memory_type.value, record.event_date
 
 
 def kin_name(record: MemoryRecord, words: str) -> str:
-    """Return `repr(kin(record, words))` faster; `words` is the record's normal text."""
+    """Return the same text as `repr(kin(record, words))`, but faster. `words` is the record's normal text."""
     return f"({words!r}, {_whose(record.namespace, record.user_id, record.agent_id, record.memory_type._value_)}, {record.event_date!r})"
 
 
@@ -83,7 +86,7 @@ def is_turn(record: MemoryRecord) -> bool:
 
 
 def is_plain(turn: MemoryRecord) -> bool:
-    """True if a message has no pin, tags, dates or metadata that another memory would lack."""
+    """True if a message has no pin, tags, dates or metadata that would get lost if another memory replaced it."""
     more = (turn.pinned, turn.topics, turn.entities, turn.event_date, turn.valid_from, turn.valid_to, turn.expires_at, turn.slot)
     return not any(more) and turn.metadata.keys() <= {"role", "name", QUESTION, ABOUT_USER}
 
@@ -95,5 +98,5 @@ def ends_at(record: MemoryRecord) -> datetime | None:
 
 
 def begins_at(record: MemoryRecord) -> datetime:
-    """Return when a memory became true: its creation, unless stated."""
+    """Return when a memory became true: `valid_from`, else its creation."""
     return record.valid_from or record.created_at

@@ -1,4 +1,4 @@
-"""Find the numbers of a text, in digits or words, and their kind: day, year, time of day or plain."""
+"""Find the numbers in a text, in digits or words, and their kind: day, year, time of day or plain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SOURCE = tomllib.loads(
     resources.files("agent_memory.foundation.text").joinpath("data", "numbers", "words.toml").read_text(encoding="utf-8")
 )
 _WORD_NUMBERS = {word: row.split()[0] for row in _SOURCE["numbers"].strip().splitlines() for word in row.split()[1:]}
-# Words with another meaning: "sei" is Italian for "you are", "once" is English.
+# Number words with another meaning: "sei" also means "you are" in Italian, "once" is also an English word.
 _DOUBTFUL = frozenset({"sei", "once", "elf", "due", "sept", "tre", "dix"})
 _MONTH_NUMBERS = {fold(word): row.split()[0] for row in _SOURCE["months"].strip().splitlines() for word in row.split()[1:]}
 MONTHS = frozenset(_MONTH_NUMBERS)
@@ -47,12 +47,12 @@ def is_number_word(word: str) -> bool:
 
 
 def month_numbers(text: str) -> list[str]:
-    """Return the numbers of months named in words: "10" of "on 8 October"."""
+    """Return the number of each month that a text names in words: "10" for "on 8 October"."""
     return [number for m in _TOKEN.finditer(text) if (number := _MONTH_NUMBERS.get(fold(m[0]))) is not None]
 
 
 def numbers(text: str) -> list[Number]:
-    """Return the numbers of a text in order; a time of day gives hours and minutes. "One" is an article, no number."""
+    """Return the numbers in a text, in order. A time of day gives hours and minutes. "One" counts as an article."""
     tokens = [(m[0], fold(m[0])) for m in _TOKEN.finditer(text)]
     iso = {part for date in _ISO.findall(text) for part in date.split("-")}
     result: list[Number] = []
@@ -91,7 +91,7 @@ def _kind(part: str, tokens: list[tuple[str, str]], at: int, iso: set[str]) -> N
 
 
 def _next(tokens: list[tuple[str, str]], at: int, *, skip: bool = False) -> str:
-    """Return the next word; with `skip` the next one that is no preposition or ending."""
+    """Return the next word. With `skip`, skip prepositions and endings of ordinals before it."""
     at += 1
     while skip and at < len(tokens) and tokens[at][1] in _BETWEEN:
         at += 1

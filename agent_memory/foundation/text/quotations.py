@@ -1,4 +1,4 @@
-"""Find quotations."""
+"""Find or remove quotations in a text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _QUOTATION = re.compile(
 
 
 def quotations(text: str) -> list[tuple[int, int]]:
-    """Return the bounds of quotations with their marks. Unclosed quotations are ignored."""
+    """Return start and end of each quotation, including its marks. Ignore unclosed quotations."""
     return [m.span() for m in _QUOTATION.finditer(text)]
 
 

@@ -1,6 +1,6 @@
 """Redact secrets: keys, tokens, passwords and card numbers become "[redacted: …]".
 
-Every pattern is linear: none nests unbounded repetitions.
+Every pattern takes linear time, because no pattern nests unbounded repetitions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from re import Match
 
 _KEY_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-# Documented formats, each with a sign that it always contains.
+# Documented formats of tokens, each with a text that it always contains.
 _TOKENS = (
     ("sk-", r"sk-(?:proj-|ant-|or-|svcacct-)?[A-Za-z0-9_-]{20,200}"),
     ("k_", r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,200}"),
@@ -38,8 +38,7 @@ _NAMES = (
 )
 _KEY_BEGIN = re.compile(rf"-----BEGIN {_KEY_LABEL}")
 _KEY_END = re.compile(rf"-----END {_KEY_LABEL}")
-# The body of a truncated key; line breaks may be written as "\
-# ".
+# The body of a truncated key. A line break may be escaped, as a backslash and an "n".
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/=\\\s]*")
 _TOKEN = re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(token for _, token in _TOKENS)})")
 _BEARER = re.compile(r"\b(bearer|basic)\s+(?!\[redacted)([A-Za-z0-9._~+/-]{16,4000}=*)", re.IGNORECASE)
@@ -50,14 +49,14 @@ _NAMED = re.compile(
     r"(?P<quote>[\"'`]?)(?P<value>(?!\[redacted)[^\s\"'`,;<>]{4,200})",
     re.IGNORECASE,
 )
-# The leading digit makes it search only at digits.
+# The leading `\d` makes the search fast: it tries a match only at digits.
 _CARD = re.compile(r"\d(?<![\d.+-]\d)(?:[ -]?\d){12,18}(?![\d-])")
-# Quick checks for what the slow patterns need: tokens are this long and have no blanks (`xoxb-` with ten characters is
-# the shortest), names of secrets contain one of these signs (without "i": ignoring case, "ı" matches it), cards have 13
-# digits.
+# Quick checks before the slow patterns. A token has at least this length and no blanks; the shortest is `xoxb-` with
+# ten characters. A secret's name contains one of `_NAME_SIGNS`. These have no "i", because "ı" matches it if case is
+# ignored. A card has at least 13 digits.
 _SHORTEST_TOKEN = 15
 _TOKEN_SIGNS = tuple(sign for sign, _ in _TOKENS)
-# Signs before a token or in its address ("basic" without its "i"), in lower case.
+# Texts before a token or in its address, in lower case. "bas" is "basic" without its "i".
 _AROUND_SIGNS = ("bearer", "bas", "hooks.slack.com/", "/webhooks/")
 _NAME_SIGNS = ("pass", "key", "token", "secret", "pwd", "credent", "kennwort", "contrase", "senha", "wachtwoord")
 _CARD_DIGITS = b"0" * 13
@@ -66,7 +65,10 @@ _ANY_DIGIT, _BETWEEN_DIGITS = bytes.maketrans(b"123456789", b"000000000"), b" -"
 
 
 def redact_all(texts: Sequence[str]) -> Sequence[str]:
-    """As `redact`, for each text; return the same sequence if none holds a secret. One look checks all texts."""
+    """Redact each text like `redact`. Return the same sequence if no text contains a secret.
+
+    One check of all texts together decides whether to look at each of them.
+    """
     text = "\n".join(texts)
     folded = text.casefold()
     if "PRIVATE KEY" in text or "://" in text or _may_name_secrets(folded) or _may_hold_tokens(text, folded):
@@ -97,7 +99,7 @@ def _marked(kind: str) -> str:
 
 
 def redact(text: str) -> str:
-    """Return the text with each secret replaced by its kind, or the same text. Idempotent."""
+    """Return the text with each secret replaced by its kind, or the same text if it has none. Idempotent."""
     return _replaced(text, lambda kind: None)
 
 
@@ -144,7 +146,7 @@ def _without_cards(text: str, mark: Callable[[str], str]) -> str:
 def _without_private_keys(text: str, mark: Callable[[], str]) -> str:
     parts: list[str] = []
     at = 0
-    # Do not search for an end behind the last one.
+    # After the last end mark, do not search for another one.
     last = max((end_match.end() for end_match in _KEY_END.finditer(text)), default=0)
     while begin := _KEY_BEGIN.search(text, at):
         parts += [text[at : begin.start()], mark()]
@@ -154,7 +156,7 @@ def _without_private_keys(text: str, mark: Callable[[], str]) -> str:
 
 
 def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
-    """Words are no passwords ("my password is important"), unless assigned by "="."""
+    """True if a value may be a secret. A plain word is none ("my password is important"), unless "=" assigns it."""
     if assigned:
         return True
     if value.isdigit():
@@ -164,7 +166,7 @@ def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
 
 
 def _is_card(digits: str) -> bool:
-    """Check a card's prefix, length and ISO/IEC 7812-1 (Luhn) digit."""
+    """True if prefix, length and check digit (Luhn, ISO/IEC 7812-1) are those of a card number."""
     if not 13 <= len(digits) <= 19 or len(set(digits)) < 2:
         return False
     if digits[0] not in "3456" and not "2221" <= digits[:4] <= "2720":

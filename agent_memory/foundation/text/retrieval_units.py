@@ -1,6 +1,6 @@
-"""The searchable form of a memory: its own text, and the messages around it.
+"""Build the searchable form of a memory from its own text and the messages around it.
 
-The weights are plateaus, not peaks, of the measurements in docs/recall.md.
+The weights come from the measurements in docs/recall.md. They are on plateaus there, so small changes matter little.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ OWN_WEIGHT = 2
 # A message with more different terms gets no terms of neighbors.
 STANDS_ALONE = 36
 _MANY = 1000
-# Above this, neighbors' vectors count less, in proportion.
+# With more different terms, the neighbors' vectors count less, in inverse proportion.
 _SAYS_ENOUGH = 9
 # Weights of the nearest neighbors' vectors, and of the next ones.
 NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
 
 def day(moment: date) -> str:
-    """Return a day in the words of a question."""
+    """Return a day as a question names it: "7 May 2023"."""
     return _day_in_words(moment.year, moment.month, moment.day)
 
 
@@ -41,14 +41,14 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
-    """Return the index terms of a memory: day, own words twice, neighbors' once, topics and entities."""
+    """Return the index terms of a memory: speaker, day, own words twice, neighbors' words once, topics and entities."""
     index_terms = [*speaker_terms(record.text), _terms_of_day((record.event_date or record.created_at).date())]
     own_terms = terms(record.text)
     if len(set(own_terms)) <= STANDS_ALONE:
         for near in (*before, *after):
             index_terms += terms(beginning(near.text))
     if len(own_terms) > _MANY:
-        # Counts of words in a very long text say little; its passages have their own.
+        # In a very long text, counts of words say little. Its passages have their own counts.
         index_terms += dict.fromkeys(own_terms)
     elif own := " ".join(own_terms):
         index_terms += [own] * OWN_WEIGHT
@@ -59,7 +59,7 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
 
 
 def passage_terms(record: MemoryRecord, passage: str) -> str:
-    """Return the index terms of a passage: its own words, and the memory's day."""
+    """Return the index terms of a passage: the memory's day, and the passage's own words twice."""
     own = terms(passage)
     return " ".join([_terms_of_day((record.event_date or record.created_at).date()), *own, *own])
 
@@ -70,7 +70,10 @@ def _terms_of_day(when: date) -> str:
 
 
 def needs_context(text: str) -> float:
-    """Return how much (0..1) a text needs its context: all below ten different terms, then inversely proportional."""
+    """Return how much (0 to 1) a text needs its context.
+
+    The value is 1 for up to nine different terms, else 9 divided by their number.
+    """
     return min(1.0, _SAYS_ENOUGH / max(len(set(terms(text))), 1))
 
 
@@ -80,7 +83,10 @@ def unit_vector(
     after: Sequence[NDArray[np.float32]] = (),
     context: float = 1.0,
 ) -> NDArray[np.float32]:
-    """Return the memory's vector plus `context` (0..1) of its neighbors' (in time order), of length 1."""
+    """Return the memory's vector plus its neighbors' weighted vectors, normalized to length 1.
+
+    `context` (0 to 1) scales the neighbors' part. `before` and `after` are in time order.
+    """
     total = own.astype(np.float32, copy=True)
     for weight, near in zip(NEIGHBOUR_WEIGHTS, reversed(before), strict=False):
         total += context * weight * near

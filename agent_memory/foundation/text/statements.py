@@ -1,4 +1,4 @@
-"""Select what of a message may be remembered: no own prompts, secrets, blocked phrases or small talk."""
+"""Select the part of a message to remember: no text of our prompts, secrets, blocked phrases or small talk."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from agent_memory.foundation.text.redaction import redact
 from agent_memory.foundation.text.terms import carries_information, fold, words
 from agent_memory_client.models import MemoryMessage
 
-# In `fold`'s spelling (Korean is decomposed). Unambiguous, so it never backtracks.
+# Laughter as `fold` spells it (Korean letters are decomposed). The pattern is unambiguous, so it never backtracks.
 _LAUGHTER = re.compile(r"(?:ha|he|ja|je|hi|xa|ah|lo++l|x++d++|rofl|lmfao|mdr|k{3,}+|w{3,}+|\u110f|\u1112|哈|呵|笑|草)++[hal]?")
-# Assent, thanks and greetings of widespread languages; English ones are in `terms`.
+# Words of assent, thanks and greeting in widespread languages. The English words are in `terms`.
 _ASSENT = """
 danke bitte ja nein gut genau klar super tschuss hallo stimmt merci oui non bonjour salut accord bien ouais gracias si vale hola bueno claro
 adios grazie ciao va bene certo obrigado obrigada sim nao tudo bem ola dank je graag prima hoi dag tak nej tack hej dziekuje nie dobrze
 spasibo da net хорошо спасибо да нет привет ок ладно понятно はい ありがとう うん 好 好的 谢谢 嗯 是 네 감사합니다 좋아
 """
-# Shorter clauses are parts of a list.
+# A clause with fewer words is an item of a list.
 _CLAUSE_WORDS = 4
 _CLAUSES = re.compile(r"[,;:，；：、]")
 _SMALL_TALK = frozenset(_ASSENT.split())
@@ -30,35 +30,41 @@ _SMALL_TALK = frozenset(_ASSENT.split())
 
 @dataclass(frozen=True, slots=True)
 class StatementFilter:
-    """Filter messages by blocked phrases and, optionally, redact secrets."""
+    """Filter messages by blocked phrases, and redact secrets if `redacts` is True."""
 
     blocklist: Blocklist
     redacts: bool
 
     def text(self, message: MemoryMessage) -> str | None:
-        """Return what to remember of a message word for word, None for nothing."""
+        """Return the text of a message to remember word for word, or None."""
         own = memorable(message.content, message.role)
         return None if own is None or self.blocklist.holds(own) else self.clean(own)
 
     def text_for_model(self, message: MemoryMessage) -> str | None:
-        """Return what a model sees of a message, None for nothing. Small talk stays: a "yes" answers a question."""
+        """Return the text of a message that a model may see, or None.
+
+        Small talk stays, since a "yes" answers a question.
+        """
         own = own_words(message.content, message.role)
         if not own.strip() or message.role in PROGRAM_ROLES or self.blocklist.holds(own) or _asks_to_forget(own, message.role):
             return None
         return self.clean(own)
 
     def clean(self, text: str) -> str:
-        """Redact secrets."""
+        """Return the text with its secrets redacted, if `redacts` is True."""
         if not self.redacts:
             return text
-        # Terminal colors hide secrets: a text with both loses both.
+        # Terminal colors can hide secrets. A text with secrets loses its colors too.
         plain = plain_text(text)
         redacted = redact(plain)
         return text if redacted == plain else redacted
 
 
 def memorable(content: str, role: str) -> str | None:
-    """Return the memory of a message's text, None for programs, tools, prompts, noise and requests to forget."""
+    """Return the text to remember from a message's content, or None.
+
+    None for messages of programs and tools, text of our prompts, noise, and requests to forget.
+    """
     if role in PROGRAM_ROLES or role in TOOL_ROLES:
         return None
     own = own_words(content, role)
@@ -71,7 +77,7 @@ def memorable(content: str, role: str) -> str | None:
 
 
 def _asks_to_forget(text: str, role: str) -> bool:
-    """ "Forget the marathon, I want to swim instead" also tells something new."""
+    """True if a text only asks to forget. "Forget the marathon, I want to swim instead" also states a fact."""
     request = memory_request(text) if role == "user" else None
     if request is None or request.kind != "forget":
         return False
@@ -79,7 +85,7 @@ def _asks_to_forget(text: str, role: str) -> bool:
 
 
 def worth_asking(text: str) -> bool:
-    """True if a message could hold a fact: more than assent, thanks, greetings and laughter."""
+    """True if a message could contain a fact: it says more than assent, thanks, a greeting or laughter."""
     if not carries_information(text) or is_filler(text):
         return False
     return any(word not in _SMALL_TALK and not _LAUGHTER.fullmatch(word) and not _is_filler(word) for word in words(text))

@@ -1,6 +1,6 @@
-"""The last line of an extractive summary: the most frequent words that the rest of it lacks.
+"""Write the last line of an extractive summary: the most frequent words that the rest of the summary lacks.
 
-Whole sentences within 300 tokens keep at most 59 % of the evaluation's words; single words tell a model what to search
+Whole sentences within 300 tokens keep at most 59 % of the evaluation's words. Single words tell a model what to search
 for.
 """
 
@@ -17,16 +17,16 @@ HEAD = "Also spoken of"
 _SHARE = 0.55
 """The line's largest share of the budget."""
 _FEWEST = 3
-"""Least number of statements with a word."""
+"""The line names only words that at least this many statements have."""
 _SHORTEST = 3
 _LEAST_WORDS = 2
 
 
 class Subjects:
-    """Content words by their number of statements."""
+    """Count the statements that have each content word."""
 
     def __init__(self, texts: Iterable[str], former: Sequence[str] = ()) -> None:
-        """`former`: words of a former summary's line."""
+        """Count the words of `texts`. `former` are the words of an earlier summary's last line."""
         self._counts = Counter[str]()
         self._forms: dict[str, Counter[str]] = {}
         texts = list(texts)
@@ -38,7 +38,7 @@ class Subjects:
                 self._add(word, 1)
 
     def _add(self, word: str, number: int) -> None:
-        # Characters without blanks are a clause, not a word.
+        # In scripts without blanks, a run of characters is a clause, not a word.
         if len(word) < _SHORTEST or is_blankless(word) or word in self._small or not content_of(word):
             return
         for term in dict.fromkeys(terms(word)):
@@ -51,7 +51,7 @@ class Subjects:
         return min(most, count(self.line("", most, count)))
 
     def line(self, summary: str, budget: int, count: Callable[[str], int]) -> str:
-        """Return the line of at most `budget` tokens by `count`, "" if nothing is left to name."""
+        """Return the line with at most `budget` tokens, counted by `count`, or "" if fewer than two words fit."""
         summary_terms = frozenset(terms(summary))
         left = budget - count(f"{HEAD}: ")
         often = [(term, number) for term, number in self._counts.most_common() if number >= _FEWEST and term not in summary_terms]
@@ -66,6 +66,6 @@ class Subjects:
 
 
 def small_words(texts: Iterable[str]) -> frozenset[str]:
-    """Return function words of the texts' language, and Russian ones, which collide with no other language."""
+    """Return the function words of the texts' language, and the Russian ones, which no other language shares."""
     spoken = language_of(" ".join(texts))
     return function_words("ru") | function_words(next((code for code, name in LANGUAGE_CODES.items() if name == spoken), ""))

@@ -1,8 +1,8 @@
-"""Index terms of texts and queries for keyword search.
+"""Turn texts and queries into index terms for keyword search.
 
-RediSearch sees only these terms, in a field without stemming: its tokenizer splits e-mail addresses, and its stemmer
-and stop words cannot be set per query. A term is lower-case ASCII; other characters (accents are folded) are written in
-hexadecimal.
+RediSearch sees only these terms, in a field without stemming. Its tokenizer would split e-mail addresses, and its
+stemmer and stop words cannot be set per query. A term is lower-case ASCII: accents are folded, other characters are
+written in hexadecimal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agent_memory.foundation.text.cleaning.control_characters import plain_text
 from agent_memory.foundation.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, frequent_words, language_of
 from agent_memory.foundation.text.stemming.unicode_forms import normalized
 
-# Underscores alone are no word. Visit a run of them once.
+# Underscores alone are no word. The pattern visits a run of them only once.
 _WORD = re.compile(rf"\b_*+[^\W_][\w{MARKS}]*+", re.UNICODE)
 # Chunks such as bob@example.com, v1.2.3, user_id=7 or C++ are also terms, for exact matches.
 _INNER = re.compile(rf"[^\w\s'’{MARKS}]")
@@ -38,7 +38,7 @@ _CJK = re.compile(f"[{_BLANKLESS}]")
 _RUNS = re.compile(f"[{_BLANKLESS}]+|[^{_BLANKLESS}]+")
 _MAX_TERM = 48
 _MAX_TERMS = 4096
-# Longer chunks, such as a line of Chinese, do not repeat.
+# Longer chunks, such as a line of Chinese, rarely repeat, so they are not cached.
 _KNOWN_CHUNK = 24
 _MOST_CHUNKS = 32768
 # Longer texts are no memories and would fill the cache.
@@ -74,7 +74,7 @@ def fold(text: str) -> str:
 
 
 def chunks(text: str) -> Sequence[str]:
-    """Return the chunks between blanks of a folded text, cached: writing a memory needs them several times."""
+    """Return the chunks of a folded text, split at blanks. Cached: writing a memory needs them several times."""
     return _known_chunks(text) if len(text) <= _KNOWN_TEXT else fold(text).split()
 
 
@@ -84,7 +84,7 @@ def _known_chunks(text: str) -> Sequence[str]:
 
 
 def _term(word: str) -> str:
-    """Return the index term of a folded word; a long one has no stem, and no cache keeps it."""
+    """Return the index term of a folded word. A word of more than 48 characters becomes a digest, not cached."""
     if len(word) <= _MAX_TERM:
         return _short_term(word)
     return ("xl" if word.isascii() else "ul") + blake2b(word.encode(), digest_size=10).hexdigest()
@@ -99,7 +99,7 @@ def _short_term(word: str) -> str:
 
 
 def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
-    """In scripts without blanks, return single characters and their pairs."""
+    """Return the word alone, or in scripts without blanks, its single characters and their pairs."""
     if word.isascii() or not _CJK.search(word):
         return (word,)
     pieces: list[str] = []
@@ -120,7 +120,7 @@ def is_blankless(word: str) -> bool:
 
 
 def words(text: str) -> list[str]:
-    """Return the folded words in order, with stop words."""
+    """Return the folded words of a text in order, including stop words."""
     return _WORD.findall(fold(text))
 
 
@@ -131,7 +131,7 @@ def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
         # Letters and digits alone are one word.
         if bare.isalnum():
             return () if bare in STOP_WORDS else (_stemmed(bare),), None
-        # As `_WORD` but faster: chunks with numbers hardly repeat.
+        # Finds the same words as `_WORD`, but faster. Chunks with numbers rarely repeat.
         words = [word for word in chunk.translate(_APART).split() if word.strip("_")]
         chunk_terms = tuple([_stemmed(word) for word in words if word not in STOP_WORDS])
         inner = not _WITHIN_WORDS.issuperset(bare)
@@ -143,12 +143,12 @@ def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
 
 
 def _stemmed(word: str) -> str:
-    """Numbers have no stem and hardly repeat."""
+    """Return the index term of an ASCII word. A number has no stem and rarely repeats, so it skips the cache."""
     return word if word.isdigit() and len(word) <= _MAX_TERM else _term(word)
 
 
 class _Chunks(dict[str, tuple[tuple[str, ...], str | None]]):
-    """`_chunk_terms` of the chunks that come again."""
+    """Cache `_chunk_terms` of short chunks, which repeat."""
 
     def __missing__(self, chunk: str) -> tuple[tuple[str, ...], str | None]:
         chunk_terms = _chunk_terms(chunk)
@@ -163,7 +163,10 @@ _terms_of_chunk = _Chunks().__getitem__
 
 
 def terms(text: str) -> list[str]:
-    """Return the index terms in order (at most 4,096), whole chunks and foreign stems last, without stop words."""
+    """Return the index terms of a text in order, at most 4,096, without stop words.
+
+    Whole chunks and foreign stems come last.
+    """
     index_terms: list[str] = []
     wholes: list[str] = []
     for some, whole in map(_terms_of_chunk, chunks(text)):
@@ -178,16 +181,16 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str, limit: int = 256) -> list[str]:
-    """Return a query's last `limit` distinct terms: a long message ends with its question."""
+    """Return the last `limit` distinct terms of a query, since a long message ends with its question."""
     return list(_query_terms(text))[-limit:]
 
 
 @lru_cache(maxsize=512)
 def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
-    """Return how each word of a query may begin in any inflection, as spelled and without accents, in lower-case
-    UTF-8.
+    """Return the possible beginnings of each query word in any inflection, as lower-case UTF-8.
 
-    For a quick look at unindexed texts: most that lack the words need not be read.
+    Each word has a beginning as spelled and one without accents. A quick search for these bytes rules out most
+    unindexed texts that lack the words.
     """
     by_stem: dict[str, Sequence[bytes]] = {}
     for word in _WORD.finditer(text.lower()):
@@ -196,7 +199,7 @@ def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
             begins = piece
             if piece.isascii() and not piece.isdigit() and len(piece) <= _MAX_TERM:
                 stem = _stemmer.stemWord(piece)
-                # A stem may end differently than its word: "hope" of "hoping", "happi" of "happy".
+                # A stem may end differently from its word: "hope" for "hoping", "happi" for "happy".
                 begins = stem[: max(len(stem) - 2, 3)]
             also = {begins} if piece != folded or spelled == folded else {begins, spelled[: len(begins)]}
             by_stem.setdefault(begins, tuple(one.encode() for one in also))
@@ -205,13 +208,16 @@ def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
     return list(by_stem.values())[:limit]
 
 
-# Embeddings of repeated queries are cached, too.
+# Queries repeat: their embeddings are cached too.
 _KNOWN_QUERIES = 512
 
 
 @lru_cache(maxsize=_KNOWN_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
-    """A query drops another language's frequent words; texts keep them, since a language may be guessed wrong."""
+    """Return a query's distinct terms without the frequent words of its language, if that is not English.
+
+    Texts keep these words, since a language may be guessed wrong.
+    """
     all_terms = tuple(dict.fromkeys(terms(text)))
     language = language_of(text)
     if language is None:
@@ -226,9 +232,9 @@ def _frequent_terms(language: str) -> frozenset[str]:
 
 
 def phrases(text: str, limit: int = 8) -> list[str]:
-    """Return the quoted phrases of a query as clauses on index terms: these words in a row, without stop words.
+    """Return a RediSearch clause for each quoted phrase of a query: its words in a row, without stop words.
 
-    In scripts without blanks all characters and pairs must occur, in any order.
+    In scripts without blanks, all characters and pairs must occur, in any order.
     """
     clauses: list[str] = []
     for quoted in _QUOTED.findall(fold(text)):
@@ -251,21 +257,21 @@ def words_with_places(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def index_terms_of_name(name: str) -> list[str]:
-    """Return the term of each word of a name, as `words_with_places`."""
+    """Return the term of each word in a name, equal to the terms of `words_with_places`."""
     return [_term(fold(word)) for word in _WORD.findall(name)]
 
 
 def carries_information(text: str) -> bool:
-    """True if a message says more than greeting, thanks, agreement or laughter."""
+    """True if a message says more than a greeting, thanks, agreement or laughter."""
     return bool(content_of(text))
 
 
 def content_of(text: str) -> list[str]:
-    """Return the words in order, without stop words and words of greeting, thanks, agreement or laughter."""
+    """Return the words of a text in order, without stop words and words of greeting, thanks, agreement or laughter."""
     return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems in order, without stop words; scripts without blanks give single characters."""
+    """Return the stems of a text in order, without stop words. Scripts without blanks give single characters."""
     content_words = (word for word in words(text) if word not in STOP_WORDS)
     return [_term(piece) for word in content_words for piece in _pieces(word, pairs=False)]

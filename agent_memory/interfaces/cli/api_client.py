@@ -1,4 +1,4 @@
-"""How commands reach the memories: over a server's REST API, or the same API within this process on the configured Redis."""
+"""Connect commands to memories: by a server's REST API, or by the same API in this process on the configured Redis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS = 60.0
 
 
 class Api:
-    """The REST API, wherever it runs; `transport` and `config` make the client's resources."""
+    """The REST API of a server or a store. `transport` and `config` are for the client's resource classes."""
 
     def __init__(self, config: MemoryClientConfig, transport: Transport, kind: Literal["server", "store"], display_name: str) -> None:
         self.config = config
@@ -29,7 +29,7 @@ class Api:
         self._answered: tuple[Literal["server", "store"], str] | None = (kind, display_name)
 
     async def call(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> Any:
-        """Return the JSON of an answer. Sends no parameter that is None. Raises NotFound, MemoryClientError."""
+        """Return the JSON of an answer. Parameters that are None are not sent. Raises NotFound, MemoryClientError."""
         path, _, query_text = path.partition("?")
         given = {
             **parse_qs(query_text, keep_blank_values=True),
@@ -48,12 +48,12 @@ class Api:
         return content
 
     def not_found(self, error: MemoryNotFoundError) -> NotFound:
-        """Return an error of ours; a 404 is an answer."""
+        """Return our error for a 404. A 404 is an answer, so announce the server."""
         self.announce()
         return NotFound(str(error))
 
     def announce(self) -> None:
-        """Say once what answered. Before the first answer only an error is of interest."""
+        """Print once which server or store answered. Before the first answer, only errors are printed."""
         if self._answered is not None:
             announce(*self._answered)
             self._answered = None
@@ -61,14 +61,17 @@ class Api:
 
 @asynccontextmanager
 async def reach(target: Target) -> AsyncGenerator[Api]:
-    """Open the API of a target; who can reach a store is its operator, and needs no key. Raises StartupError, NotFound for a 404."""
+    """Open the API of a target. Raises StartupError, and NotFound for a 404.
+
+    A store needs no API key: a caller who can reach it is its operator.
+    """
     if target.url is not None:
         key = target.api_key or os.environ.get("AGENT_MEMORY_API_KEY") or None
-        # A transport of our own, since that of httpx asks proxies that the environment names.
+        # Use our own transport: the default one of httpx uses proxies that the environment names.
         async with _open(target.url.rstrip("/"), key, httpx.AsyncHTTPTransport(), "server", shown_server(target.url)) as api:
             yield api
         return
-    # A server's libraries take a second to import: who asks a running one waits for the client alone.
+    # A server's libraries take a second to import. Commands that ask a running server need only the client.
     from agent_memory.interfaces.cli.store import existing_store, settings_with
     from agent_memory.interfaces.http.app import create_app
     from agent_memory.runtime import open_runtime

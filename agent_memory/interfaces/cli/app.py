@@ -1,6 +1,7 @@
-"""The command line: the groups of its help, and the commands that run a server. Other commands are in `commands/`.
+"""Define the command line: the groups of its help, and the commands that run a server.
 
-Nothing heavy is imported at the top: `agent-memory --help` must not wait for the server's libraries.
+Other commands are in `commands/`. This module imports nothing heavy, because `agent-memory --help` must not wait for
+the server's libraries.
 """
 
 from __future__ import annotations
@@ -30,10 +31,9 @@ _GROUPS = {
 
 
 class _GroupedCommands(TyperGroup):
-    """Commands in groups, each with its whole first line."""
+    """Show commands in groups, each with its full summary line."""
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """See click."""
         for title, names in _GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, self.commands[name].get_short_help_str(limit=1000)) for name in names])
@@ -52,12 +52,13 @@ app = typer.Typer(
 
 
 def _option(variable: str, names: str, text: str) -> Any:
-    """Return an option that stands for an environment variable. The settings check its value, and say in one line what is wrong."""
+    """Return an option that sets an environment variable. The settings check its value, with one-line errors."""
     *flags, metavar = names.split()
     return typer.Option(*flags, metavar=metavar, help=f"{text} [env: {variable}]", show_default=False)
 
 
-# By variable; an option that is not given leaves it to the environment, `.env` or the default.
+# Options by environment variable. An option that is not given leaves the variable to the environment, `.env` or the
+# default.
 _TEXTS = {
     "HOST": ("--host HOST", "address to listen on (127.0.0.1)"),
     "PORT": ("--port PORT", "port to listen on (8000)"),
@@ -90,7 +91,10 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Give a command an option for each of these settings. Its first argument gets the given options, by variable."""
+    """Give a command an option for each of these settings.
+
+    The command's first argument gets the given options, by variable.
+    """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:
@@ -102,7 +106,7 @@ def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def _run() -> Any:
-    """Import what runs a server, and collect no garbage until it has started."""
+    """Import the module that runs a server, and collect no garbage until the server has started."""
     garbage_collection.starting()
     from agent_memory.interfaces.cli import run
 
@@ -123,7 +127,7 @@ def api(
     task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "docket",
     no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="as --task-backend docket, the default")] = False,
 ) -> None:
-    """Run only the API, against the Redis of REDIS_URL. Any number of them share one Redis."""
+    """Run only the API, against the Redis of REDIS_URL. Any number of APIs can share one Redis."""
     _run().api(given, with_worker=task_backend == "asyncio" and not no_worker)
 
 
@@ -131,7 +135,7 @@ def api(
 @app.command(name="task-worker", short_help="The archived server's name for `worker`.")
 @_with_settings("REDIS_URL", *_MODELS, "WORKER_CONCURRENCY", "WORKER_REDELIVERY_TIMEOUT_SECONDS", *_PROCESS)
 def worker(given: dict[str, str]) -> None:
-    """Run only a worker, against the Redis of REDIS_URL. Any number of them share the work."""
+    """Run only a worker, against the Redis of REDIS_URL. Any number of workers can share the work."""
     _run().worker(given)
 
 
@@ -142,7 +146,7 @@ def mcp(
     mode: Annotated[Literal["stdio", "sse", "streamable-http"], typer.Option(help="how clients speak to it")] = "stdio",
     task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "asyncio",
 ) -> None:
-    """Run the MCP server: memory as tools for a model. `serve` and `api` offer MCP as well, at /mcp."""
+    """Run the MCP server: memory as tools for a model. `serve` and `api` also offer MCP, at /mcp."""
     _run().mcp(given, mode, with_worker=task_backend == "asyncio")
 
 
@@ -152,7 +156,7 @@ def redis(
     given: dict[str, str],
     port: Annotated[str | None, _option("EMBEDDED_REDIS_PORT", "--port PORT", "port to listen on (a free one)")] = None,
 ) -> None:
-    """Run only the embedded Redis and print its URL, which holds its password. Listens on 127.0.0.1."""
+    """Run only the embedded Redis and print its URL, which contains its password. Listens on 127.0.0.1."""
     from agent_memory.interfaces.cli import run
 
     run.redis(given | ({"EMBEDDED_REDIS_PORT": port} if port else {}))
@@ -165,7 +169,7 @@ def doctor(
     given: dict[str, str],
     everything: Annotated[bool, typer.Option("--all", help="all settings and engines, not only those that were set or work")] = False,
 ) -> Answer:
-    """Print what was found, then the settings. Exit code 1 if something would stop `serve`."""
+    """Print what `serve` would find here, then the settings. Exit code 1 if something would stop `serve`."""
     from agent_memory.interfaces.cli.commands.doctor import examine
 
     return examine(given, everything=everything)
@@ -184,12 +188,12 @@ app.add_typer(tokens.app, name="token")
 
 
 def main() -> None:
-    """The entry point of `agent-memory`."""
+    """Run `agent-memory`."""
     run_app(app)
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run commands: an error of ours is one line on stderr and exit code 1, or 3 when something is not there."""
+    """Run commands. An error of ours is printed as one line on stderr; exit code 1, or 3 if something was not found."""
     try:
         app()
     except AgentMemoryError as error:

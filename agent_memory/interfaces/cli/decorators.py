@@ -1,4 +1,4 @@
-"""What makes a function a command: options beside its own, the server or store that it asks, and the output of what it returns."""
+"""Turn functions into commands: add common options, open the server or store, and print the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Json = Annotated[bool | None, typer.Option("--json", help="the same as --format
 
 
 def parameters(**annotations: Any) -> list[Parameter]:
-    """Return a command's parameters by name and annotated type. Each is None if it is not given."""
+    """Return keyword parameters of a command, by name and annotated type. Each is None by default."""
     return [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
 
 
@@ -33,7 +33,7 @@ _TARGET = parameters(url=Url, api_key=_ApiKey, data_dir=DataDir)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command prints: `data` as JSON, or `text` for people. Without `text` people get the JSON, indented."""
+    """A command's output: `data` as JSON, or `text` for people. Without `text`, people get indented JSON."""
 
     data: Any
     text: Sequence[str] | None = None
@@ -43,7 +43,10 @@ class Answer:
 def extend(
     command: Callable[..., Any], added: Sequence[Parameter], call: Callable[[dict[str, Any], dict[str, Any]], Any], *, skip: int = 1
 ) -> Callable[..., Any]:
-    """Return a command with `added` options: `call` gets their values, and those of all but the first `skip` parameters of `command`."""
+    """Return a command with `added` options.
+
+    `call` gets the values of these options, then the values of `command`'s own parameters without the first `skip`.
+    """
     names = [parameter.name for parameter in added]
 
     def run(**values: Any) -> Any:
@@ -58,16 +61,19 @@ def extend(
 
 
 def prints(command: Callable[..., Any]) -> Callable[..., None]:
-    """Give a command `--format` and `--json`, and print what it returns."""
+    """Give a command the options `--format` and `--json`, and print what it returns."""
     return extend(command, _OUTPUT, lambda output, own: _emit(command(**own), output), skip=0)
 
 
 def asking(opened: Callable[[Target], AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
-    """Give a command what `opened` opens as its first argument, and the options that name a server or store; print what it returns."""
+    """Give a command the opened server or store as its first argument, and print what it returns.
+
+    `opened` opens the target. The command gets the options that name a target and set the output format.
+    """
 
     def decorate(command: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
         def call(added: dict[str, Any], own: dict[str, Any]) -> None:
-            import asyncio  # a tenth of a second, for which --help need not wait
+            import asyncio  # takes a tenth of a second, which --help need not wait for
 
             async def run() -> Any:
                 async with opened(_target(**{parameter.name: added[parameter.name] for parameter in _TARGET})) as reached:
@@ -87,7 +93,7 @@ def _reach(target: Target) -> AbstractAsyncContextManager[Api]:
 
 
 asks = asking(_reach)
-"""Give a command the REST API of a server or a store as its first argument."""
+"""Decorate a command: its first argument is the REST API of a server or a store."""
 
 
 def _target(url: str | None, api_key: str | None, data_dir: Path | None) -> Target:

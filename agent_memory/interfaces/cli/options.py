@@ -1,4 +1,4 @@
-"""What commands share: options, the server or store they ask, the question before a deletion, and their output."""
+"""Share between commands: options, the target, the question before a deletion, and output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help=
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The server at `url`, else the store in `data_dir`, else the store of the settings."""
+    """A command's target: the server at `url`, else the store in `data_dir`, else the store of the settings."""
 
     url: str | None = None
     api_key: str | None = None
@@ -41,12 +41,12 @@ class Target:
 
 
 def named_server() -> str | None:
-    """Return the server that the environment names, or None."""
+    """Return the server URL in the environment, or None."""
     return os.environ.get("AGENT_MEMORY_URL", "").strip() or None
 
 
 def server_here() -> str:
-    """Return where a server of this machine listens by the settings."""
+    """Return the URL at which a server on this machine listens, by the settings."""
     from agent_memory.foundation.core.settings import load_settings
 
     return f"http://127.0.0.1:{load_settings().server.port}"
@@ -62,25 +62,28 @@ def shown_server(url: str) -> str:
 
 
 def announce(kind: Literal["server", "store"], name: str) -> None:
-    """Say on stderr which server answered, by its URL, or which store was opened; stdout has the answer."""
+    """Print on stderr which server answered or which store was opened. stdout is for the answer."""
     print(f"agent-memory: {kind} {shown_server(name) if kind == 'server' else name}", file=sys.stderr, flush=True)
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines for people, none longer than 100 columns unless one word is."""
+    """Print lines for people, wrapped at 100 columns. A longer word stays whole."""
     for line in lines:
         typer.echo(textwrap.fill(line, **_WRAPPING), err=err)
 
 
 def working(what: str) -> Status:
-    """Return a context that shows on a terminal that work goes on; `update` of it says how far."""
+    """Return a context that shows on a terminal that work goes on. Its `update` shows the progress."""
     from rich.console import Console
 
     return Console(stderr=True, quiet=not sys.stderr.isatty()).status(what)
 
 
 def ask(question: str, *, force: bool, option: str = "--force") -> None:
-    """Return when it may be done. Raises typer.Exit otherwise: code 2 where nobody can be asked, who could give `option` instead."""
+    """Return if the user agrees. Raises typer.Exit otherwise.
+
+    The exit code is 2 if there is no terminal; the message then names `option`, which skips the question.
+    """
     if force:
         return
     if not sys.stdin.isatty():

@@ -1,4 +1,4 @@
-"""The commands that run: serve, api, worker, mcp and redis. Each is a composition root; parts start in order and end in reverse."""
+"""Run serve, api, worker, mcp and redis. Each is a composition root: parts start in order and end in reverse."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# How much longer than its own bound a part may take to end before it is cut off.
+# Seconds beyond its own limit that a part may take to end, before it is cancelled.
 _MARGIN_SECONDS = 5.0
 
 
 def serve(overrides: dict[str, str]) -> None:
-    """Run the API, a worker and, without REDIS_URL, the embedded Redis; return when they were stopped in order."""
+    """Run the API, a worker and, without REDIS_URL, the embedded Redis. Return after an orderly stop."""
     settings = _settings(overrides)
     run_until_stopped(lambda shutdown: _run(settings, shutdown, "api", with_worker=True))
 
 
 def api(overrides: dict[str, str], *, with_worker: bool = False) -> None:
-    """Run only the API, or with a worker in the same process."""
+    """Run the API, with or without a worker in the same process."""
     settings = _settings(overrides, "api")
     run_until_stopped(lambda shutdown: _run(settings, shutdown, "api", with_worker=with_worker))
 
@@ -52,13 +52,13 @@ def api(overrides: dict[str, str], *, with_worker: bool = False) -> None:
 def worker(overrides: dict[str, str]) -> None:
     """Run only a worker."""
     settings = _settings(overrides, "worker")
-    # Who waits for an answer goes first. Priorities only ever sink: one that was given to us from outside counts as well.
+    # Processes that answer requests have priority. This adds to the niceness that we were started with.
     os.nice(settings.worker.niceness)
     run_until_stopped(lambda shutdown: _run(settings, shutdown, None, with_worker=True))
 
 
 def mcp(overrides: dict[str, str], mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
-    """Run only MCP, with a worker in the same process or beside it; over stdio until the client closes our stdin."""
+    """Run only MCP, with or without a worker in the same process. Over stdio, end when the client closes stdin."""
     settings = _settings(overrides, None if with_worker else "mcp --task-backend docket")
     if mode == "stdio":
         run_until_stopped(lambda shutdown: _run_stdio(settings, shutdown, with_worker=with_worker))
@@ -85,7 +85,10 @@ def redis(overrides: dict[str, str]) -> None:
 
 
 def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Settings:
-    """Return the settings of a command. Raises StartupError for `shares_redis`, a command that needs REDIS_URL, without that."""
+    """Return the settings of a command.
+
+    Raises StartupError without REDIS_URL if `shares_redis` names a command that needs it.
+    """
     settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
     for variable in unread_variables(Path(".env")):
@@ -100,7 +103,10 @@ def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Set
 
 
 async def _run(settings: Settings, shutdown: Shutdown, face: Literal["api", "sse", "streamable-http"] | None, *, with_worker: bool) -> None:
-    """Open a port for `face` (the API, or MCP by a mode), Redis, the runtime and parts in order; wait for the end; close in reverse."""
+    """Open a port, Redis and the runtime, run the parts until they end, and close all in reverse order.
+
+    `face` is what listens on the port: the API, or MCP by a mode.
+    """
     place = settings.server if face == "api" else settings.mcp
     async with AsyncExitStack() as stack:
         listeners = stack.enter_context(listening(place.host, place.port)) if face else []
@@ -122,7 +128,7 @@ async def _run(settings: Settings, shutdown: Shutdown, face: Literal["api", "sse
 
 
 def _api_lines(settings: Settings, url: str) -> list[str]:
-    """Return where to begin, how to stop, and what leaves this machine."""
+    """Return lines that say where to begin, how to stop, and which data leave this machine."""
     models = settings.models
     if models.use_openai_chat or models.use_openai_embeddings or models.rerank_base_url is not None:
         leaves = "texts go to the model server"
@@ -138,11 +144,11 @@ def _api_lines(settings: Settings, url: str) -> list[str]:
 
 
 async def _run_stdio(settings: Settings, shutdown: Shutdown, *, with_worker: bool) -> None:
-    """As `_run`, for MCP over stdio."""
+    """Run as `_run` does, for MCP over stdio."""
     from agent_memory.interfaces.mcp.stdio import StdioServer
 
     async with _open_store_and_runtime(settings) as (runtime, engines):
-        # stdout is the protocol's.
+        # Only the protocol may write to stdout.
         print("agent-memory speaks MCP over stdio", *engines, sep="\n", file=sys.stderr, flush=True)
         server = StdioServer(settings, runtime)
         await _run_parts(settings, runtime, shutdown, server, [], with_worker=with_worker, name="mcp", may_end=True)
@@ -150,7 +156,7 @@ async def _run_stdio(settings: Settings, shutdown: Shutdown, *, with_worker: boo
 
 @asynccontextmanager
 async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, list[str]]]:
-    """Open the runtime over REDIS_URL or a Redis of our own; the lines say which engines it uses."""
+    """Open the runtime on REDIS_URL or on an embedded Redis. Yield it with lines that name its engines."""
     async with AsyncExitStack() as stack:
         compiling = asyncio.create_task(asyncio.to_thread(compile_phrases))
         stack.push_async_callback(asyncio.wait, {compiling})
@@ -176,12 +182,13 @@ async def _run_parts(
     name: str = "api",
     may_end: bool = False,
 ) -> None:
-    """Run the face and the worker as tasks until a signal, or until one of them ends by itself, which ends the process.
+    """Run server and worker as tasks until a signal, or until one of them ends by itself, which ends the process.
 
-    Prints `lines` when requests are answered. A face that `may_end` has one client, and no more to do without it.
+    Prints `lines` when requests are answered. With `may_end`, the server may end by itself, because its only client
+    left.
     """
     if with_worker:
-        # docket and what it needs take a third of a second to import: an API by itself does not wait for them.
+        # docket and its libraries take a third of a second to import. An API without a worker does not wait for them.
         from agent_memory_worker.main import run_worker
     else:
         run_worker = None
@@ -222,7 +229,7 @@ async def _run_parts(
 
 
 async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
-    """Wait for a part that was asked to end; cut it off after `seconds`."""
+    """Wait for a part that was asked to end; cancel it after `seconds`."""
     if part is None:
         return
     _, unfinished = await asyncio.wait({part}, timeout=seconds)

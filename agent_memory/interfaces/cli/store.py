@@ -1,4 +1,4 @@
-"""The store that a command opens by itself: that of REDIS_URL, else the embedded one. It must be there: no command begins one."""
+"""Open an existing store for a command: the one of REDIS_URL, else the embedded one. No command creates a store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from agent_memory.interfaces.cli.options import named_server, server_here, shown
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open store. `begun` if a server has used it (else it has API keys at most); `data_dir` is that of an embedded Redis."""
+    """An open store. `begun` is True if a server has used it; else it contains at most API keys.
+
+    `data_dir` is the data directory of an embedded Redis.
+    """
 
     url: str
     description: str
@@ -28,9 +31,9 @@ class Store:
 
 
 def settings_with(redis_url: str | None, data_dir: str | Path | None, **overrides: str) -> Settings:
-    """Return the settings with the store that the command line names: a data directory comes before REDIS_URL.
+    """Return the settings for the store that the command line names. A data directory overrides REDIS_URL.
 
-    Logs only warnings from here on: a command says what was asked for, not what a start has to say.
+    From now on, only warnings are logged: a command prints its answer, not the messages of a start.
     """
     settings = load_settings(REDIS_URL=redis_url, DATA_DIR=data_dir, **overrides)
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
@@ -40,7 +43,10 @@ def settings_with(redis_url: str | None, data_dir: str | Path | None, **override
 
 
 def check_store_meant(command: str, options: str, named: bool) -> None:
-    """Raise StartupError when the environment names a server and `options` no store: no server does `command` for others."""
+    """Raise StartupError if the environment names a server and `options` name no store.
+
+    `command` works only on a store itself.
+    """
     if (server := named_server()) is not None and not named:
         raise StartupError(
             f"{command} works on a store itself, and AGENT_MEMORY_URL names the server {shown_server(server)}: "
@@ -50,9 +56,10 @@ def check_store_meant(command: str, options: str, named: bool) -> None:
 
 @asynccontextmanager
 async def existing_store(settings: Settings, *, must_rest: bool = False, begun: bool = True) -> AsyncGenerator[Store]:
-    """Open the store of the settings; `must_rest`: a server that uses it must be stopped first, not asked instead.
+    """Open the store of the settings. `must_rest` means that a server using it must be stopped, not asked.
 
-    Raises StartupError in one line when there is none; with `begun` also for a Redis that no server has used under this KEY_PREFIX.
+    Raises StartupError with a one-line message if there is no store. With `begun` it also raises if no server has used
+    this Redis with this KEY_PREFIX.
     """
     options = settings.redis
     if options.url is not None:

@@ -1,4 +1,4 @@
-"""Scripts, styles and the font: read once, sent compressed, kept by browsers for as long as their content stays."""
+"""Serve scripts, styles and the font. They are read once, sent compressed, and cached until their content changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Asset:
 
 def _load() -> dict[str, Asset]:
     assets: dict[str, Asset] = {}
-    # The font first: the style sheet names it with its digest.
+    # Load the font first: the style sheet names it with its digest.
     for path in sorted(_FOLDER.iterdir(), key=lambda path: path.name != _FONT):
         if path.suffix in _TYPES:
             content = path.read_bytes()
@@ -43,7 +43,7 @@ ASSETS = _load()
 
 
 def asset_path(name: str) -> str:
-    """Return a path that changes with the content."""
+    """Return an asset's path, which changes with the content."""
     return f"{BASE}/static/{name}?v={ASSETS[name].digest}"
 
 

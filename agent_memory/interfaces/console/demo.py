@@ -1,4 +1,4 @@
-"""A small conversation to look at, and what a model would remember of it."""
+"""A small demo conversation, and what a model would remember of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAID = (
     ("assistant", "Noted: quick recipes for weekdays, without peanuts."),
     ("user", "On Saturdays we go surfing in Matosinhos, so nothing heavy before noon."),
 )
-# Each with the number of the message that says it.
+# Each fact has the number of the message that says it.
 _FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("Mara lives in Porto.", 0, {"topics": ["home"], "slot": "home_city"}),
     ("Mara works at a small robotics company.", 0, {"topics": ["work"], "slot": "employer"}),
@@ -28,7 +28,7 @@ _FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
 
 
 def demo_messages() -> list[dict[str, str]]:
-    """Return the conversation under new ids: messages of a removed one would not be remembered again."""
+    """Return the conversation with new message ids. Messages of a removed demo would not be remembered again."""
     return [{"role": role, "content": text, "id": new_id()} for role, text in _SAID]
 
 

@@ -1,4 +1,4 @@
-"""What every page shares: the caller, REST, the form token, words and templates."""
+"""Share between pages: the caller, REST, the form token, texts and templates."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _day(text: str) -> str:
 
 
 def _moment(text: str) -> str:
-    """Return a moment as people read it; of a day alone, the day."""
+    """Return a time as people read it."""
     moment = datetime.fromisoformat(text)
     return f"{moment if moment.tzinfo is None else moment.astimezone(UTC):%-d %b %Y, %H:%M}"
 
@@ -56,19 +56,19 @@ def _month(text: str) -> str:
     return f"{datetime.fromisoformat(text):%b %Y}"
 
 
-# REST leaves fields out that have no value: in a template they are false.
+# REST omits fields without a value: templates treat these as false.
 _TEMPLATES = Environment(loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 _TEMPLATES.filters |= {"moment": _moment, "day": _day, "month": _month, "number": "{:,}".format}
 
 
 class Fields(dict[str, str]):
-    """The fields of a form or an address. Raises BadInput for missing ones."""
+    """The fields of a form or a query. Raises BadInput for a missing field."""
 
     def __missing__(self, name: str) -> str:
         raise BadInput("is missing", field=name)
 
     def number(self, name: str, default: int) -> int:
-        """Return a number from 0 on. Raises BadInput."""
+        """Return a field as an integer from 0 to 999,999,999. Raises BadInput."""
         text = self.get(name, str(default))
         if not (text.isascii() and text.isdecimal() and len(text) <= 9):
             raise BadInput("must be a number", field=name)
@@ -76,7 +76,7 @@ class Fields(dict[str, str]):
 
 
 class Page:
-    """One request of a browser."""
+    """One request of a browser to the console."""
 
     def __init__(self, request: Request, settings: Settings, rest_app: ASGIApp) -> None:
         self.request = request
@@ -99,12 +99,12 @@ class Page:
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """The words of the browser's first language that we have."""
+        """Return the page texts in the first of the browser's languages that we have."""
         accepted = (part.split(";")[0].strip()[:2].lower() for part in self.request.headers.get("accept-language", "").split(","))
         return next((_WORDS[language] for language in accepted if language in _WORDS), _WORDS["en"])
 
     async def identify(self) -> bool:
-        """Find the caller. False if credentials are required and missing."""
+        """Find the caller; return False if credentials are required and missing."""
         if not self.settings.auth.required:
             self.principal = EVERYBODY
         else:
@@ -112,7 +112,7 @@ class Page:
         return self.principal is not None
 
     async def log_in(self, credential: str) -> None:
-        """Start a session under a new name. Raises Unauthenticated."""
+        """Start a browser session with a new cookie. Raises Unauthenticated."""
         self._cookie = self._new_cookie = await self.runtime[BrowserSessions].open_session(credential)
 
     async def log_out(self) -> None:
@@ -120,7 +120,10 @@ class Page:
         self._cookie = self._new_cookie = token_urlsafe(32)
 
     async def read_if_allowed(self, path: str, **query: Any) -> Any:
-        """Return an answer; None if the caller does not reach this part, or reaches several namespaces and must choose one."""
+        """Return an answer, or None if REST answers 403 or 404.
+
+        With 403 the caller does not reach this part, or reaches several namespaces and must choose one.
+        """
         try:
             return await self.rest("GET", path, **query)
         except RestError as error:
@@ -139,7 +142,7 @@ class Page:
         return hmac.digest(self._cookie.encode(), b"csrf", "sha256").hex()
 
     async def form(self) -> Fields:
-        """Return the fields of a form of ours. Raises Forbidden for other forms, TooLarge, BadInput."""
+        """Return the fields of one of our forms. Raises Forbidden for other forms, TooLarge, BadInput."""
         body = bytearray()
         async for part in self.request.stream():
             body += part
@@ -156,16 +159,16 @@ class Page:
         return fields
 
     def url(self, path: str = "", **query: Any) -> str:
-        """Return the address of a page. Leaves out parameters that are None or empty."""
+        """Return the URL of a page. Parameters that are None or empty are omitted."""
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(given)}" if given else "")
 
     def here(self, **query: Any) -> str:
-        """Return this page's address with a changed query."""
+        """Return this page's URL with a changed query."""
         return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, **query})
 
     def local(self, address: str | None) -> str:
-        """Return an address if it is one of the console's, else that of the overview."""
+        """Return the URL if it is one of the console's, else the URL of the overview."""
         begin = self._root + BASE
         return address if address and (address == begin or address.startswith((f"{begin}/", f"{begin}?"))) else begin
 
@@ -208,7 +211,7 @@ class Page:
         request.scope[CONTENT_POLICY] = _POLICY
         headers = {"Cache-Control": "no-store", "Vary": "Accept-Encoding, Accept-Language, Cookie"}
         body = content.encode()
-        # Sizes tell nothing of the form token: pages that other sites open come without the strict cookie.
+        # The compressed size does not reveal the form token: other sites open pages without our strict cookie.
         if "gzip" in request.headers.get("accept-encoding", ""):
             body, headers["Content-Encoding"] = gzip.compress(body, 5, mtime=0), "gzip"
         return self._with_cookie(HTMLResponse(body, status, headers=headers))
@@ -232,7 +235,7 @@ Handler = Callable[[Page], Awaitable[Response]]
 def page_endpoint(
     handler: Handler, settings: Settings, rest_app: ASGIApp, *, public: bool = False
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Return a route's endpoint: log in first unless `public`, and show errors as pages."""
+    """Return the endpoint of a route. It asks for a login first unless `public`, and shows errors as pages."""
 
     async def endpoint(request: Request) -> Response:
         page = Page(request, settings, rest_app)

@@ -1,4 +1,4 @@
-"""Where the console lives."""
+"""Define the console's paths."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ _MCP = "/console/mcp"
 
 
 def is_console(path: str) -> bool:
-    """True for the console's paths; `/console/mcp` is MCP in the namespace `console`."""
+    """True for the console's paths. `/console/mcp` is not one of them: it is MCP in the namespace `console`."""
     return (path == BASE or path.startswith(BASE + "/")) and path.rstrip("/") != _MCP

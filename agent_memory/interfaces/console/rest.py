@@ -1,4 +1,4 @@
-"""Call REST operations within the process, with the rights of a page's caller."""
+"""Call REST operations in this process, with the rights of a page's caller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_memory.foundation.api.principals import PRINCIPAL
 from agent_memory.foundation.core.scope import Principal
 
-# What a call shares with its page's request. Everything else, credentials included, stays behind.
+# Keys that a call's ASGI scope takes from the page's request. Other data, such as credentials, are not passed on.
 _SHARED = ("app", "asgi", "client", "http_version", "scheme", "server")
 
 
@@ -29,7 +29,10 @@ class RestError(Exception):
 
 
 class Rest:
-    """`app` serves REST without authentication: `principal` is the caller, None where nobody is asked for credentials."""
+    """Call REST operations. `app` serves REST without authentication.
+
+    `principal` is the caller; None if the server requires no credentials.
+    """
 
     def __init__(self, app: ASGIApp, request: Request, principal: Principal | None) -> None:
         self._app = app
@@ -41,8 +44,10 @@ class Rest:
     async def __call__(
         self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
     ) -> Any:
-        """Return an operation's JSON answer. `path` is not percent-encoded. Leaves out parameters that are None. Raises
-        RestError."""
+        """Return an operation's JSON answer. Raises RestError.
+
+        `path` is not percent-encoded. Parameters that are None are omitted.
+        """
         return (await self.answer(method, path, json, headers=headers, **query))[0]
 
     async def answer(
@@ -55,7 +60,7 @@ class Rest:
     async def read(
         self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
     ) -> tuple[bytes, dict[str, str]]:
-        """Return an operation's answer as it is, and its headers. Raises RestError."""
+        """Return an operation's answer as bytes, and its headers. Raises RestError."""
         body = b"" if json is None else to_json(json)
         status, parts, given, sent = 500, list[bytes](), dict[str, str](), False
 
@@ -81,7 +86,7 @@ class Rest:
         return content, given
 
     def forward(self, method: str, path: str, headers: Mapping[str, str], **query: str | float | None) -> Response:
-        """Return a response that is an operation's answer, sent while it is made, with more headers."""
+        """Return a response that streams an operation's answer, with additional headers."""
         return _Forwarded(self._app, self._scope(method, path, b"", None, query), headers)
 
     def _scope(

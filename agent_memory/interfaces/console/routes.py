@@ -1,4 +1,4 @@
-"""The console's routes: pages to read, and one path for each action."""
+"""Define the console's routes: pages to read, and one path for each action."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _PAGES = {
 
 
 def console_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
-    """Return the routes. `rest_app` serves REST for callers that the console has identified."""
+    """Return the console's routes. `rest_app` serves REST for callers that the console has identified."""
     pages = [
         NamedRoute(BASE + path, page_endpoint(handler, settings, rest_app), include_in_schema=False) for path, handler in _PAGES.items()
     ]

@@ -1,4 +1,4 @@
-"""Compose the HTTP application of settings and a runtime."""
+"""Build the HTTP application from settings and a runtime."""
 
 from __future__ import annotations
 
@@ -47,15 +47,18 @@ Errors are JSON: `detail` says what is wrong and how to put it right, `code` is 
 if TYPE_CHECKING:
     from agent_memory.interfaces.mcp.http import McpHttp, Transport
 
-# Headers that pages of other origins may read.
+# Response headers that web pages of other origins may read.
 _EXPOSED_HEADERS = ("ETag", "Retry-After", "X-Request-Id", "X-Operation-Id", "X-Pending", "X-Ignored-Fields")
-# While Redis is slow, this many of a tenant's requests wait for its verdict; the others go on to admission.
+# While Redis is slow, this many requests of a tenant wait for the tenant's rate limit; the others go on to admission.
 _MOST_WAITING_FOR_LIMIT = 32
 
 
 class _App(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
-        """Skip FastAPI's own layers (telemetry, temporary files, body limits): 10 µs a request."""
+        """Build the middleware without FastAPI's own layers, which saves 10 µs a request.
+
+        These layers are telemetry, temporary files and body limits.
+        """
         app: ASGIApp = ExceptionMiddleware(self.router, handlers=self.exception_handlers)
         for layer, arguments, options in reversed(self.user_middleware):
             app = layer(app, *arguments, **options)
@@ -65,7 +68,7 @@ class _App(FastAPI):
         is_complete = self.openapi_schema is not None
         document = super().openapi()
         if not is_complete:
-            # Needed for the document only: do not delay the start.
+            # Import these only for the document, so that they do not delay the start.
             from agent_memory.interfaces.http.document.descriptions import describe_fields
             from agent_memory.interfaces.http.document.examples import add_examples
 
@@ -76,14 +79,14 @@ class _App(FastAPI):
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
-    """Return the application. Without a `runtime` its lifespan opens one. Raises StartupError at start."""
+    """Return the application. Without a `runtime`, its lifespan opens one. Raises StartupError at start."""
     mcp = McpDoor(settings, scope_of, host=settings.server.host) if settings.mcp.on_api else None
-    # Not include_router, which matches every path twice.
+    # Do not use include_router: it matches every path twice.
     return _assembled(settings, runtime, [route for router in ROUTERS for route in router.routes], mcp, host=settings.server.host)
 
 
 def create_mcp_app(settings: Settings, runtime: Runtime, transport: Transport) -> FastAPI:
-    """Return an application for MCP with /v1/health, /v1/ready and /metrics. `state.mcp` has its streams."""
+    """Return an application that serves MCP, /v1/health, /v1/ready and /metrics. Its `state.mcp` holds MCP streams."""
     from agent_memory.interfaces.mcp.http import McpHttp
 
     mcp = McpHttp(settings, scope_of, [transport], host=settings.mcp.host)
@@ -112,10 +115,10 @@ def _assembled(
         description=DESCRIPTION,
         lifespan=lifespan,
         redirect_slashes=False,
-        docs_url=None,  # its pages come with a content policy
+        docs_url=None,  # our own pages send a content security policy
         redoc_url=None,
         openapi_url="/openapi.json",
-        # RequestMiddleware measures already.
+        # RequestMiddleware already measures requests.
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )
     app.state.runtime = runtime
@@ -124,7 +127,7 @@ def _assembled(
     app.state.max_body_bytes = settings.server.max_body_bytes
     errors.install(app)
     products = find_compatible_apis()
-    # Paths with Mem0's `Token` scheme.
+    # Path prefixes that accept Mem0's `Token` scheme.
     token_prefixes = products["mem0"].PREFIXES if "mem0" in products and (settings.auth.required or "mem0" in settings.compat.names) else ()
     _add_middleware(app, settings, host, token_prefixes)
     app.router.routes += pages.pages(app.title, "/openapi.json", BASE if settings.server.console else "/docs")
@@ -132,14 +135,17 @@ def _assembled(
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
     mcp_routes = mcp.routes if mcp is not None else ()
     console = console_routes(settings, _rest_app(app, settings)) if settings.server.console else ()
-    # Routes match in order: before the documentation's.
+    # Routes match in order: ours must come before those of the documentation.
     app.router.routes[:0] = [*routes, *metadata_routes(settings), *mcp_routes, *console]
     app.router.routes.append(UnservedRoutes({name: each for name, each in compatible.items() if name not in settings.compat.names}))
     return app
 
 
 def _rest_app(app: FastAPI, settings: Settings) -> ASGIApp:
-    """Return the operations for the console's calls, counted and audited as any other; the caller is in the ASGI scope."""
+    """Return the operations for the console's calls, which are counted and audited like all others.
+
+    The console puts the caller into the ASGI scope.
+    """
     operations: ASGIApp = ExceptionMiddleware(app.router, handlers=app.exception_handlers)
     required = settings.auth.required
     if settings.limits.limits_any("requests_per_minute"):
@@ -152,7 +158,7 @@ def _limit_of(app: FastAPI) -> RequestLimit | None:
 
 
 def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes: tuple[str, ...]) -> None:
-    """Add the layers from the innermost to the outermost."""
+    """Add the middleware layers, from the innermost to the outermost."""
 
     def gate() -> CredentialGate | None:
         return None if app.state.runtime is None else app.state.runtime[Authenticator].gate
@@ -176,10 +182,10 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes:
     if names is not None or not required:
         app.add_middleware(HostMiddleware, names=names, origins=frozenset(origins))
     if origins:
-        # Before authentication: browsers send preflight requests without credentials.
+        # Answer CORS before authentication: browsers send preflight requests without credentials.
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED_HEADERS)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.server.body_timeout_seconds, request_timeout=seconds)
     if token_prefixes:
         app.add_middleware(TokenSchemeMiddleware, prefixes=token_prefixes)
-    # Outermost: every refusal gets an id and is counted.
+    # The outermost layer: every refusal gets a request id and is counted.
     app.add_middleware(RequestMiddleware, timeout=seconds)

@@ -1,4 +1,4 @@
-"""The last seconds of a stopping process: answer remaining requests and send callers elsewhere."""
+"""Answer the last requests of a stopping process, and send callers to another process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_memory.foundation.core.errors import Unavailable
 
 
 class Draining:
-    """Outermost middleware. From `begin` on each answer carries `Connection: close`."""
+    """Outermost middleware. After `begin`, each response carries `Connection: close`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -32,7 +32,7 @@ class Draining:
             scope[STOPPING] = True
 
         async def send_last(message: Message) -> None:
-            # Also on running requests.
+            # Requests that started before `begin` get the header, too.
             if self._begun and message["type"] == "http.response.start":
                 message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
             await send(message)
@@ -45,21 +45,22 @@ class Stopping(Unavailable):
 
 
 def last_answer() -> bytes:
-    """Return a 503 that ends a connection: a close alone would reset requests on their way."""
+    """Return a 503 response that ends a connection. Closing without a response would reset requests in transit."""
     answer = render(Stopping("the process is stopping: send the request again"))
     head = b"".join(b"%s: %s\r\n" % header for header in (*answer.raw_headers, (b"connection", b"close")))
     return b"HTTP/1.1 503 Service Unavailable\r\n%s\r\n%s" % (head, bytes(answer.body))
 
 
 LINGER_SECONDS = 1.0
-"""Read and ignore further data this long after the last answer: a close would reset it."""
+"""Seconds for which data is read and ignored after the last response: closing earlier would reset the connection."""
 _IN_QUEUE_SECONDS = 0.05
 
 
 async def turn_away(listeners: Sequence[socket.socket]) -> None:
-    """Answer connections in the listeners' queues, and close the listeners.
+    """Answer the connections in the listeners' queues, and close the listeners.
 
-    Call it while uvicorn closes its names of the same sockets; the kernel resets unaccepted connections.
+    Call this while uvicorn closes its duplicates of the same sockets. The kernel resets connections that nobody
+    accepts.
     """
     await asyncio.sleep(_IN_QUEUE_SECONDS)
     waiting: list[socket.socket] = []

@@ -1,4 +1,4 @@
-"""Health, readiness and metrics, for operators."""
+"""Serve health, readiness and metrics for operators."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _METRICS: dict[int | str, dict[str, Any]] = {
 
 @router.get("/v1/health", operation_id="get_health_v1_health_get", response_model=HealthCheckResponse)
 async def get_health() -> Response:
-    """The process answers. Checks nothing else and needs no authentication."""
+    """Return 200 while the process answers. Checks nothing else and needs no authentication."""
     return ModelResponse(HealthCheckResponse(now=time.time_ns() // 1_000_000))
 
 
 @router.get("/v1/ready", operation_id="get_ready_v1_ready_get", response_model=None, responses=_READY)
 async def get_ready(runtime: HomeDep, is_known_caller: KnownDep, stopping: StoppingDep) -> Response:
-    """Whether requests can be served: 200 or 503, with the state of every part for those whom the server knows."""
+    """Return 200 if requests can be served, else 503. Callers that the server knows also get the state of each part."""
     readiness = await runtime.ready()
     body: dict[str, Any] = {"ready": readiness.ok, "checks": readiness.checks if is_known_caller else {}}
     if readiness.ok and not stopping:
@@ -67,13 +67,13 @@ async def get_ready(runtime: HomeDep, is_known_caller: KnownDep, stopping: Stopp
 
 @router.get("/metrics", operation_id="get_metrics_metrics_get", response_model=None, response_class=Response, responses=_METRICS)
 async def get_metrics(runtime: HomeDep) -> Response:
-    """All metrics for Prometheus."""
+    """Return all metrics in the text format of Prometheus."""
     await _measure_outbox(runtime)
     return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)
 
 
 async def _measure_outbox(runtime: Runtime) -> None:
-    """Without Redis the gauges are NaN, and the other metrics are still served."""
+    """Set the outbox gauges. Without Redis they are NaN, and the other metrics are still served."""
     try:
         backlogs = await runtime.backlog()
     except Unavailable:

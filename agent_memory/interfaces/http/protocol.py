@@ -1,7 +1,7 @@
-"""uvicorn's HTTP protocol with limits on the time and size of heads.
+"""Limit the time and size of request heads in uvicorn's HTTP protocol.
 
-Unfinished heads, trailers and refused bodies, and silent connections are cut off. See docs/adr/0002-bounds-on-heads.md;
-`middleware/body_deadline.py` limits bodies.
+Connections are cut off if they are silent, or if a head, trailer or refused body does not end. See
+docs/adr/0002-bounds-on-heads.md; `middleware/body_deadline.py` limits bodies.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.http.draining import LINGER_SECONDS, last_answer
 from agent_memory.interfaces.http.middleware.body_deadline import BODY_COMPLETE, REFUSAL
 
-# Longer than clients keep idle connections: a request in transit to a closed one is lost.
+# Longer than clients keep idle connections: a request in transit to a closed connection is lost.
 KEEP_ALIVE_SECONDS = 75
-# Limit of everything outside a body; a query may name thousands of ids.
+# Limit of a request without its body; a query may name thousands of ids.
 MAX_HEAD_BYTES = 1024 * 1024
-# Further looks after the deadline: timers run before received data is read, and the loop may have stalled.
+# Further checks after the deadline: timers run before received data is read, and the loop may have stalled.
 _LOOKS = 3
 _LOOK_SECONDS = 0.05
 
@@ -33,7 +33,7 @@ class HeadTooLarge(TooLarge):
 
 
 def http_protocol(settings: Settings) -> type[Connection]:
-    """Return the class of connections for `uvicorn.Config(http=...)`."""
+    """Return the connection class for `uvicorn.Config(http=...)`."""
 
     class BoundedConnection(Connection):
         head_seconds = settings.server.head_timeout_seconds
@@ -42,9 +42,9 @@ def http_protocol(settings: Settings) -> type[Connection]:
 
 
 class JoinedWrites:
-    """Write an answer's head together with its body: one system call less, 10 to 20 µs.
+    """Write a response's head together with its body: one system call fewer, which saves 10 to 20 µs.
 
-    Only for bodies of known length; the head of a stream goes out at once.
+    This applies only to bodies of known length; the head of a stream is sent at once.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -62,7 +62,7 @@ class JoinedWrites:
             self._head = b""
 
     def flush(self) -> None:
-        """Write a head without a body, as of a HEAD request."""
+        """Write a head that has no body, as in the answer to a HEAD request."""
         if self._head:
             self.write(b"")
 
@@ -72,20 +72,20 @@ class JoinedWrites:
 
 
 class Connection(HttpToolsProtocol):
-    """A request's head has `head_seconds` from its first byte; a head in one piece starts no timer."""
+    """Limit a request's head to `head_seconds` from its first byte. A head in one piece starts no timer."""
 
     head_seconds: float
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._receiving = False  # a request has begun to come in and not ended
+        self._receiving = False  # a request has started to arrive and is incomplete
         self._in_head = False
-        self._bytes_beside_body = 0  # since the last piece of a body
+        self._bytes_beside_body = 0  # bytes since the last piece of a body
         self._timer: asyncio.TimerHandle | None = None
-        self._has_ended = False  # the last answer was written; what still comes is ignored
+        self._has_ended = False  # the last answer was written; ignore further data
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """A silent new connection is treated like an idle one."""
+        """Start the keep-alive timer: a new connection that stays silent is treated like an idle one."""
         self._joined = JoinedWrites(transport)
         super().connection_made(cast("asyncio.Transport", self._joined))
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
@@ -110,7 +110,7 @@ class Connection(HttpToolsProtocol):
         self._in_head, self._bytes_beside_body = False, 0
         self._stop_timer()
         super().on_headers_complete()
-        # Trailers are no headers of the request (RFC 9110, 6.5.1).
+        # Trailers are not headers of the request (RFC 9110, 6.5.1).
         self.headers = []
 
     def on_body(self, body: bytes) -> None:
@@ -130,11 +130,11 @@ class Connection(HttpToolsProtocol):
             self._watch()
 
     def shutdown(self) -> None:
-        """Answer requests in transit; the answer is marked as the last."""
+        """Answer requests in transit, mark the answer as the last, and close the connection."""
         self._close_when_idle(_LOOKS)
 
     def _close_when_idle(self, turns: int) -> None:
-        """End an idle connection after `turns` turns of the loop, in which a request could arrive."""
+        """End an idle connection after `turns` turns of the event loop, in which a request could still arrive."""
         if self.transport.is_closing() or self._has_ended:
             return
         if self._is_working():
@@ -151,7 +151,10 @@ class Connection(HttpToolsProtocol):
         return bool(self.cycle) and not self.cycle.response_complete
 
     def _watch(self) -> None:
-        """Called after a read within a request, or an answer to an incomplete one."""
+        """Refuse a head that is too large, or start the timer.
+
+        Called after a read within a request, or after an answer to an incomplete request.
+        """
         if self.transport.is_closing():
             return
         if self._bytes_beside_body > MAX_HEAD_BYTES:
@@ -161,7 +164,7 @@ class Connection(HttpToolsProtocol):
             self._timer = self.loop.call_later(self.head_seconds, self._time_over, _LOOKS)
 
     def _time_over(self, looks: int) -> None:
-        if self.flow.read_paused:  # whoever cannot send is not late
+        if self.flow.read_paused:  # reading is paused by us, so the sender is not late
             self._timer = self.loop.call_later(self.head_seconds, self._time_over, _LOOKS)
         elif looks:
             self._timer = self.loop.call_later(_LOOK_SECONDS, self._time_over, looks - 1)
@@ -175,7 +178,7 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, error: AgentMemoryError) -> None:
-        """Answer an incomplete request and close the connection, after earlier requests are answered."""
+        """Answer an incomplete request and close the connection, after earlier requests were answered."""
         self._stop_timer()
         if not self._is_working():
             if self._in_head:
@@ -187,6 +190,6 @@ class Connection(HttpToolsProtocol):
         self.cycle.keep_alive = False
         self.flow.pause_reading()
         if not self._in_head:
-            # The reader of the body answers.
+            # The code that reads the body sends the answer.
             self.cycle.scope[REFUSAL] = error  # type: ignore[literal-required]
             self.cycle.message_event.set()

@@ -1,4 +1,4 @@
-"""All routes of features and operators."""
+"""Collect all routes of features and operators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory.interfaces.http import health
 
 
 def assemble_routers(features: Iterable[Feature]) -> tuple[APIRouter, ...]:
-    """Return the routers of features in order, and the operators' router."""
+    """Return the features' routers in order, then the operators' router."""
     return (*(import_name(name) for feature in features for name in feature.routes), health.router)
 
 

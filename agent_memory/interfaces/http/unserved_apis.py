@@ -1,4 +1,4 @@
-"""Find compatible APIs; answer paths of disabled ones with a 404 that names their setting."""
+"""Find compatible APIs. Answer paths of disabled ones with a 404 that names the setting to enable them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from starlette.types import Receive, Scope, Send
 
 from agent_memory.foundation.core.errors import NotFound
 
-# Prefixes of other products' APIs.
+# Path prefixes of other products' APIs.
 _FOREIGN = ("/v2/", "/v3/", "/v4/", "/ns/", "/api/v1/")
 
 
 def find_compatible_apis() -> dict[str, ModuleType]:
-    """Return the module `routes` of each product in `interfaces/compat`, by product."""
+    """Return the module `routes` of each product in `interfaces/compat`, by the product's name."""
     folder = files("agent_memory.interfaces").joinpath("compat")
     products = [entry.name for entry in folder.iterdir() if entry.joinpath("routes.py").is_file()] if folder.is_dir() else []
     return {name: import_module(f"agent_memory.interfaces.compat.{name}.routes") for name in sorted(products)}
 
 
 class UnservedRoutes(BaseRoute):
-    """Match remaining paths of disabled products. Must come last."""
+    """Match paths of disabled products that no other route matches. Must be the last route."""
 
     def __init__(self, products: Mapping[str, Sequence[BaseRoute]]) -> None:
         self._patterns = {

@@ -1,1 +1,1 @@
-"""The MCP interface: memory as tools for a model, over stdio, SSE and streamable HTTP."""
+"""Serve memory as tools for a model, by MCP over stdio, SSE and streamable HTTP."""

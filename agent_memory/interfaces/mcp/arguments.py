@@ -1,4 +1,4 @@
-"""Arguments of tools as clients see them. The wire models check the rest, as for REST."""
+"""Define the tools' arguments as clients see them. The wire models check the rest, as for REST."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WINDOW = "The context window in tokens; beats `model_name`."
 
 
 def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Make a model's JSON schema list only these fields; the others are accepted, too."""
+    """Return a function that makes a JSON schema list only these fields. Other fields are still accepted."""
 
     def keep(schema: dict[str, Any]) -> None:
         schema["properties"] = {name: schema["properties"][name] for name in names}
@@ -55,7 +55,7 @@ def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
 
 
 def _as_strategy(value: Any) -> Any:
-    """A strategy's name means it has no options."""
+    """Return a strategy's name as a strategy without options, and other values as they are."""
     return {"strategy": value} if isinstance(value, str) and not value.lstrip().startswith("{") else value
 
 
@@ -100,7 +100,7 @@ class CreateMemories(BaseModel):
 
 
 class _Search(BaseModel):
-    """Arguments shared by searches and prompts."""
+    """Arguments that searches and prompts share."""
 
     namespace: Namespace | None = Field(None, description='Filter by namespace, e.g. {"eq": "work"}.')
     topics: Topics | None = Field(None, description='Filter by topics, e.g. {"any": ["food", "travel"]}.')

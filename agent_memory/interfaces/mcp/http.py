@@ -1,6 +1,6 @@
-"""MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, each also below `/{namespace}`.
+"""Serve MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, each also below `/{namespace}`.
 
-A call's caller is in its own request only: concurrent calls cannot share rights.
+Each call's caller comes from its own request only, so concurrent calls cannot share rights.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class McpHttp:
-    """MCP's routes for an application whose lifespan enters `running`. `scope_of` returns a request's scope."""
+    """MCP's routes for an application whose lifespan enters `running`. `scope_of` returns the scope of a request."""
 
     def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], transports: Sequence[Transport], *, host: str) -> None:
         self._settings = settings
@@ -63,9 +63,9 @@ class McpHttp:
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
-        """Answer calls with this runtime."""
+        """Answer calls with this runtime while the context is open."""
         self._server = server = build_server(self._settings, runtime, self._who)
-        # Stateless: no session to lose, to hijack, or on another process.
+        # Stateless: no session can be lost, hijacked, or missing in another process.
         self._manager = StreamableHTTPSessionManager(
             server,
             json_response=True,
@@ -106,7 +106,7 @@ class McpHttp:
         if DEADLINE in scope:
             scope[DEADLINE].reschedule(None)
         namespace = namespace_in(scope)
-        # The client must send its messages to the stream's namespace.
+        # The client must send its messages to the namespace of its stream.
         below = {**scope, "root_path": f"{scope.get('root_path', '').rstrip('/')}/{namespace}"} if namespace else scope
         self._name_owner(below)
         async with self._sse.connect_sse(below, receive, send) as (incoming, outgoing):
@@ -119,7 +119,7 @@ class McpHttp:
             await outgoing.aclose()
 
     def _name_owner(self, scope: AsgiScope) -> None:
-        """The SDK hides the stream from other owners."""
+        """Put the caller's identity into the ASGI scope, so that the SDK hides the stream from other callers."""
         caller_scope = self._scope_of(Request(scope))
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=caller_scope.tenant, subject=caller_scope.actor, scopes=[]))
 
@@ -128,7 +128,10 @@ class McpHttp:
         await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
 
     def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
-        """Return `receive` with a whole body and repaired Unicode, which the SDK would refuse. Raises BadInput."""
+        """Return a `receive` that yields the whole body with repaired Unicode, which the SDK would refuse.
+
+        The reader gets BadInput.
+        """
         most = self._settings.server.max_body_bytes
 
         async def receive_repaired() -> Message:
@@ -151,7 +154,7 @@ class McpHttp:
 
 
 def _without_echo(send: Send) -> Send:
-    """The SDK echoes the parts of an invalid message: replace its answer."""
+    """Return a `send` that replaces the SDK's answer to an invalid message, which repeats parts of that message."""
     held_start: Message | None = None
 
     async def send_discreetly(message: Message) -> None:
@@ -175,13 +178,13 @@ def _without_echo(send: Send) -> Send:
 
 
 def _security(settings: Settings, host: str) -> TransportSecuritySettings:
-    """Allowed hosts and origins, against DNS rebinding."""
+    """Return the allowed hosts and origins, as a protection against DNS rebinding."""
     names = [name for part in settings.server.allowed_hosts.split(",") if (name := part.strip())]
     if "*" in names or not (names or is_loopback(host)):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     names += _THIS_MACHINE
     hosts = [entry for name in names for entry in (name, f"{name}:*")]
-    # `HostMiddleware` checks own origins with their ports before.
+    # `HostMiddleware` has already checked our own origins with their ports.
     origins = [f"{scheme}://{entry}" for entry in hosts for scheme in ("http", "https")]
     origins += [origin for part in settings.server.cors_allowed_origins.split(",") if (origin := part.strip())]
     return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

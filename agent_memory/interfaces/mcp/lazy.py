@@ -1,4 +1,4 @@
-"""Load the MCP SDK (one second) for the first MCP call of the API."""
+"""Load the MCP SDK only for the first MCP call of the API, because loading takes a second."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class McpDoor:
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
-        """Answer calls with this runtime."""
+        """Answer calls with this runtime while the context is open."""
         self._requested, self._opened, over = asyncio.Event(), asyncio.get_running_loop().create_future(), asyncio.Event()
-        # The SDK must be closed by the task that opened it.
+        # The task that opens the SDK must also close it.
         task = asyncio.create_task(self._serve(runtime, self._opened, over))
         try:
             yield
@@ -56,7 +56,7 @@ class McpDoor:
             async with http.running(runtime):
                 opened.set_result(http)
                 await over.wait()
-        except Exception as error:  # whoever asked gets it
+        except Exception as error:  # the waiting callers get the error
             if opened.done():
                 raise
             opened.set_exception(error)
@@ -67,7 +67,7 @@ class McpDoor:
         if opened is None:
             raise Unavailable("the server is starting")
         self._requested.set()
-        # Others wait for it, too, beyond this request's deadline.
+        # Shield it: other callers wait for it, too, beyond this request's deadline.
         http = await asyncio.shield(opened)
         await http.streamable(scope, receive, send)
 
@@ -76,6 +76,6 @@ def _load(settings: Settings) -> type[McpHttp]:
     from agent_memory.interfaces.mcp.http import McpHttp
     from agent_memory.interfaces.mcp.server import listed_tools
 
-    # It takes 0.3 s: do not block the event loop.
+    # This takes 0.3 s, so it must not run on the event loop.
     listed_tools(settings.mcp.tools)
     return McpHttp

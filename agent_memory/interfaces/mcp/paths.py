@@ -1,4 +1,4 @@
-"""MCP's HTTP paths, each also below a namespace."""
+"""Define MCP's HTTP paths; each path also exists below a namespace."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 def routes_of(method: str, name: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> list[Route]:
-    """Return an endpoint's paths, with and without namespace and trailing slash."""
+    """Return the routes of an endpoint, with and without namespace and trailing slash."""
     paths = (f"/{name}", f"/{name}/", f"/{{namespace}}/{name}", f"/{{namespace}}/{name}/")
     return [Route(path, _Endpoint(path.rstrip("/"), serve), methods=[method], include_in_schema=False) for path in paths]
 
 
 class _Endpoint:
-    """An ASGI application with a path template for the metrics."""
+    """An ASGI application with a path template, which metrics use."""
 
     def __init__(self, template: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> None:
         self.path_format = template
@@ -31,12 +31,12 @@ class _Endpoint:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         scope["route"] = self
-        namespace_in(scope)  # refused now, not as an error within an answer
+        namespace_in(scope)  # refuse an invalid namespace now, not as an error within an answer
         await self._serve(scope, receive, send)
 
 
 def namespace_in(scope: AsgiScope) -> str | None:
-    """Return the namespace of the path. Raises BadInput for an invalid one."""
+    """Return the namespace in the path, or None. Raises BadInput for an invalid one."""
     name: str | None = scope["path_params"].get("namespace")
     if name is None:
         return None

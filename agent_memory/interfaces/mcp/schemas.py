@@ -1,7 +1,7 @@
-"""Brief JSON schemas of tools: a model reads all of them before its first turn.
+"""Make brief JSON schemas of tools, because a model reads all of them before its first turn.
 
-Only features that every client understands: Gemini knows no references, type lists and exclusive bounds; strict-mode
-converters refuse free properties.
+They use only features that every client understands. Gemini knows no references, type lists and exclusive bounds;
+strict-mode converters refuse free properties.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ Schema = dict[str, Any]
 _ARGUMENT_WORDS = ("type", "enum", "format", "default", "minimum", "maximum", "description")
 _FORMATS = frozenset({"date-time"})
 _LARGEST_BOUND = 2**31
-"""Larger bounds only tell a number's bits."""
-# Synonyms and fixed fields of filters are accepted but not listed.
+"""Larger bounds only describe the number of bits, so schemas omit them."""
+# Synonyms and fixed fields of filters, which are accepted but not listed.
 _UNSAID = frozenset({"not_eq", "in_", "not_in", "field", "enum_class", "inclusive"})
 _COMMON = frozenset({"eq", "any", "gte", "lt", "lte"})
 _NULL = {"type": "null"}
 
 
 def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema:
-    """Return the JSON schema of arguments without references and null; with `common`, only these."""
+    """Return the JSON schema of arguments without references and null. With `common`, list only these arguments."""
     schema = {key: value for key, value in model.model_json_schema().items() if key != "description"}
     if common:
         schema["properties"] = {name: schema["properties"][name] for name in common}
@@ -42,7 +42,7 @@ class _Arguments:
         self._brief = brief
 
     def of(self, schema: Mapping[str, Any], around: tuple[str, ...] = ()) -> Schema:
-        """`around` names the enclosing definitions. Raises ValueError for a recursive one."""
+        """Return a brief schema. `around` names the enclosing definitions. Raises ValueError for recursion."""
         schema, around = self._resolved(schema, around)
         choices = [choice for choice in schema.get("anyOf", ()) if choice != _NULL]
         if len(choices) == 1:
@@ -62,19 +62,19 @@ class _Arguments:
         return short
 
     def _resolved(self, schema: Mapping[str, Any], around: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        """Resolve a reference; the schema's own keys win."""
+        """Resolve a reference. The schema's own keys override those of the definition."""
         if "$ref" not in schema:
             return schema, around
         name = str(schema["$ref"]).rpartition("/")[2]
         if name in around:
             raise ValueError(f"an argument of a tool must not hold itself: {name}")
         own = {key: value for key, value in schema.items() if key != "$ref"}
-        # Class descriptions are for programmers.
+        # Omit class descriptions, which are for programmers.
         definition = {key: value for key, value in self._definitions[name].items() if key != "description"}
         return {**definition, **own}, (*around, name)
 
     def _listed(self, fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Of filters, list only useful operators."""
+        """Return the fields to list; for filters, only useful operators."""
         if not {"eq", "ne"} <= fields.keys():
             return list(fields.items())
         return [(name, field) for name, field in fields.items() if (name in _COMMON if self._brief else name not in _UNSAID)]
@@ -83,7 +83,7 @@ class _Arguments:
 def _is_said(key: str, value: Any) -> bool:
     match key:
         case "default":
-            return value is not None  # what may be left out is null when it is left out
+            return value is not None  # an optional argument is null if it is omitted
         case "format":
             return value in _FORMATS
         case "minimum" | "maximum":

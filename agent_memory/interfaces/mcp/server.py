@@ -1,4 +1,4 @@
-"""The MCP server: list tools, read arguments, and answer every outcome."""
+"""Build the MCP server: list tools, read arguments, and turn every outcome into an answer."""
 
 from __future__ import annotations
 
@@ -60,17 +60,17 @@ you mean with `user_id` and `namespace` whenever you know them. What comes out o
 that stands in it."""
 
 REPAIRED = "agent_memory.repaired"
-"""Key in an ASGI scope: the repaired message, if it held lone surrogates (`RepairedJson`)."""
+"""Key in an ASGI scope: the repaired message, if it contained lone surrogates (`RepairedJson`)."""
 IGNORED_FIELDS = "agent-memory/ignored-fields"
-"""Key in a result's `_meta`: unknown arguments."""
+"""Key in a result's `_meta`: the unknown arguments, which were ignored."""
 LISTS_KEPT_MS = 3_600_000
-"""How long clients may cache lists; only versions and settings change them."""
+"""How long clients may cache lists (ms). Lists change only with versions and settings."""
 _LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 MAX_PROBLEMS = 20
 MAX_TEXT_CHARS = 400
 
 Who: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
-"""Return the sender of an HTTP request (None: stdio). Raises AgentMemoryError."""
+"""A function that returns the sender of an HTTP request (None: stdio). Raises AgentMemoryError."""
 
 
 def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[str, Tool] | None = None) -> Server[Any]:
@@ -110,7 +110,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[
             return _failure(error.status, _error_text(error))
         except TimeoutError:
             return _failure(503, f"the call took longer than {seconds:g} s: try again")
-        except Exception:  # the connection stays usable and the caller learns no internals; the trace is in the log
+        except Exception:  # keep the connection usable and hide internals from the caller; see the log
             log.exception("tool %s failed", tool.name)
             return _failure(500, "Internal Server Error")
 
@@ -120,7 +120,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        # There are none; clients that list everything get empty lists, as from the archived server.
+        # We have none of these. Clients that list everything get empty lists, as from the archived server.
         on_list_prompts=_no_prompts,
         on_list_resources=_no_resources,
         on_list_resource_templates=_no_templates,
@@ -141,7 +141,7 @@ async def _no_templates(context: ServerRequestContext[Any], params: PaginatedReq
 
 
 def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
-    """Over HTTP, the request's own event has the outcome."""
+    """Record a call in the audit trail, without an outcome: over HTTP, the request's own event has it."""
     ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments)
     scope = caller.scope
     counts = audit.counts_of(structured)
@@ -150,7 +150,7 @@ def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: An
 
 
 def _arguments_of(request: Request | None, params: CallToolRequestParams) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments as sent, and a notice of replaced characters."""
+    """Return the arguments as the client sent them, and a notice about replaced characters or None."""
     repaired: RepairedJson | None = None if request is None else request.scope.get(REPAIRED)
     if repaired is None:
         return params.arguments or {}, None
@@ -179,12 +179,15 @@ async def _call(
 
 @cache
 def listed_tools(choice: ToolChoice) -> list[ListedTool]:
-    """Return a set's tools for clients; all but `all` leave out rare arguments and answers' schemas."""
+    """Return the tools of a set as clients see them.
+
+    All sets but `all` omit rare arguments and the schemas of answers.
+    """
     return list_tools_of(chosen_tools(choice), brief=choice != "all")
 
 
 def list_tools_of(tools: Mapping[str, Tool], *, brief: bool = False) -> list[ListedTool]:
-    """Return tools for clients; `brief` leaves out rare arguments and answers' schemas."""
+    """Return tools as clients see them. `brief` omits rare arguments and the schemas of answers."""
     return [_listed(tool, brief=brief) for tool in tools.values()]
 
 
@@ -204,8 +207,8 @@ def _listed(tool: Tool, *, brief: bool) -> ListedTool:
 
 
 def _failure(status: int, text: str) -> CallToolResult:
-    """Return an error for the model: REST's status, and the reason."""
-    # Lone surrogates come from the caller's own words.
+    """Return an error for the model: the status as in REST, and the reason."""
+    # The caller's own words may contain lone surrogates.
     safe_text = f"{status}: {text}".encode("utf-8", "replace").decode()
     return CallToolResult(content=[TextContent(type="text", text=safe_text)], is_error=True)
 
@@ -220,7 +223,7 @@ def _error_text(error: AgentMemoryError) -> str:
 
 
 def _unknown(error: UnknownFields) -> str:
-    """Return one line for each unknown argument, and the other problems."""
+    """Return one line for each unknown argument, then one for each other problem."""
     lines = [f"{'.'.join(str(part)[:64] for part in field.path)}: {field.why}"[:MAX_TEXT_CHARS] for field in error.fields[:MAX_PROBLEMS]]
     if error.error is not None:
         own_prefixes = tuple(line.partition(": ")[0] + ":" for line in lines)
@@ -229,7 +232,7 @@ def _unknown(error: UnknownFields) -> str:
 
 
 def _problems(error: ValidationError) -> str:
-    """Return one line for each wrong field, without the input."""
+    """Return one line for each invalid field, without the input."""
     lines: list[str] = []
     for problem in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]:
         field = ".".join(str(part)[:64] for part in problem["loc"][:12]) or "arguments"

@@ -1,4 +1,4 @@
-"""MCP over stdin and stdout, for the one client that started us."""
+"""Serve MCP over stdin and stdout, for the one client that started this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WAITING_LINES = 16
 
 
 class StdioServer:
-    """Serve until the client closes stdin, or `stop`. Raises StartupError for a missing credential."""
+    """Serve until the client closes stdin or `stop` is called. Raises StartupError for a missing credential."""
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._settings = settings
@@ -39,16 +39,16 @@ class StdioServer:
         self._answers = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve. stdout belongs to the client; other output goes to stderr."""
+        """Serve. Only the protocol may write to stdout; other output goes to stderr."""
         with self._serving:
             async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _Lines())) as (incoming, outgoing):
                 self._answers.set()
                 await self._server.run(incoming, outgoing, self._server.create_initialization_options())
 
     async def who(self, request: Request | None) -> Caller:
-        """Return the owner of MCP_TOKEN, or everybody without authentication. Raises as the gate."""
+        """Return MCP_TOKEN's owner, or everybody without authentication. Raises the credential gate's errors."""
         settings = self._settings
-        # Checked for each call: a revoked key ends here, too.
+        # The key is checked for each call, so a revoked key ends access here, too.
         caller = (
             await self._runtime[Authenticator].gate.admit(self._token.get_secret_value())
             if settings.auth.required and self._token
@@ -57,11 +57,11 @@ class StdioServer:
         return Caller(scope_of(caller), settings.mcp.namespace, settings.mcp.user_id)
 
     async def started(self) -> None:
-        """Return once calls are answered."""
+        """Return once the server answers calls."""
         await self._answers.wait()
 
     def drain(self) -> bool:
-        """Do nothing: the only client cannot go elsewhere."""
+        """Do nothing: the only client cannot use another process."""
         return False
 
     def stop(self) -> None:
@@ -69,7 +69,7 @@ class StdioServer:
 
 
 class _Lines:
-    """Lines of stdin. A blocking read cannot be interrupted: its thread is abandoned."""
+    """Iterate over lines of stdin. A blocking read cannot be interrupted, so its thread is abandoned at the end."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -81,8 +81,8 @@ class _Lines:
             yield line
 
     def _read(self) -> None:
-        # Not sys.stdin: the interpreter needs its lock at exit.
-        with suppress(RuntimeError, OSError), open(0, "rb", closefd=False) as stdin:  # RuntimeError: the loop is closed, nobody reads on
+        # Do not use sys.stdin: the interpreter needs its lock at exit.
+        with suppress(RuntimeError, OSError), open(0, "rb", closefd=False) as stdin:  # RuntimeError: the loop is closed
             for line in stdin:
                 repaired = repair_json(line)
                 self._put((line if repaired is None else repaired.body + b"\n").decode("utf-8", "replace"))

@@ -1,1 +1,1 @@
-"""Build requests, decide on retries and parse answers; sends nothing."""
+"""Build requests, decide on retries and parse answers. Sends nothing."""

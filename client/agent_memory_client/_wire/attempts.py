@@ -1,4 +1,4 @@
-"""Bodies, headers and retries: which calls to retry, and when. Sends nothing."""
+"""Make bodies and headers, and decide which calls to retry, and when. Sends nothing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def body_of(call: Call) -> bytes | None:
 
 
 def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
-    """Return the seconds before retry `attempt` (from 1); None if the server asks to wait longer than the maximum."""
+    """Return the seconds before retry `attempt` (from 1), or None if the server asks for a wait above the maximum."""
     server_wait = retry_after_of(response.headers) if response is not None else None
     if server_wait is not None and server_wait > MAX_WAIT_SECONDS:
         return None
@@ -96,7 +96,8 @@ class Attempts:
     def wait_after_refusal(self, response: httpx.Response) -> float:
         """Return the seconds to wait after a status outside 2xx. Raises MemoryClientError after the last attempt."""
         if self._is_under_way(response):
-            # Most first requests end in a moment. If its process died, the key is free after `Retry-After`.
+            # Most first requests end in a moment. If the first request's process died, the key is free after
+            # `Retry-After`.
             self.under_way += 1
             last = self.failed + 1 >= self.max_retries
             wait = self._wait(True, response if last or self.under_way > 1 else None)

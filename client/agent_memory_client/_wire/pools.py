@@ -1,4 +1,4 @@
-"""Connection pools: one for each running event loop, or one for all threads."""
+"""Keep connection pools: one for each running event loop, or one for all threads."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Wait: TypeAlias = bool | float | None
 """The time that the server may wait for background work before it answers: seconds (up to 20), or True for up to 10."""
 
 MessageWait: TypeAlias = Wait | Literal["promoted", "searchable"]
-"""As `Wait`, or the stage to wait for, up to 10 seconds. Seconds and True mean "searchable"."""
+"""A `Wait`, or the stage to wait for, up to 10 seconds. Seconds and True mean "searchable"."""
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 MAX_KEY_CHARS = 255

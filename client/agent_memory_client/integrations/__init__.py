@@ -1,4 +1,7 @@
-"""Adapters for other libraries, each an extra of that name. Calls raise the errors of `agent_memory_client.errors`."""
+"""Adapters for other libraries.
+
+Each needs the extra of its name, and raises the errors of `agent_memory_client.errors`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that all adapters share: calls of either client, sessions, recall and tools."""
+"""Share code between adapters: calls of both kinds of client, sessions, recall and tools."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class EitherClient:
-    """Call either client, awaited or blocking, for one user and namespace.
+    """Call an asynchronous or a blocking client, with or without `await`, for one user and namespace.
 
-    With a `SyncMemoryClient`, awaited calls run in a thread. With a `MemoryClient`, blocking calls use a twin with the
-    same config; `close` closes it. Raises MemoryValidationError for an empty user or namespace.
+    With a `SyncMemoryClient`, awaited calls run in a thread. With a `MemoryClient`, blocking calls use a blocking twin
+    with the same config; `close` closes the twin. Raises MemoryValidationError for an empty user or namespace.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -56,7 +56,7 @@ class EitherClient:
         return self._twin
 
     def close(self) -> None:
-        """Close the twin; the client stays open."""
+        """Close the blocking twin. The client stays open."""
         if self._twin is not None:
             self._twin.close()
             self._twin = None
@@ -88,7 +88,7 @@ class SessionMessages(EitherClient):
         self.session_id = our_session_id(session_id)
 
     def read(self, limit: int | None = None) -> list[MemoryMessage]:
-        """Return messages, oldest first; with a limit, the newest `limit` of them."""
+        """Return messages, oldest first. With a limit, return only the newest."""
         messages: list[MemoryMessage] = []
         try:
             for window in _windows(limit):
@@ -115,7 +115,7 @@ class SessionMessages(EitherClient):
             self._append(self.blocking, part)
 
     async def aappend(self, messages: Sequence[MemoryMessage], wait: MessageWait = None) -> None:
-        """Append messages; `wait` as in `Sessions.append`."""
+        """Append messages. `wait` works as in `Sessions.append`."""
         for part in _parts(messages):
             await self.awaited(lambda client, part=part: self._append(client, part, wait))
 
@@ -126,7 +126,7 @@ class SessionMessages(EitherClient):
         await self.awaited(lambda client: self._put(client, messages))
 
     def change(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
-        """Replace messages by the result of `change`, retried on concurrent writes; return the former messages."""
+        """Replace messages by the result of `change`, and return the former messages. Retry after concurrent writes."""
         return self._change(self.blocking, change)
 
     async def achange(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
@@ -139,7 +139,7 @@ class SessionMessages(EitherClient):
         )
 
     def delete(self) -> None:
-        """Delete all messages; memories made of them stay."""
+        """Delete all messages. Memories made from them stay."""
         self.blocking.sessions.delete(self.session_id, self.namespace, self.user_id)
 
     async def adelete(self) -> None:
@@ -204,7 +204,7 @@ class Recall(EitherClient):
         self.needed = needed
 
     def lines(self, text: str) -> str:
-        """Return lines with matching memories for a model's instructions; "" if nothing matches."""
+        """Return lines with matching memories for a model's instructions, or "" if nothing matches."""
         if is_blank(text):
             return ""
         try:
@@ -260,8 +260,10 @@ class Tools(EitherClient):
 
 
 def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str, Any]]:
-    """Return `name`, `description` and `parameters` of all tools, or of the named ones. Raises ValueError for an
-    unknown name."""
+    """Return `name`, `description` and `parameters` of all tools, or of the named ones.
+
+    Raises ValueError for an unknown name.
+    """
     names = list(definitions.BY_NAME) if tools == "all" else list(tools)
     unknown = sorted(set(names) - set(definitions.BY_NAME))
     if unknown:
@@ -302,7 +304,7 @@ def tool_call(call_id: str | None, name: str | None, arguments: str | None) -> d
 
 
 def raw_of(message: MemoryMessage, field: str) -> dict[str, Any] | None:
-    """Return the framework's message inside ours; None if another program stored the message."""
+    """Return the framework's message inside our message, or None if another program stored it."""
     raw = message.own_fields.get(field)
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else None
 
@@ -320,9 +322,9 @@ def their_session_id(session_id: str) -> str:
 
 
 def _windows(limit: int | None) -> list[int | None]:
-    """Return the limits to request, one after the other, until there are `limit` messages.
+    """Return the limits to request, one after the other, until an answer has `limit` messages.
 
-    The server leaves out tool answers whose call is not among the newest messages.
+    The server leaves out tool answers whose call is not among the newest messages, so the first answer may have fewer.
     """
     return [None] if limit is None else [limit, 2 * limit + 50, None] if limit > 0 else []
 

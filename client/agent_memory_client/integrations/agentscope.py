@@ -31,7 +31,7 @@ except ImportError as error:
 MESSAGE = "agentscope_message"
 """The message field with AgentScope's own message."""
 MARKS = "agentscope_marks"
-"""The message field with its marks."""
+"""The message field with the message's marks."""
 SUMMARY = "agentscope-summary"
 """The path of the items with compressed summaries, one per session."""
 
@@ -56,7 +56,7 @@ class AgentMemoryMemory(MemoryBase):
     async def add(
         self, memories: Msg | list[Msg] | None, marks: str | list[str] | None = None, allow_duplicates: bool = False, **kwargs: Any
     ) -> None:
-        """Add messages with marks; skip stored ones unless `allow_duplicates`."""
+        """Add messages with marks. Skip messages that are stored already, unless `allow_duplicates`."""
         named = _names(marks)
         messages: list[Any] = memories if isinstance(memories, list) else [] if memories is None else [memories]
         if messages:
@@ -80,11 +80,11 @@ class AgentMemoryMemory(MemoryBase):
         return messages
 
     async def delete(self, msg_ids: list[str], **kwargs: Any) -> int:
-        """Delete messages by id; return how many were deleted."""
+        """Delete messages by id. Return how many were deleted."""
         return await self._remove(lambda message: _their_id(message) in msg_ids)
 
     async def delete_by_mark(self, mark: str | list[str], *args: Any, **kwargs: Any) -> int:
-        """Delete messages with any of the marks; return how many were deleted."""
+        """Delete messages with any of the marks. Return how many were deleted."""
         named = set(_names(mark))
         return await self._remove(lambda message: bool(named & set(_marks(message))))
 
@@ -142,7 +142,7 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
 
     Programs call `record` and `retrieve`, which raise the errors of `agent_memory_client.errors`. The agent calls the
     tools `record_to_memory` and `retrieve_from_memory`, which report errors to the model. Messages are kept in the
-    session `session_id`, and found as soon as `record` returns.
+    session `session_id`. A search finds them as soon as `record` returns.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
         self._recall = Recall(client, user_id, namespace)
 
     async def record(self, msgs: Msg | list[Msg | None] | None, **kwargs: Any) -> None:
-        """Store messages; known messages change nothing."""
+        """Store messages. A message that is stored already changes nothing."""
         given: list[Any] = msgs if isinstance(msgs, list) else [msgs]
         messages = [_our(message, []) for message in given if message is not None]
         await self._session.aappend(messages, wait="searchable")
@@ -233,7 +233,7 @@ def _marked(message: MemoryMessage, new: str | None, old: str | None) -> MemoryM
 
 
 def _our(message: Msg, marks: Sequence[str], *, again: bool = False) -> MemoryMessage:
-    """With `again`, the message gets a new id, because the session has one of that id."""
+    """Convert a message. With `again`, it gets a new id, because the session already has a message with its id."""
     raw = json.loads(json.dumps(message.to_dict()))
     calls = [
         tool_call(block["id"], block["name"], json.dumps(block["input"], default=str)) for block in message.get_content_blocks("tool_use")

@@ -70,11 +70,11 @@ class AgentMemoryMiddleware(MiddlewareBase):
         return f"{current_prompt}\n\n{lines}" if lines else current_prompt
 
     async def list_tools(self) -> list[ToolBase]:
-        """Return the memory tools, bound to user and namespace; errors are reported to the model."""
+        """Return the memory tools, bound to user and namespace. They report errors to the model."""
         return [_MemoryTool(self._tools, schema) for schema in self._schemas]
 
     async def keep(self, messages: Sequence[Msg]) -> None:
-        """Add messages to the session; stored messages change nothing."""
+        """Add messages to the session. A message that is stored already changes nothing."""
         try:
             await self._session.aappend([_our(message) for message in messages])
         except MemoryUnavailableError:

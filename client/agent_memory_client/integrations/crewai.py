@@ -33,7 +33,7 @@ _FILTERED = 20
 class AgentMemoryStorage:
     """CrewAI's `StorageBackend`: a record is an item whose path is its scope.
 
-    Use `search_text`: the server computes vectors itself, so CrewAI's are not stored and `search` raises
+    Use `search_text`. The server computes vectors itself, so CrewAI's vectors are not stored and `search` raises
     NotImplementedError. Calls raise the errors of `agent_memory_client.errors`.
     """
 
@@ -63,7 +63,7 @@ class AgentMemoryStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """Delete the records that match every given condition; return how many were deleted."""
+        """Delete the records that match every given condition. Return how many were deleted."""
 
         def fits(record: MemoryRecord) -> bool:
             return (
@@ -134,11 +134,11 @@ class AgentMemoryStorage:
 
 
 class AgentMemoryMemory(Memory):
-    """CrewAI's `Memory`: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`, also for crews and flows.
+    """CrewAI's `Memory`, for agents, crews and flows: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`.
 
     `remember` stores records as given, without asking a model for scope or categories. `recall` searches by meaning and
-    words and ranks as CrewAI does; `depth` has no effect. Calls raise the errors of `agent_memory_client.errors`; an
-    agent continues without memories then.
+    words and ranks as CrewAI does; `depth` has no effect. Calls raise the errors of `agent_memory_client.errors`. An
+    agent then continues without memories.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class AgentMemoryMemory(Memory):
         agent_role: str | None = None,
         root_scope: str | None = None,
     ) -> MemoryRecord | None:
-        """Store a text; return None if this memory is read-only."""
+        """Store a text. Return its record, or None if this memory is read-only."""
         values: dict[str, Any] = {"metadata": metadata, "importance": importance, "source": source, "private": private}
         records = self.remember_many([content], scope, categories, agent_role=agent_role, root_scope=root_scope, **values)
         return records[0] if records else None
@@ -175,7 +175,7 @@ class AgentMemoryMemory(Memory):
         agent_role: str | None = None,
         root_scope: str | None = None,
     ) -> list[MemoryRecord]:
-        """Store texts; return no records if this memory is read-only."""
+        """Store texts. Return their records, or no records if this memory is read-only."""
         if self.read_only:
             return []
         values: dict[str, Any] = {"categories": categories or [], "metadata": metadata or {}, "source": source, "private": private}
@@ -196,7 +196,10 @@ class AgentMemoryMemory(Memory):
         source: str | None = None,
         include_private: bool = False,
     ) -> list[MemoryMatch]:
-        """Return matching records, ranked by similarity, age and importance. Only their source gets private records."""
+        """Return matching records, ranked by similarity, age and importance.
+
+        A private record is returned only to its source.
+        """
         place = join_scope_paths(self.root_scope, scope) if self.root_scope else scope
         scored = self._storage.search_text(query, place, categories, limit * 2) if query.strip() else []
         matches: list[MemoryMatch] = []

@@ -76,7 +76,7 @@ class AgentMemorySessionService(BaseSessionService):
         return await _session(access, stored, events)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return sessions of a user or of all users, without events, the last written at the end."""
+        """Return the sessions of one user or of all users, without events. The session written last comes last."""
         sessions: list[Session] = []
         for owner, session_id in await SessionMessages(self._client, "-", user_id, app_name).aidentities():
             if owner is None:  # no session of ADK
@@ -101,7 +101,7 @@ class AgentMemorySessionService(BaseSessionService):
         return _values(await access.awaited(lambda client: client.items.search([STATE, "user"], limit=10_000, **access.owner)))
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event; known events change nothing. Raises SessionNotFoundError."""
+        """Append an event. An event that is stored already changes nothing. Raises SessionNotFoundError."""
         if event.partial:
             return event
         access = _Access(self._client, session.app_name, session.user_id, session.id)
@@ -120,8 +120,8 @@ class AgentMemorySessionService(BaseSessionService):
 class AgentMemoryMemoryService(BaseMemoryService):
     """A `BaseMemoryService`: `Runner(…, memory_service=AgentMemoryMemoryService(client))`.
 
-    An `AgentMemorySessionService` remembers its sessions by itself; add sessions of other services. The namespace is
-    the app; a search returns at most `limit` memories.
+    The server remembers sessions of an `AgentMemorySessionService` by itself, so add only sessions of other services.
+    The namespace is the app. A search returns at most `limit` memories.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient, *, limit: int = 10) -> None:
@@ -129,7 +129,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
         self._limit = limit
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Store a session's messages. A repeat adds only new ones."""
+        """Store a session's messages. A repeat adds only new messages."""
         await self.add_events_to_memory(app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id)
 
     async def add_events_to_memory(
@@ -141,14 +141,14 @@ class AgentMemoryMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store events; known events change nothing. Metadata is not stored."""
+        """Store events. An event that is stored already changes nothing. Metadata is not stored."""
         session = SessionMessages(self._client, session_id or _WITHOUT_SESSION, user_id, app_name)
         await session.aappend([_our(event) for event in events if not event.partial])
 
     async def add_memory(
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Mapping[str, object] | None = None
     ) -> None:
-        """Store memories; they replace memories with the same id. Metadata is not stored."""
+        """Store memories. They replace memories with the same id. Metadata is not stored."""
         records = [{"text": _text(entry.content), "user_id": user_id, "namespace": app_name, "id": entry.id or None} for entry in memories]
         access = EitherClient(self._client, user_id, app_name)
         await access.awaited(lambda client: client.memories.create(records))
@@ -231,7 +231,7 @@ async def _session(access: _Access, stored: Any, events: list[Event]) -> Session
 
 
 def _after(events: list[Event], timestamp: float) -> list[Event]:
-    """Return the events after the last older one, like ADK's own service."""
+    """Return the events after the last event that is older than `timestamp`, like ADK's own service."""
     older = [position for position, event in enumerate(events) if event.timestamp < timestamp]
     return events[older[-1] + 1 :] if older else events
 

@@ -25,7 +25,7 @@ MESSAGE = "haystack_message"
 
 
 class AgentMemoryChatMessageStore:
-    """Chat messages by `chat_history_id`, each a session of the same id on the server.
+    """Store chat messages. Each `chat_history_id` is a session with the same id on the server.
 
     Messages return as they were written, tool calls included, and are promoted to long-term memory. Calls raise the
     errors of `agent_memory_client.errors`.
@@ -37,7 +37,7 @@ class AgentMemoryChatMessageStore:
         self._namespace = namespace
 
     def write_messages(self, chat_history_id: str, messages: Sequence[ChatMessage]) -> int:
-        """Append messages; return how many were appended."""
+        """Append messages. Return how many were appended."""
         self._session(chat_history_id).append([_our(message) for message in messages])
         return len(messages)
 
@@ -64,7 +64,7 @@ class AgentMemoryChatMessageStore:
 
 
 class AgentMemoryRecall:
-    """Memories of a user as system messages; no messages if nothing matches.
+    """Return a user's memories as system messages, or no messages if nothing matches.
 
     While the server is unavailable, there are no memories. With `needed`, MemoryUnavailableError is raised.
     """

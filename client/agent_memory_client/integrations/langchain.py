@@ -78,8 +78,8 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 class AgentMemoryRetriever(BaseRetriever):
     """A `BaseRetriever` over long-term memories: documents of their texts, with their fields as metadata.
 
-    `user_id` and `namespace` limit the search; `k` is the number of memories, also per call (`invoke("…", k=3)`). With
-    a `MemoryClient`, use `ainvoke`.
+    `user_id` and `namespace` limit the search. `k` is the number of memories; a call can set its own: `invoke("…",
+    k=3)`. With a `MemoryClient`, use `ainvoke`.
     """
 
     client: Any

@@ -40,12 +40,13 @@ _OPERATORS = frozenset({"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"})
 
 
 class AgentMemoryStore(BaseStore):
-    """A `BaseStore` on the server: shared by all processes, searched by filter, meaning and words.
+    """A `BaseStore` on the server: all processes share it; searches use filters, meaning and words.
 
     `user_id` and `namespace` own the items: stores of different users are separate, and an export or erasure of the
-    user includes them. Both kinds of calls work with either client; `close` closes the blocking twin of an asynchronous
-    one. `index` names the searched fields (default all); `ttl` is LangGraph's config of lifetimes. Calls raise the
-    errors of `agent_memory_client.errors`, InvalidNamespaceError, and ValueError for an unknown operator.
+    user includes them. Blocking and awaited calls work with either client; `close` closes the blocking twin of an
+    asynchronous client. `index` names the searched fields (default: all). `ttl` is LangGraph's config of lifetimes.
+    Calls raise the errors of `agent_memory_client.errors`, InvalidNamespaceError, and ValueError for an unknown
+    operator.
     """
 
     supports_ttl = True
@@ -66,7 +67,7 @@ class AgentMemoryStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations. Reads see the state before; of several puts of one key, the last one wins."""
+        """Run operations. Reads see the state before them. If a key is put several times, the last put wins."""
         op_list = list(ops)
         results: dict[int, ItemResult] = {}
         for positions, operations in self._parts(op_list):
@@ -123,7 +124,7 @@ def _request(values: dict[str, Any]) -> ItemOperation:
 
 
 def _json(value: Any, name: str) -> Any:
-    """Return a value as JSON (tuples as lists). Raises MemoryValidationError for NaN and infinity."""
+    """Return a value as JSON, with tuples as lists. Raises MemoryValidationError for NaN and infinity."""
     if isinstance(value, Mapping):
         return {key: _json(item, f"{name}.{key}") for key, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
@@ -143,7 +144,7 @@ def _check_operators(filters: Mapping[str, Any] | None) -> None:
 
 
 def _check_labels(op: Op) -> None:
-    """Raise InvalidNamespaceError like LangGraph's own stores. A batch would skip their checks."""
+    """Raise InvalidNamespaceError for an invalid label, like LangGraph's own stores, whose checks a batch skips."""
     if isinstance(op, GetOp | PutOp):
         paths: list[Sequence[Any]] = [op.namespace]
     elif isinstance(op, SearchOp):

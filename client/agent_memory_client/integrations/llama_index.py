@@ -30,10 +30,10 @@ STATUS = "llama_index_status"
 
 
 class AgentMemoryChatStore(BaseChatStore):
-    """A `BaseChatStore`: each key is a session; messages return as they were set, tool calls included.
+    """A `BaseChatStore`: each key is a session. Messages return as they were set, tool calls included.
 
-    Messages are promoted to long-term memory under `user_id` and `namespace`. Both kinds of calls work with either
-    client. Calls raise the errors of `agent_memory_client.errors`.
+    Messages are promoted to long-term memory under `user_id` and `namespace`. Blocking and awaited calls work with
+    either client. Calls raise the errors of `agent_memory_client.errors`.
     """
 
     _owner: tuple[Any, str | None, str | None] = PrivateAttr()
@@ -65,7 +65,7 @@ class AgentMemoryChatStore(BaseChatStore):
         await self._session(key).aappend(_ours([message]))
 
     def delete_messages(self, key: str) -> list[ChatMessage] | None:
-        """Delete and return all messages of a key; None for an empty session."""
+        """Delete and return all messages of a key. Return None for an empty session."""
         messages = self.get_messages(key)
         self._session(key).delete()
         return messages or None
@@ -76,7 +76,7 @@ class AgentMemoryChatStore(BaseChatStore):
         return messages or None
 
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Delete and return the message at a position; None if there is no such message."""
+        """Delete and return the message at a position. Return None if there is no such message."""
         return _at(self._session(key).change(lambda messages: _without(messages, idx)), idx)
 
     async def adelete_message(self, key: str, idx: int) -> ChatMessage | None:
@@ -120,7 +120,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
     async def get_messages(
         self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE, limit: int | None = None, offset: int | None = None
     ) -> list[ChatMessage]:
-        """Return messages of a status (None: any), oldest first."""
+        """Return the messages with this status, or all if it is None, oldest first."""
         start = offset or 0
         messages = [message for message in await self._session(key).aread() if _has(message, status)]
         return _theirs(messages[start:] if limit is None else messages[start : start + limit])
@@ -141,7 +141,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
         return _at(await self._session(key).achange(lambda messages: _without(messages, idx)), idx)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
-        """Delete messages of a status (None: any)."""
+        """Delete the messages with this status, or all if it is None."""
         if status is None:
             await self._session(key).adelete()
         else:
@@ -174,8 +174,8 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
     """A memory block with the user's memories: `Memory.from_defaults(memory_blocks=[AgentMemoryBlock(client)])`.
 
     `limit` is the number of memories. With an `AgentMemoryDBChatStore`, leave `keep_messages` off. With another store,
-    it adds messages that leave the queue to a session. While the server is unavailable, there are no memories. With
-    `needed`, MemoryUnavailableError is raised.
+    `keep_messages` adds messages that leave the queue to a session. While the server is unavailable, there are no
+    memories. With `needed`, MemoryUnavailableError is raised.
     """
 
     keep_messages: bool = False

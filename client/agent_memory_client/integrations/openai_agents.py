@@ -26,7 +26,7 @@ ITEM = "agents_item"
 
 
 class AgentMemorySession:
-    """A `Session` of the Agents SDK on a session of the same id.
+    """A `Session` of the Agents SDK, stored in a session with the same id on the server.
 
     Items return as they were added, tools and reasoning included, and are promoted to long-term memory. Calls raise the
     errors of `agent_memory_client.errors`.
@@ -56,7 +56,7 @@ class AgentMemorySession:
         await self._messages.aappend([message_of(item) for item in items])
 
     async def pop_item(self) -> Any | None:
-        """Remove and return the newest item; None for an empty session."""
+        """Remove and return the newest item, or None for an empty session."""
         message = await self._messages.apop()
         return None if message is None else item_of(message)
 

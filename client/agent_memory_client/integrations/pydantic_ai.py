@@ -34,9 +34,9 @@ MESSAGE = "pydantic_ai_message"
 
 
 class AgentMemoryHistory:
-    """The message history of a conversation, on a session of the same id.
+    """The message history of a conversation, stored in a session with the same id on the server.
 
-    `agent.run(…, message_history=await history.get())` continues the conversation; then `await
+    `agent.run(…, message_history=await history.get())` continues the conversation. Then call `await
     history.add(result.new_messages())`. Messages return as they were added, and are promoted to long-term memory. Use
     `get_sync`, `add_sync` and `clear_sync` with `agent.run_sync`. Calls raise the errors of
     `agent_memory_client.errors`.

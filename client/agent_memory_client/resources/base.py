@@ -18,9 +18,9 @@ Model = TypeVar("Model", bound=BaseModel)
 class Resource:
     """A noun of the API. All nouns share one transport.
 
-    Every call raises the errors of `agent_memory_client.errors`. MemoryValidationError: before sending.
-    MemoryProtocolError: for an unreadable answer. MemoryServerError: for a refusal. MemoryUnavailableError: without a
-    server. Docstrings name only other errors.
+    Every call raises the errors of `agent_memory_client.errors`: MemoryValidationError before it sends anything,
+    MemoryProtocolError for an unreadable answer, MemoryServerError for a refusal, MemoryUnavailableError if no server
+    answers. The docstrings of calls name only other errors.
     """
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:

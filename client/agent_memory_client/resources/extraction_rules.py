@@ -1,4 +1,4 @@
-"""Extraction rules by namespace and user."""
+"""Read and write extraction rules, by namespace and user."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ _PATH = "/v1/extraction-rules"
 
 
 class ExtractionRuleSets(Resource):
-    """Read and write the rules of exactly one namespace and user. Without both: the rules for everyone."""
+    """Read and write the rules of exactly one namespace and user. Without both, they are the rules for everyone."""
 
     async def get(self, namespace: str | None = None, user_id: str | None = None) -> ExtractionRules:
-        """Return the rules of exactly this namespace and user (both None: for everyone). Empty without rules."""
+        """Return the rules of exactly this namespace and user, or empty rules.
+
+        If both are None: the rules for everyone.
+        """
         return await self._read(ExtractionRules, Call("GET", _PATH, query(namespace=namespace, user_id=user_id)))
 
     async def put(

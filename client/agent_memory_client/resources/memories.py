@@ -103,8 +103,10 @@ class Memories(Resource):
         batch_size: int = 100,
         delay_between_batches: float = 0.1,
     ) -> list[AckResponse]:
-        """Store memories in requests of at most `batch_size`, with a pause (seconds) between them. Return all
-        answers."""
+        """Store memories in requests of at most `batch_size`, with a pause (seconds) between them.
+
+        Return all answers.
+        """
         if batch_size < 1:
             raise MemoryValidationError(f"batch_size: must be at least 1, got {batch_size}")
         chunks = [batch[start : start + batch_size] for batch in memory_batches for start in range(0, len(batch), batch_size)]
@@ -126,8 +128,10 @@ class Memories(Resource):
         return await self._read(MemoryRecord, Call("GET", _path(memory_id), params))
 
     async def edit(self, memory_id: str, updates: dict[str, Any]) -> MemoryRecord:
-        """Change fields of a memory and return it. None clears a field that may be empty. Raises
-        MemoryNotFoundError."""
+        """Change fields of a memory and return it.
+
+        None clears a field that may be empty. Raises MemoryNotFoundError.
+        """
         return await self._read(MemoryRecord, Call("PATCH", _path(memory_id), json=as_body(updates)))
 
     async def delete(self, memory_ids: Sequence[str]) -> AckResponse:
@@ -266,8 +270,10 @@ class Memories(Resource):
         return await self._read(MemoryHistory, Call("GET", f"{_path(memory_id)}/history"))
 
     async def compact(self, namespace: str | None = None, user_id: str | None = None) -> Acknowledgement:
-        """Merge duplicate memories. The status contains the number of remaining memories. After 20 seconds:
-        `pending`."""
+        """Merge duplicate memories. The status contains the number of remaining memories.
+
+        After 20 seconds, the answer is `pending`.
+        """
         params = query(namespace=namespace, user_id=user_id)
         call = Call("POST", f"{_PATH}/compact", params, headers=idempotency_headers(), wait=COMPACTION_SECONDS)
         return parse_acknowledgement(await self._send(call))
@@ -282,8 +288,10 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete the memories that `policy` selects. With `dry_run`, only list them. A repeat returns the first
-        report."""
+        """Delete the memories that `policy` selects.
+
+        With `dry_run`, only list them. A repeat returns the first report.
+        """
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))
@@ -298,11 +306,11 @@ class Memories(Resource):
         session_id: str | None = None,
         dry_run: bool = False,
     ) -> ForgetMemoryResponse:
-        """Forget facts by words (`text`) or by `ids`, with the messages behind them, also in sessions.
+        """Forget facts by words (`text`) or by `ids`, and the messages behind them, even in sessions.
 
-        Applies to a user, in `namespace` or (None, even with a default of the client) in all. If the request could mean
-        different things, nothing is deleted: the answer is `ambiguous` and lists them. Pass `receipt_id` to
-        `undo_forget` until `undo_until`.
+        This applies to a user in `namespace`. If `namespace` is None, it applies in all namespaces, even if the client
+        has a default. If the request could mean different things, nothing is deleted: the answer is `ambiguous` and
+        lists them. Pass `receipt_id` to `undo_forget` until `undo_until`.
         """
         values = {"text": text, "ids": ids, "user_id": user_id, "namespace": namespace, "session_id": session_id, "dry_run": dry_run}
         body = as_body(checked(ForgetMemoryRequest, **{name: value for name, value in values.items() if value is not None}))
@@ -324,17 +332,19 @@ class Memories(Resource):
     ) -> PurgeResponse:
         """Delete memories of a source, and memories made only from them. With `dry_run`, only count them.
 
-        Applies to a user, in `namespace` or (None, even with a default of the client) in all. A worker does the work.
-        After `wait` (seconds, or True for up to 10), the answer is `pending`. Then `jobs.get` of its `operation_id`
-        returns the counts later. Safe to repeat.
+        This applies to a user in `namespace`. If `namespace` is None, it applies in all namespaces, even if the client
+        has a default. A worker does the work. After `wait` (seconds, or True for up to 10), the answer is `pending`.
+        Then call `jobs.get` with its `operation_id` later to get the counts. Safe to repeat.
         """
         seconds = wait_seconds(wait)
         params = query(namespace=namespace, user_id=user_id, dry_run=dry_run, wait=seconds)
         return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
 
     def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would refuse the record, or if its id is not a ULID. Sends
-        nothing."""
+        """Raise MemoryValidationError if the server would refuse the record, or if its id is not a ULID.
+
+        Sends nothing.
+        """
         check_memory(memory)
 
     def validate_search(self, **filters: Any) -> None:

@@ -1,4 +1,4 @@
-"""Memory prompts: messages ready for a chat model."""
+"""Make memory prompts: messages ready for a chat model."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Prompts(Resource):
     ) -> PromptAnswer:
         """Return messages for a chat model: a session (summary, newest messages) and the memories that match `query`.
 
-        Give a session, a search, or both, of `user_id` and `namespace`. The answer is a dict with attributes. Pass
-        `answer.to_openai()` to a chat completion API. `format` selects the API of the answer: "openai" (`messages`),
-        "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if memory added something.
-        `agent_id` adds the agent's memory blocks; a session stored with it does not need it. `timezone` (an IANA name)
-        sets the zone of dates; default: the user's. `options` are more sections, each as a model or mapping: see
-        `models.features.prompt_options`.
+        Give a session, a search, or both. `user_id` and `namespace` name their owner. The answer is a dict with
+        attributes. Pass `answer.to_openai()` to a chat completion API. `format` selects the API of the answer: "openai"
+        (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if memory added
+        something. `agent_id` adds the agent's memory blocks; a session stored with this agent does not need it.
+        `timezone` (an IANA name) sets the zone of dates; the default is the user's. `options` add more sections, each
+        as a model or mapping: see `models.features.prompt_options`.
         """
         values = {"max_tokens": max_tokens, "format": format, "agent_id": agent_id, "timezone": timezone}
         values["include_ids"] = None if include_ids else False

@@ -1,4 +1,4 @@
-"""Quarantined memories: texts that read like instructions to a model, until an administrator reviews them."""
+"""Review quarantined memories. Their texts read like instructions to a model, so an administrator must review them."""
 
 from __future__ import annotations
 

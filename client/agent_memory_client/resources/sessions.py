@@ -71,8 +71,10 @@ class Sessions(Resource):
         *,
         recent_messages_limit: int | None = None,
     ) -> WorkingMemoryResponse:
-        """Return a session. With a model or window (tokens), only the newest messages that fit. Raises
-        MemoryNotFoundError."""
+        """Return a session. With a model or window (tokens), return only the newest messages that fit.
+
+        Raises MemoryNotFoundError.
+        """
         window = self._window(model_name, context_window_max)
         call = self._get_call(session_id, user_id, namespace, **window, recent_messages_limit=recent_messages_limit)
         return await self._read(WorkingMemoryResponse, call)
@@ -112,7 +114,7 @@ class Sessions(Resource):
         except MemoryNotFoundError:
             pass
         else:
-            # The archived server before 0.12 answers for a missing session with an empty one that is `unsaved`.
+            # Before 0.12, the archived server answers for a missing session with an empty, `unsaved` session.
             if session.unsaved is not True:
                 return False, session
         memory = new_session(session_id, namespace, user_id, data={}, long_term_memory_strategy=long_term_memory_strategy)
@@ -153,8 +155,8 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Append messages to a session and return the session.
 
-        Without a `user_id`, the messages go to the session that a read without a user finds. This takes a read, the
-        append and a read. `append` sends only the append, to exactly the given scope.
+        Without a `user_id`, the messages go to the session that a read without a user finds. This sends a read, the
+        append and another read. `append` sends only the append, to exactly the given scope.
         """
         if not messages:
             _, session = await self.get_or_create(session_id, user_id, namespace, model_name, context_window_max)
@@ -185,8 +187,10 @@ class Sessions(Resource):
         merge_strategy: MergeStrategy = "merge",
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Update a session's `data`. `merge` sets keys, `deep_merge` also merges objects, `replace` replaces
-        everything."""
+        """Update a session's `data`.
+
+        `merge` sets keys, `deep_merge` also merges objects, `replace` replaces everything.
+        """
         merge_data(None, {}, merge_strategy)
         return await self._change(
             session_id, namespace, user_id, lambda session: {"data": merge_data(session.data, data_updates, merge_strategy)}
@@ -201,7 +205,7 @@ class Sessions(Resource):
         *,
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Add structured memories to a session; they replace memories with the same id. With `replace`, replace all."""
+        """Add structured memories to a session. They replace those with the same id, or with `replace` all memories."""
         added = as_records(memories)
         ids = {memory.id for memory in added}
 

@@ -108,7 +108,7 @@ class ToolCalls(Resource):
         user_id: str | None = None,
         long_term_memory_strategy: MemoryStrategyConfig | None = None,
     ) -> dict[str, Any]:
-        """As `get_working_memory`, with `created`: True if this call created the session."""
+        """Return the answer of `get_working_memory`, plus `created`: True if this call created the session."""
         try:
             created, session = await self._sessions.get_or_create(
                 session_id, user_id, namespace, long_term_memory_strategy=long_term_memory_strategy
@@ -128,8 +128,10 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Add a memory to a session, which later stores it as long-term. Return `success`, `summary` and the memory, or
-        `error`."""
+        """Add a memory to a session, which later stores it as long-term.
+
+        Return `success`, `summary` and the memory, or `error`.
+        """
         values = {"text": text, "memory_type": memory_type, "topics": topics and list(topics), "entities": entities and list(entities)}
         try:
             note = parse_arguments(arguments.NoteArguments, values)
@@ -196,7 +198,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """As `resolve_tool_call`, with a tool's name and arguments (a dict, or a JSON object as text)."""
+        """Run a call like `resolve_tool_call`, from a tool's name and arguments (a dict, or a JSON object as text)."""
         scope = ToolScope(session_id, self._namespace(namespace or None), user_id or None, agent_id or None)
         try:
             values, group = arguments_of(function_arguments), self._groups.get(function_name)
@@ -284,7 +286,7 @@ class ToolCalls(Resource):
         return forget_answer(answer)
 
     async def _delete(self, tool_input: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
-        """Skip memories of others, as the server skips unknown ids. Raises if no memory is left."""
+        """Delete memories. Skip those of other owners, as the server skips unknown ids. Raises if no memory is left."""
         memory_ids = list(tool_input.memory_ids)
         for memory_id in tool_input.memory_ids if scope.binds else ():
             try:

@@ -40,10 +40,10 @@ class Users(OwnerData):
     """
 
     def export(self, user_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
-        """Yield a user's data as JSON lines, in `namespace` or (None, even with a default of the client) in all.
+        """Yield a user's data as JSON lines, from `namespace`, or from all namespaces if it is None.
 
-        The export contains everything acknowledged before. Raises MemoryProtocolError at the end of an incomplete
-        export.
+        The export contains everything that the server acknowledged before. Raises MemoryProtocolError at the end of an
+        incomplete export.
         """
         return self._export(_path(user_id), namespace)
 
@@ -59,7 +59,7 @@ class Users(OwnerData):
         return await self._import(_path(user_id), lines, namespace, import_source)
 
     async def delete(self, user_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Delete a user's sessions and memories, in `namespace` or (None, even with a default of the client) in all.
+        """Delete a user's sessions and memories in `namespace`, or in all namespaces if it is None.
 
         `wait` (seconds, or True for up to 10) waits for the deletion. The answer is `pending` if it takes longer.
         `operation_id` is the id of the work.

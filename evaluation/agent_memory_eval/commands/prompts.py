@@ -1,4 +1,4 @@
-"""`agent-memory-eval prompts`: runs scenarios against a server of its own, and says which checks fail on which prompt."""
+"""Run `agent-memory-eval prompts`: run scenarios on their own server, and print the checks that fail on each prompt."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from agent_memory_eval.scenarios import EXTRACTORS, Extractor, Scenario, load_sc
 from agent_memory_eval.scripted_model import model_server
 
 Chosen = Literal["none", "perfect", "sloppy", "configured"]
-"""Who extracts: nobody, the scripted model with either of its habits, or the model that the environment's settings name."""
+"""The extractor: none, the scripted model with either of its habits, or the model in the environment's settings."""
 
 _NO_MODEL = {"MODEL_PROVIDER": "local", "OPENAI_BASE_URL": "", "OPENAI_API_KEY": "", "GENERATION_MODEL": ""}
-# Nothing waits for what a conversation may still bring: its day is over.
+# Background work does not wait for further messages, since the day of the conversation is over.
 _AT_ONCE = {"EXTRACTION_DEBOUNCE_SECONDS": "0", "NEIGHBOURS_AFTER_SECONDS": "0"}
 
 
 def evaluate_prompts(file: Path, chosen: Chosen | Literal["all"], names: Sequence[str], *, as_json: bool) -> int:
-    """Runs and prints; returns the exit code: 0, or 1 when a check failed. Raises StartupError for anything that prevents a run."""
+    """Run scenarios and print the results. Return the exit code: 0, or 1 if a check failed. Raises StartupError."""
     scenarios = _selected(load_scenarios(file), names)
     extractors: Sequence[Chosen] = EXTRACTORS if chosen == "all" else (chosen,)
     runs: dict[Chosen, list[ScenarioResult]] = {extractor: asyncio.run(_results(scenarios, extractor)) for extractor in extractors}
@@ -49,14 +49,14 @@ async def _results(scenarios: Sequence[Scenario], chosen: Chosen) -> list[Scenar
     counter = await TokenCounter.open()
     with _server(scenarios, chosen) as url:
         async with Api(url) as api:
-            # What holds with any extractor must hold with a real model, too; its facts are not known beforehand.
+            # Checks for any extractor must also hold with a real model. Its facts are not known beforehand.
             extractor: Extractor = "none" if chosen == "configured" else chosen
             return await ScenarioRun(api, f"eval-{chosen}", extractor, counter).run(scenarios, _say_day)
 
 
 @contextmanager
 def _server(scenarios: Sequence[Scenario], chosen: Chosen) -> Generator[str]:
-    """The URL of a server with the extractor. Embeddings are local but with the environment's own model."""
+    """Yield the URL of a server with the extractor. Embeddings are local, except with the environment's own model."""
     if chosen == "configured":
         with evaluation_server(settings=_AT_ONCE) as url:
             yield url

@@ -1,4 +1,4 @@
-"""A server for an evaluation: in a process of its own, with an embedded Redis that is gone afterwards."""
+"""Start a server for an evaluation, in its own process, with an embedded Redis that is deleted afterwards."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _END_SECONDS = 30.0
 
 @contextmanager
 def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None = None) -> Generator[str, None, None]:
-    """The URL of the server: the one that is given, or of a new one in a process of its own, with an empty Redis of its own.
+    """Yield the URL of the given server, or of a new one in its own process with its own empty Redis.
 
-    It has the settings of the environment, but for those that say where data lies, and those that are given: by name, "" for none.
-    Raises StartupError when it does not start.
+    A new server has the environment's settings, except those for the place of its data. `settings` overrides them by
+    name; "" removes one. Raises StartupError if the server does not start.
     """
     if url is not None:
         announce("server", url)
@@ -46,7 +46,8 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
         changed = {name: value for name, value in (settings or {}).items() if value}
         without = elsewhere.union(settings or {})
         environment = {name: value for name, value in os.environ.items() if name.upper() not in without} | changed
-        # Started where no .env lies, and not told of a Ctrl-C by the terminal: we stop it when we end.
+        # The folder has no .env. In a session of its own, the server gets no Ctrl-C from the terminal: we stop it
+        # ourselves.
         process = subprocess.Popen(
             command, env=_with_our_path(environment), cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
         )
@@ -68,12 +69,12 @@ def evaluation_server(url: str | None = None, settings: Mapping[str, str] | None
 
 
 def _with_our_path(environment: dict[str, str]) -> dict[str, str]:
-    """The environment in which another directory's Python finds the same packages, also where they are found by relative paths."""
+    """Return an environment in which Python finds the same packages from another directory, even by relative paths."""
     return {**environment, "PYTHONPATH": os.pathsep.join(str(Path(entry or ".").absolute()) for entry in sys.path)}
 
 
 def _announced(process: subprocess.Popen[str]) -> str:
-    """The URL that a server says it listens on. Raises StartupError when it ends instead."""
+    """Return the URL on which a server says that it listens. Raises StartupError if the server ends first."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith(_LISTENS):
@@ -83,6 +84,6 @@ def _announced(process: subprocess.Popen[str]) -> str:
 
 
 def _last_words(log: str) -> str:
-    """The last line of a log."""
+    """Return the last line of a log."""
     lines = Path(log).read_text(encoding="utf-8").strip().splitlines()
     return lines[-1].removeprefix("agent-memory: ") if lines else "it said nothing"

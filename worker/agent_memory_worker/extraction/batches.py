@@ -1,4 +1,4 @@
-"""Size batches for a model: at most the configured size, and what its context has room for."""
+"""Limit batches of messages by the configured size and by the room in a model's context."""
 
 from __future__ import annotations
 
@@ -13,49 +13,61 @@ from agent_memory.foundation.llm.base import ChatMessage, ChatModel
 from agent_memory.foundation.llm.model_context import LEAST_ASKED
 
 BATCH = 60
-# What a prompt adds to each message: its number, its time, its role and the JSON around them.
+# Tokens that a prompt adds to each message: its number, time and role, and the JSON around them.
 LINE_TOKENS = 40
-# Less of a conversation than this tells nothing that could be kept: a model with so little room is asked for nothing.
+# Fewer tokens of a conversation contain no fact worth storing. A model with less room is not called.
 LEAST_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class PromptShares:
-    """Token shares of the room that a prompt leaves in a model's context."""
+    """Shares, in tokens, of the room that a prompt leaves in a model's context."""
 
     messages: int
-    """New messages, as the prompt shows them."""
+    """Tokens for new messages, as the prompt shows them."""
     before: int
-    """Context: earlier messages, or the summary so far."""
+    """Tokens for context: earlier messages, or the summary so far."""
     answer: int
 
     @classmethod
     def of(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return shares for facts: an answer is about as long as its messages. None if there is certainly no room."""
+        """Return shares for extracting facts, or None if the context certainly has no room.
+
+        The answer is expected to be about as long as the messages.
+        """
         return cls._split(chat, chat.room(prompt, answer), messages=0.4, before=0.15)
 
     @classmethod
     def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return shares for summaries: the summary so far precedes the messages. None as for `of`."""
+        """Return shares for summarizing, or None if the context certainly has no room.
+
+        The prompt shows the summary so far before the messages.
+        """
         return cls._split(chat, chat.room(prompt, answer), messages=0.3, before=0.4)
 
     @classmethod
     def _split(cls, chat: ChatModel, room: int, *, messages: float, before: float) -> PromptShares | None:
         if room < 2 * LEAST_TOKENS and chat.context.limit.certain:
             return None
-        # What is only assumed is no reason to ask for nothing at all.
+        # An assumed limit may be wrong, so the model gets a small request anyway.
         room = max(room, 3 * LEAST_TOKENS)
         most = chat.context.most_asked or room
         message_tokens = max(min(int(room * messages), most), LEAST_TOKENS)
         return cls(message_tokens, min(int(room * before), most // 2), int(room * (1 - messages - before)))
 
     def beside(self, before: int) -> int:
-        """Return the tokens for messages if the context takes `before` tokens: they get its unused share."""
+        """Return the tokens for messages if the context uses `before` tokens.
+
+        Messages get their own share and the context's unused share.
+        """
         return self.messages + max(self.before - before, 0)
 
 
 def within(messages: Sequence[StoredMessage], tokens: int, prompt_tokens: int | None = None) -> list[StoredMessage]:
-    """Return the first messages within `tokens`, and within `prompt_tokens` as a prompt shows them; at least one."""
+    """Return the first messages that fit into `tokens`; at least one.
+
+    `prompt_tokens` also limits them, counted as a prompt shows them.
+    """
     fitting: list[StoredMessage] = []
     for stored in messages:
         tokens -= stored.tokens
@@ -71,7 +83,10 @@ def size(messages: Sequence[StoredMessage]) -> int:
 
 
 def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: int) -> bool:
-    """True if about `message_tokens` tokens were too much for a slow model; it gets half as many from now on."""
+    """True if a slow model timed out on about `message_tokens` tokens. From now on it gets half as many.
+
+    False for other errors, and for requests that are already small.
+    """
     if error.data.get("reason") != "timeout" or message_tokens < 2 * LEAST_ASKED:
         return False
     chat.context.learn_timeout(message_tokens)
@@ -79,5 +94,8 @@ def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: in
 
 
 def less(planned: int, failed: int) -> int:
-    """Return the next size after `failed` was too much: `planned` if clearly less, else half."""
+    """Return the next request's size after `failed` tokens were too many.
+
+    It is `planned` if that is clearly less than `failed`, else half of `failed`.
+    """
     return planned if planned <= failed * 4 // 5 else failed // 2

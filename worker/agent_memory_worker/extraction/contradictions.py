@@ -1,7 +1,7 @@
 """Find contradictions between facts that were never judged together, while their tenant is idle.
 
-A pass judges some changed facts with their neighbors; similarity alone ends no fact. The cursor moves after the write:
-a pass that dies is repeated without effect.
+A pass judges some changed facts with their neighbors. Similarity alone never ends a fact. The cursor moves after the
+write, so repeating a pass that crashed has no further effect.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from agent_memory_worker.extraction.reconcile import OpenFact, judge_facts
 log = logging.getLogger(__name__)
 
 _JOB = "contradictions"
-# How many of the changed facts a pass looks at, and how often it asks a model.
+# Changed facts that a pass reads, and model calls that it makes, at most.
 _FACTS_PER_PASS = 32
 _CALLS_PER_PASS = 8
-# Of a memory that is changed again and again the latest changes tell.
+# Latest changes that are read of a memory, at most.
 _MOST_CHANGES = 100
 _LASTING = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """A fact, when it was last said (epoch seconds), and whether somebody edited it."""
+    """A fact, when it was last said (epoch seconds), and whether a caller edited it."""
 
     memory: StoredMemory
     last_said: float
@@ -58,7 +58,7 @@ class _Fact:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A fact, and earlier ones that it may have ended."""
+    """A fact, and earlier facts that it may have ended."""
 
     newer: _Fact
     older: list[_Fact]
@@ -66,7 +66,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Pass:
-    """One tenant's pass: number of ended facts, and changed memories so far."""
+    """One tenant's pass, with the number of facts it ended and the mids of memories it changed."""
 
     runtime: Runtime
     scope: Scope
@@ -75,12 +75,15 @@ class _Pass:
     touched: set[str] = field(default_factory=set[str])
 
     async def is_idle(self) -> bool:
-        """True while the tenant is idle; work caused by this pass counts, so it is done before more is asked."""
+        """True while the tenant is idle.
+
+        Work that this pass caused counts as activity, too. The pass then ends, and a later pass continues.
+        """
         return bool(await self.runtime[IdleTenants].idle_tenants([self.scope.tenant], self.quiet_seconds))
 
 
 async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Judge some changed facts of each idle tenant; return how many were or will be ended."""
+    """Judge some changed facts of each idle tenant; return how many were ended or proposed to be ended."""
     tenants = await runtime[MemoryScan].memory_tenants()
     ended = 0
     for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):
@@ -94,9 +97,9 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 
 
 async def _look_on(work: _Pass) -> None:
-    """Run a tenant's pass: first what needs no model, then as much as one pass may ask.
+    """Run a tenant's pass: first pairs that need no model, then as many model calls as a pass may make.
 
-    If it breaks off, the cursor stays. Raises ModelUnavailable (also for a spent budget).
+    If the pass does not finish, the cursor stays. Raises ModelUnavailable, including for a spent budget.
     """
     runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
@@ -110,7 +113,8 @@ async def _look_on(work: _Pass) -> None:
         for question in _grouped(settled):
             if await _carry_out(work, question, None):
                 await _remember(runtime, [question])
-        # Without a model that takes facts only slots are judged: the others are asked about when there is one and they change.
+        # Without a model that extracts facts, only slots are judged. A later model judges the other pairs when their
+        # facts change again.
         if chat is not None and runtime.extracts:
             complete = await _judge(work, chat, _grouped([pair for pair in pairs if not _other_value(*pair)]))
     if complete and until != since:
@@ -118,9 +122,9 @@ async def _look_on(work: _Pass) -> None:
 
 
 async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
-    """Ask a model, apply its answers and remember them; return True if all were judged. Raises ModelUnavailable.
+    """Ask a model, apply its answers and remember the judged pairs; return True if all were judged.
 
-    An unusable answer halves the batch; a single fact without a usable answer is skipped.
+    An unusable answer halves the batch; a single fact without a usable answer is skipped. Raises ModelUnavailable.
     """
     waiting = [questions] if questions else []
     for _ in range(_CALLS_PER_PASS):
@@ -148,7 +152,7 @@ async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
-    """Return pairs of a changed fact and a neighbor that were never judged: (said later, said before)."""
+    """Return pairs of a changed fact and a neighbor that were never judged, as (said later, said earlier)."""
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
     facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
     if not facts:
@@ -182,7 +186,7 @@ def _compared(memory: StoredMemory) -> bool:
 
 
 def _other_value(newer: _Fact, older: _Fact) -> bool:
-    """True if both are different values of one slot from one kind of source: that needs no model."""
+    """True if the facts are different values of one slot from the same source class. Such a pair needs no model."""
     mine, theirs = newer.memory.record, older.memory.record
     alike = mine.slot is not None and (mine.slot, mine.source_class) == (theirs.slot, theirs.source_class)
     return alike and not says_same(mine.text, theirs.text)
@@ -196,8 +200,10 @@ def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:
 
 
 async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]) -> list[_Question]:
-    """Keep in each question the older facts that a model calls outdated. Raises ModelUnavailable,
-    ModelAnswerInvalid."""
+    """Return the questions with only the older facts that a model calls outdated.
+
+    Raises ModelUnavailable, ModelAnswerInvalid.
+    """
     await runtime[ContextLimits].load_learned(chat)
     memories = list({older.memory.mid: older.memory for question in questions for older in question.older}.values())
     numbers = {memory.mid: number for number, memory in enumerate(memories, start=1)}
@@ -217,9 +223,9 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
 
 
 async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
-    """End the older facts, or propose it; return True if nothing is left.
+    """End the older facts, or propose to end them; return True if none is left.
 
-    Memories changed by this pass or meanwhile are left: a later pass sees the change.
+    Skips memories that this pass or a concurrent write changed; a later pass sees the change.
     """
     runtime, newer = work.runtime, question.newer.memory
     if not question.older:
@@ -248,7 +254,7 @@ async def _carry_out(work: _Pass, question: _Question, model: str | None) -> boo
 
 
 async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemory]) -> dict[str, list[StoredChange]]:
-    """Return the latest changes of memories, by name in keys."""
+    """Return the latest changes of memories by mid."""
     changes = runtime[ChangeStore]
     ledgers = await changes.load_ledgers([memory.mid for memory in memories])
     names = list(dict.fromkeys(name for ledger in ledgers for name in ledger.changes[-_MOST_CHANGES:]))
@@ -259,7 +265,7 @@ async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemo
 
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
-    """True if one ended the other before or is proposed to: it was undone, rejected, or is undecided."""
+    """True if a change that one fact ends the other was recorded before: applied, undone, rejected or proposed."""
     decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
     return any(change.id in decided for change in history[older.mid])
 
@@ -271,7 +277,9 @@ def _is_own_word(history: dict[str, list[StoredChange]], fact: _Fact) -> bool:
 
 
 def _counts_more(older: MemoryRecord, newer: MemoryRecord) -> bool:
-    """True if a person must approve that the newer fact ends the older: that one is newer, more trusted or a
-    caller's."""
+    """True if a person must approve that `newer` ends `older`.
+
+    That is so if the older fact begins later or is more trusted, or if only the older one is from a client.
+    """
     written = source_of(older) == "client" != source_of(newer)
     return written or trust_of(newer) < trust_of(older) or begins_at(older) > begins_at(newer)

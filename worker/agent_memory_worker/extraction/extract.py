@@ -1,4 +1,4 @@
-"""Ask a model for the facts in new messages, a batch at a time; the cursor moves with the stored facts."""
+"""Ask a model for the facts in new messages, batch by batch. The cursor moves in the write that stores the facts."""
 
 from __future__ import annotations
 
@@ -53,26 +53,27 @@ from agent_memory_worker.extraction.thread_strategy import summarize, thread_pro
 
 log = logging.getLogger(__name__)
 
-# How much of a message before the new ones, and of what a tool fetched, is shown; with less of it than the second it tells nothing.
+# Tokens shown of an earlier message or of a tool's message, at most. With fewer than the second number, an earlier
+# message explains nothing.
 _CONTEXT_TOKENS = 300
 _LEAST_CONTEXT_TOKENS = 24
-# How often a batch is decided again because what it was decided about changed meanwhile.
+# Attempts to decide about a batch. Another one follows if the memories in the decision changed meanwhile.
 _ATTEMPTS = 5
 
 
 async def extract_facts(runtime: Runtime, sid: str) -> int:
     """Extract facts from all messages after the cursor; return how many memories changed.
 
-    One call extracts a batch, at most one more reconciles it, if the context allows. A batch that does not fit, or is
-    not answered in time, is split; a single message that does not fit is set aside. Raises ModelUnavailable,
-    ModelAnswerInvalid, and TooMany at the tenant's limit: then nothing is stored and the cursor stays.
+    One call extracts a batch; at most one more reconciles it, if the context allows. A batch that does not fit, or
+    times out, is split. A single message that does not fit is set aside. Raises ModelUnavailable, ModelAnswerInvalid,
+    and TooMany at the tenant's limit. Then nothing is stored and the cursor stays.
     """
     changed, failed = 0, None
     while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
         journal = journal.without(context_blocks(runtime.settings.longterm.context_tags))
         chat = runtime[TenantModels].chat(journal.tenant)
         assert chat is not None
-        # Facts that there is no room for wait; what was promised to the messages' sender is kept in their journal.
+        # At the tenant's limit, messages wait in their journal, as their sender was promised.
         await runtime[MemoryLimit].room_for(journal.tenant, 1)
         await runtime[ContextLimits].load_learned(chat)
         scope = scope_of_work(journal.tenant)
@@ -107,13 +108,13 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
         failed = None
         if chat.context.learn_answer(size(batch)):
             await runtime[ContextLimits].save_learned(chat)
-        # Fenced: the session moved on; read again.
+        # Fenced: the session changed meanwhile, so read it again.
         changed += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
     return changed
 
 
 def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | None:
-    """Return the room for messages and answer beside the instructions; None if there is certainly none."""
+    """Return the shares for messages and answer beside the instructions, or None if there is certainly no room."""
     if rules.strategy == "summary":
         return PromptShares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
     task = _task_of(rules, journal, journal.waiting[0].message.created_at, chat.model)
@@ -140,7 +141,7 @@ async def _extract(
     if not is_worth_it:
         return await runtime[MemoryCommits].commit(scope, [], origin, fence=fence, background=True)
 
-    # A message of any length must fit, or the session would stop at it; what only helps to understand gets less room.
+    # Cut any message to fit, or the session could not pass it. A message that only gives context gets less room.
     most = max(shares.messages - LINE_TOKENS, LEAST_TOKENS // 2)
 
     def shorten(message: ExtractionMessage) -> str:
@@ -193,9 +194,10 @@ async def _facts_of(
     *,
     halved: bool = False,
 ) -> list[ExtractedFact]:
-    """Return the facts of an answer; if it is cut off, ask once about each half (`halved`), then keep whole facts.
+    """Return the facts in new messages.
 
-    Adds reasons for rejected facts to `refused`. Raises ModelUnavailable and ModelAnswerInvalid.
+    If the answer is cut off, ask once about each half of the messages (`halved`); if that is cut off, use its complete
+    facts. Adds reasons for rejected facts to `refused`. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     try:
         answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
@@ -217,7 +219,7 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Give other ids to facts whose id another owner has: ids can be computed from messages."""
+    """Replace the ids of facts that another owner's memory already has. Callers can compute ids from messages."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
@@ -229,7 +231,7 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
 def _read_batch(
     statement_filter: StatementFilter, batch: Sequence[StoredMessage], earlier: Sequence[StoredMessage], *, questions: bool
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
-    """Return new and earlier messages for the model, and whether asking is worth it."""
+    """Return new messages and earlier messages for the model, and True if a model call is worthwhile."""
     messages = [
         ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := _statement_text(statement_filter, stored))
     ]
@@ -248,19 +250,19 @@ def _find_candidates(
 
 
 def _statement_text(statement_filter: StatementFilter, stored: StoredMessage) -> str | None:
-    """Return a message's text for the model; None for requests to forget, which would be remembered."""
+    """Return a message's text for the model, or None to hide it. A request to forget would be stored as a fact."""
     return None if asked_to_forget(stored.message) is not None else statement_filter.text_for_model(stored.message)
 
 
 def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int) -> list[PromptMessage]:
-    """Return the last earlier messages that fit."""
+    """Return the last earlier messages that fit into `tokens`."""
     latest = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
     each = min(_CONTEXT_TOKENS, tokens // max(len(latest), 1) - LINE_TOKENS)
     return _prompt_messages(latest, -len(latest), lambda message: runtime.counter.truncate(message.text, each))
 
 
 def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[ExtractionMessage]) -> list[Candidate]:
-    """Quarantine facts that read like instructions, or come from a message that does."""
+    """Quarantine facts that read like instructions, or come from a message that reads like instructions."""
     settings = runtime.settings
     if not settings.longterm.quarantine:
         return list(facts)
@@ -272,8 +274,10 @@ def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[Ext
 
 
 def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[ExtractionMessage], *, questions: bool) -> bool:
-    """True if the messages may contain a fact: a statement, or assent to a question; questions only with
-    `questions`."""
+    """True if the messages may contain a fact: a statement, or an answer to an assistant's question.
+
+    Questions count as statements only with `questions`.
+    """
     spoken = [message for message in messages if message.states]
     if any(worth_asking(message.text) and (questions or not is_bare_question(message.text)) for message in spoken):
         return True
@@ -285,7 +289,7 @@ def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[Extraction
 
 
 def _prompt_messages(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
-    """Number messages for the prompt: answers cite numbers, which cannot be invented ids."""
+    """Number messages for the prompt. Answers cite these numbers, so a model cannot invent ids."""
     return [PromptMessage(number, message.role, cut(message), message.said_at) for number, message in enumerate(messages, start=first)]
 
 

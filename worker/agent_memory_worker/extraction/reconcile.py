@@ -1,7 +1,7 @@
-"""Decide what new facts do to memories, with at most one model call where its context allows.
+"""Decide what new facts do to memories, with one model call if its context allows.
 
-Equal wording is evidence, a fact without neighbors is new. The model judges the rest at once, and may only name what it
-was shown.
+A fact with the same words as a memory is evidence; a fact without neighbors is new. The model judges all other facts,
+and may only name memories it was shown.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 _NOTE_TOKENS = 200
 _LEAST_NOTE_TOKENS = 16
-# What a prompt adds to a note, and what a decision about it takes of the answer.
+# Tokens that a prompt adds to a note, and that a decision takes in the answer.
 _NOTE_LINE_TOKENS = 45
 _DECISION_TOKENS = 24
 _NEGATION = re.compile(rf"\b(?:{DENIALS})\b", re.IGNORECASE)
@@ -42,18 +42,18 @@ _NEGATION = re.compile(rf"\b(?:{DENIALS})\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class OpenFact:
-    """A candidate for the model, with the places (from 1) of its neighbors."""
+    """A fact for the model to judge, with the numbers (from 1) of its neighbors."""
 
     candidate: Candidate
     near: list[int]
 
 
 async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequence[Candidate]) -> list[Decision]:
-    """Decide about the facts of a batch: one embedding call, at most one model call.
+    """Return decisions about a batch of facts, with one embedding call and one model call if its context allows.
 
-    Raises ModelUnavailable and ModelAnswerInvalid; nothing has changed then.
+    Raises ModelUnavailable and ModelAnswerInvalid.
     """
-    # Quarantined facts decide nothing about memories.
+    # Quarantined facts are stored, and change no other memory.
     quarantined: list[Decision] = [Add(fact.record, dedupe=False) for fact in facts if fact.record.quarantine is not None]
     facts = [fact for fact in facts if fact.record.quarantine is None]
     if not facts:
@@ -69,7 +69,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
     apart: set[str] = set()
     for candidate, around_fact in zip(facts, around, strict=True):
         if around_fact.same_id is not None:
-            continue  # The same fact of the same message was stored before, and may have ended since: an old message is no news.
+            continue  # This fact was stored before, and may have ended: an old message must not revive it.
         same = await run_in_thread(partial(_same, candidate.record, around_fact), around_fact.characters)
         if same is not None:
             decisions += _evidence(candidate, same)
@@ -96,7 +96,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
 
 
 def _same(record: MemoryRecord, around: NearMemories) -> StoredMemory | None:
-    """Return the memory with the same words, apart from function words."""
+    """Return the memory with the same words, apart from function words, or None."""
     twin = around.twin
     if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:
         return twin
@@ -105,7 +105,7 @@ def _same(record: MemoryRecord, around: NearMemories) -> StoredMemory | None:
 
 
 def _wording(record: MemoryRecord) -> tuple[object, ...]:
-    """Return stems in order, negation, type and day: vectors see none of these."""
+    """Return a fact's stems in order, negation, type and day, which an embedding does not show."""
     return (
         tuple(stems(record.text)),
         len(_NEGATION.findall(record.text)) % 2,
@@ -115,7 +115,7 @@ def _wording(record: MemoryRecord) -> tuple[object, ...]:
 
 
 def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
-    """Count a repeated fact as evidence, unless the assistant repeats what it was shown."""
+    """Return a repeated fact as evidence for `same`; nothing if only the assistant repeats it."""
     if not candidate.witnessed:
         return []
     if same.record.event_date is None and candidate.record.event_date is not None and not same.record.pinned:
@@ -126,9 +126,9 @@ def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
 async def judge_facts(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact]
 ) -> list[DecisionAnswer]:
-    """Return a valid decision for each fact, from one call, or several for a small context.
+    """Return a valid decision for each fact, from one model call, or several for a small context.
 
-    A fact that an answer leaves out, or decides about with facts that were not shown, is added.
+    A fact is added if the answer omits it, or decides about it with memories that were not shown.
     """
     decided: list[DecisionAnswer] = []
     most, tokens = (
@@ -153,7 +153,7 @@ async def judge_facts(
 def _fitting(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], tokens: int
 ) -> Sequence[OpenFact]:
-    """Return the first facts that fit into one call with their neighbors; at least one."""
+    """Return the first facts that fit into one model call with their neighbors; at least one."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
     shown_numbers: set[int] = set()
     for number, open_ in enumerate(open_facts):
@@ -169,7 +169,7 @@ def _fitting(
 async def _decisions(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], tokens: int
 ) -> list[DecisionAnswer]:
-    """Return the decisions about some facts. Raises as `judge_facts`, and ContextExceeded."""
+    """Return a model's decisions about some facts. Raises ModelUnavailable, ModelAnswerInvalid and ContextExceeded."""
     numbers = sorted({k for open_ in open_facts for k in open_.near})
     prompt_numbers = {k: number for number, k in enumerate(numbers, start=1)}
 
@@ -201,7 +201,7 @@ async def _decisions(
 def _with_slots(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
-    """Decide about facts added to a taken slot: they repeat its value, or end it."""
+    """Replace "add" for a fact whose slot already has a value: the fact repeats the value or ends it."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
     judged: list[DecisionAnswer] = []
     for open_, answer in zip(open_facts, answers, strict=True):
@@ -224,12 +224,13 @@ def _apply_answers(
 ) -> tuple[list[Decision], list[MemoryRecord]]:
     """Return decisions, and facts that are simply new.
 
-    Pinned memories and events are not changed: such a fact is added. So is a second change of one memory.
+    Pinned memories never change, and events never end; the new fact is added instead. So is a fact that would change a
+    memory that another fact of the batch changes.
     """
     decisions: list[Decision] = []
     fresh: list[MemoryRecord] = []
     touched: set[str] = set()
-    # Of several facts for a taken slot, the latest ends its value.
+    # If several facts have a slot that is taken, the latest ends the slot's value.
     pairs = sorted(zip(open_facts, answers, strict=True), key=lambda pair: begins_at(pair[0].candidate.record), reverse=True)
     for open_, answer in pairs:
         candidate, record = open_.candidate, open_.candidate.record
@@ -258,7 +259,10 @@ def _apply_answers(
 
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
-    """Return a fact older than its slot's value as true until that began; None for any other."""
+    """Return a fact that is older than its slot's current value, as valid until that value began.
+
+    Return None for other facts, and if the value is pinned.
+    """
     holder = next((memory.record for memory in of if memory.mid == holders.get(record.id)), None)
     if holder is None or holder.pinned or begins_at(holder) <= begins_at(record):
         return None
@@ -267,14 +271,17 @@ def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[s
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if a fact may end another: not pinned, no event, not begun later."""
+    """True if the fact `by` may end `memory`: `memory` is not pinned, not an event, and did not begin later."""
     old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)
 
 
 def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if a memory may get a fact's words: not pinned, same type, and for events same day."""
+    """True if the memory may take over the words of the fact `by`.
+
+    That needs a memory that is not pinned, the same type, and no different event dates.
+    """
     old = memory.record
     if old.pinned or old.memory_type is not by.memory_type:
         return False
@@ -283,9 +290,9 @@ def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
 
 
 def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
-    """Give a memory the words, tags and dates of a fact; its id, scope, pin and metadata stay.
+    """Return a memory with the words, tags and dates of a fact. Its id, scope, pin and metadata stay.
 
-    Dates that a caller gave stay, too: a model only reads them out of words.
+    Dates that a caller gave stay, because a model only infers dates from words.
     """
     update = {name: getattr(new, name) for name in ("text", "model", "prompt_version", "updated_at", "memory_hash")}
     first, second = (old, new) if old.source_class in (None, "client") else (new, old)
@@ -299,7 +306,8 @@ def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
 def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], holders: Mapping[str, str]) -> list[Decision]:
     """Return all decisions, with one current fact per slot.
 
-    New facts of one slot follow each other. A fact beside its slot's holder (`holders`, by id) loses the slot.
+    New facts of one slot supersede each other in order of time. A new fact loses its slot if a memory keeps it
+    (`holders`: mid of the slot's memory by fact id).
     """
     settled: list[Decision] = []
     records_by_slot: dict[str, MemoryRecord] = {}

@@ -1,4 +1,4 @@
-"""Set aside batches that extraction gives up, so that work continues after them."""
+"""Set aside batches that extraction gives up, so that later messages are still extracted."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ log = logging.getLogger(__name__)
 
 
 async def set_aside_failed(runtime: Runtime, member: str) -> bool:
-    """Set aside the batch that failed too often; it can be replayed or dropped.
+    """Set aside the batch that failed too often. An operator can replay or drop it.
 
-    Returns False without a batch, and for one that is set aside already, which ends as a dead letter.
+    Returns False if no messages wait, or if the batch was set aside before: it then becomes a dead letter.
     """
     if "." in member:
         return False
@@ -28,7 +28,10 @@ async def set_aside_failed(runtime: Runtime, member: str) -> bool:
 
 
 async def set_aside_oversized(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
-    """Set aside messages that do not fit into the model. Raises `error` again if they are set aside already."""
+    """Set aside messages that do not fit into the model's context.
+
+    Raises `error` again if the messages are a batch that was set aside before.
+    """
     if "." in sid:
         raise error
     log.error("the model has no room for %d messages of the session %s, which step aside: %s", count, journal.ref.session_id, error)

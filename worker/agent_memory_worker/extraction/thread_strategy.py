@@ -1,4 +1,4 @@
-"""The strategy "summary": one memory per session, updated by each batch of messages."""
+"""Apply the strategy "summary": one memory per session, which each batch of messages updates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
 from agent_memory_worker.extraction.batches import LEAST_TOKENS, PromptShares
 
-# Names of the archived server's contract.
+# The archived server uses these names.
 _TOPIC = "thread-summary"
 _SUMMARY_VERSION = "thread-summary-v1"
 _MOST_CITED = 1000
@@ -31,7 +31,7 @@ _LEAST_WORDS = 24
 
 
 def thread_memory_id(ref: SessionRef) -> str:
-    """Return the contract's id of a session's summary."""
+    """Return the id of a session's summary, computed as in the archived server."""
     parts = f"{ref.namespace or ''}|{ref.user_id or ''}|{ref.session_id}"
     return "thread_summary_" + sha256(parts.encode()).hexdigest()[:24]
 
@@ -48,9 +48,10 @@ async def summarize(
     shares: PromptShares,
     clean: Callable[[str], str],
 ) -> list[Decision]:
-    """Return the decision about a session's summary after these messages; none if it is pinned.
+    """Return the decision that stores a session's summary after these messages.
 
-    In a small context the summary is shortened. Raises ModelUnavailable and ModelAnswerInvalid.
+    Returns no decision if the stored summary is pinned, or the new one is empty or blocked. In a small context the
+    summary so far is shortened. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     memory_id, summary = await _standing(runtime, scope, ref)
     if summary is not None and summary.record.pinned:
@@ -67,7 +68,10 @@ async def summarize(
 
 
 async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[str, StoredMemory | None]:
-    """Return id and memory of a session's summary; another owner may have taken the contract's id."""
+    """Return the id of a session's summary and its memory, or None if none is stored.
+
+    If another owner has the usual id, the summary gets a second one.
+    """
     names = [thread_memory_id(ref), runtime.ids.instead_of(thread_memory_id(ref))]
     owner = (ref.namespace, ref.user_id, None)
     for name, summary in zip(names, await runtime[MemoryStore].find(scope, names), strict=True):

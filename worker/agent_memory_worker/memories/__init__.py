@@ -1,1 +1,1 @@
-"""Upkeep of memories: vectors, duplicates, retention and usage."""
+"""Maintain memories: embed them, merge duplicates, apply retention and count usage."""

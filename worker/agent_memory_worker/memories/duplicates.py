@@ -1,6 +1,7 @@
-"""Merge duplicates, found by words and, where a model can judge, by stored vectors.
+"""Merge duplicate memories, found by words and, if a model can judge them, by stored vectors.
 
-A pass compares each changed memory with everything in its scope, so it finds what a pass over everything would.
+A pass compares each changed memory with all memories in its scope. So it finds the same duplicates as a pass over all
+memories.
 """
 
 from __future__ import annotations
@@ -34,19 +35,21 @@ log = logging.getLogger(__name__)
 
 _JOB = "compact"
 _FACTS = Selection(memory_type=MemoryType(ne=MemoryTypeEnum.MESSAGE))
-# Recently changed memories are compared again: their vectors may have come after the last pass.
+# Memories that changed up to 10 minutes before the last pass are compared again: their vectors may have come after it.
 _OVERLAP_MICROS = 600_000_000
 _QUERIES = 100
 _MOST_TWINS = 1000
 _MOST_NEAR = 16
 _PAIRS_PER_CALL = 20
-# Tokens that a prompt adds to a pair and its answer.
+# Tokens that a prompt adds for a pair and its answer.
 _PAIR_TOKENS = 24
 
 
 async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Merge duplicates of changed memories, and in idle tenants duplicates that a model finds. Return the number of
-    merged ones."""
+    """Merge duplicates of changed memories; return the number of merged memories.
+
+    In idle tenants, a model also judges similar memories.
+    """
     began = await runtime[MemoryScan].redis_time()
     since = await runtime[JobTimes].looked_until(_JOB)
     tenants = await runtime[MemoryScan].memory_tenants()
@@ -63,9 +66,10 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
 
 
 async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> int:
-    """Merge similar memories changed since the tenant was last idle; nothing while it is busy (no `began`).
+    """Merge similar memories that changed since the tenant's last such pass; return how many were merged.
 
-    If the model is unavailable or its budget spent, the next pass continues.
+    Does nothing while the tenant is busy (`began` is None). If the model is unavailable or its budget is spent, the
+    cursor stays and the next pass continues.
     """
     cursor, scope = f"{_JOB}:{tenant}", scope_of_work(tenant)
     since = await runtime[JobTimes].looked_until(cursor)
@@ -89,7 +93,7 @@ async def run_compaction(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def compact(runtime: Runtime, scope: Scope, selection: Selection) -> int:
-    """Merge the duplicates of selected memories; return how many went."""
+    """Merge the duplicates of selected memories; return how many were merged."""
     fact_selection = replace(selection, memory_type=_FACTS.memory_type)
     merged_count = 0
     async for page in runtime[MemoryScan].walk_memories(scope, fact_selection, by="changed"):
@@ -105,12 +109,15 @@ def _judges(runtime: Runtime) -> bool:
 
 
 def _whose(record: MemoryRecord) -> Selection:
-    """Select memories of the same namespace, user and type; missing ones cannot be queried: see `kin`."""
+    """Select memories of the same namespace, user and type.
+
+    A missing namespace or user cannot be queried, so `kin` must check it afterwards.
+    """
     return replace(Selection.of(record.namespace, record.user_id), memory_type=MemoryType(eq=record.memory_type))
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merge memories with the same words, in the page and with everything else."""
+    """Merge memories that have the same words, within the page and with all other memories; return how many."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
 
     def add_families() -> list[tuple[Selection, list[str]]]:
@@ -149,7 +156,7 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
 
 
 async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
-    """Merge similar memories that a model judges equal; return how many went, and whether all were judged."""
+    """Merge similar memories that a model judges equal; return how many, and True if the pass need not repeat."""
     merged_count, complete = 0, True
     pairs = await _similar(runtime, scope, page)
     judged_apart = await runtime[MergeStore].are_judged([pair_by_versions(*pair) for pair in pairs])
@@ -166,18 +173,18 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
             if len(batch) > 1:
                 most = len(batch) // 2
                 continue
-            # Pairs that do not fit cannot be judged: both stay.
+            # A pair that does not fit cannot be judged: both memories stay.
             log.warning("two similar memories are not compared: %s", error)
             unjudged = unjudged[1:]
             continue
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("similar memories are not compared now: %s", error)
-            # An unusable answer would be the same next time.
+            # An unusable answer would be unusable again in the next pass.
             complete = isinstance(error, ModelAnswerInvalid)
             break
         for number, (stays, other) in enumerate(batch, start=1):
             if number in same:
-                # A memory merged just now is no longer what was judged; the next pass asks again.
+                # A memory that was merged just now differs from the judged one; the next pass asks again.
                 merged_count += int(
                     await runtime[MergeStore].merge_memories(scope, stays, merge_records(stays.record, [other.record]), [other])
                 )
@@ -190,7 +197,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
 def _fitting(
     runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]
 ) -> Sequence[tuple[StoredMemory, StoredMemory]]:
-    """Return the first pairs that fit into one call; at least one."""
+    """Return the first pairs that fit into one model call; at least one."""
     room = chat.room(find_repeats([]), RepeatsAnswer)
     for number, pair in enumerate(pairs):
         room -= sum(runtime.counter.count(memory.record.text) for memory in pair) + _PAIR_TOKENS
@@ -200,7 +207,7 @@ def _fitting(
 
 
 async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Return pairs (would stay, would go) with similar vectors, each once, nearest first."""
+    """Return pairs of memories with similar vectors, as (would stay, would be merged); each pair once."""
     candidates = [memory for memory in page if not memory.record.pinned]
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in candidates])
     memories_by_mid = {memory.mid: memory for memory in page}
@@ -225,7 +232,7 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
 
 
 def _comparable(pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Return the comparable pairs, as (would stay, would go)."""
+    """Return the comparable pairs, as (would stay, would be merged)."""
     ordered = [sorted(pair, key=precedence) for pair in pairs]
     return [(stays, goes) for stays, goes in ordered if comparable(stays.record, goes.record)]
 
@@ -235,6 +242,6 @@ def _characters(memories: Iterable[StoredMemory]) -> int:
 
 
 async def _judged(chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> set[int]:
-    """Return the places (from 1) of equal pairs. Raises ModelUnavailable, ModelAnswerInvalid."""
+    """Return the numbers (from 1) of pairs that a model judges equal. Raises ModelUnavailable, ModelAnswerInvalid."""
     answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
     return {number for number in answer.same if 1 <= number <= len(pairs)}

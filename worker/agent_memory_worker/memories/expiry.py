@@ -1,4 +1,4 @@
-"""Move expired memories, embed those without a vector, and delete what was forgotten long ago."""
+"""Move expired memories to history, embed ended versions without a vector, and delete memories forgotten long ago."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _BATCH = 200
 
 
 async def end_forgotten(runtime: Runtime) -> int:
-    """Delete what was forgotten more than `forgotten_kept_days` ago and not restored; return how many changes."""
+    """Delete memories forgotten more than `forgotten_kept_days` ago; return how many changes were completed.
+
+    Restored memories stay.
+    """
     days = runtime.settings.longterm.forgotten_kept_days
     before = datetime.now(UTC) - timedelta(days=days)
     deleted_count = offset = 0
@@ -27,7 +30,7 @@ async def end_forgotten(runtime: Runtime) -> int:
             scope = scope_of_work(tenant)
             deleted = await _delete_forgotten(runtime, scope, change_id)
             deleted_count += deleted
-            # Restored memories keep their history, and the change its place in the list.
+            # A change whose memories were all restored stays in the list, so the next page starts after it.
             offset += not deleted
     return deleted_count
 
@@ -43,7 +46,10 @@ async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> b
 
 
 async def sweep(runtime: Runtime) -> int:
-    """Move expired memories and embed those without a vector; return how many. Reads never wait for it."""
+    """Move expired memories to history and embed ended versions without a vector; return how many.
+
+    Reads never wait for it.
+    """
     done = 0
     while ended := await runtime[MemoryStore].find_ended(_BATCH):
         moved = await runtime[MemoryStore].sweep_memories(ended)
@@ -58,6 +64,6 @@ async def sweep(runtime: Runtime) -> int:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Update usage counts, sweep, and delete forgotten memories. Reads never wait for it."""
+    """Update usage counts, sweep, and delete forgotten memories; return how many changed. Reads never wait for it."""
     await runtime[Reindexer].drop_former_indexes()
     return await runtime[UsageStore].fold_usage() + await sweep(runtime) + await end_forgotten(runtime)

@@ -20,16 +20,16 @@ from agent_memory.runtime import Runtime
 from agent_memory_worker.memories.message_kinds import act_on_kinds, kinds_of, with_question_mark
 
 _SPENT_SECONDS = 300
-# Passages per step: seconds of a local model. More would outlast the lease.
+# Passages per step; a local model takes seconds for them. More would outlast the lease.
 _PASSAGES = 128
 _BUSY_SECONDS = 3
 
 
 async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: asyncio.Semaphore | None = None) -> int:
-    """Embed the memories of these claims in one call, and end the claims; return how many became findable.
+    """Embed the memories of these claims in one call, and end the claims; return how many became searchable.
 
-    Tenants with a token budget get calls of their own, and wait when it is spent. Long texts are embedded a few at a
-    time; `long_texts` counts them. Raises ModelUnavailable and ModelAnswerInvalid.
+    Tenants with a token budget get separate calls, and wait when the budget is spent. Long texts are embedded in few
+    tasks at a time; the semaphore `long_texts` limits them. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, missing = await runtime[MemoryStore].index_jobs(list(leases))
@@ -42,7 +42,7 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: 
         return done
     busy = long_texts is not None and long_texts.locked()
     totals = accumulate(len(passages[job.mid]) for job in long)
-    # A memory with more passages than this is embedded alone.
+    # A memory with more than `_PASSAGES` passages is embedded alone.
     now = [] if busy else [job for job, total in zip(long, totals, strict=True) if total <= _PASSAGES] or long[:1]
     for job in long[len(now) :]:
         await runtime.outbox.fail_claim(
@@ -104,17 +104,17 @@ async def _index(
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
-    """Delay a memory until there are tokens again, at most 300 s, because a limit may be raised."""
+    """Delay a memory until the budget has tokens again. Wait at most 300 s, because an operator may raise the limit."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 
 
 def _context(job: IndexJob) -> list[str]:
-    """Return all texts whose vectors go into this memory's; neighbors are mostly in the batch or cached."""
+    """Return all texts whose vectors make up this memory's vector. Most neighbors are in the batch or cached."""
     return [beginning(job.record.text), *(beginning(near.text) for near in (*job.before, *job.after))]
 
 
 def _passages(job: IndexJob) -> list[str]:
-    """Return the passages of a long, current memory."""
+    """Return the passages of a long, current memory; none for other memories."""
     text = job.record.text
     return [] if job.terms is not None else [text[start:end] for start, end in split_passages(text)]

@@ -9,7 +9,7 @@ from agent_memory.runtime import Runtime
 
 
 async def forget_by_settings(runtime: Runtime) -> int:
-    """Delete what the policy selects, with one budget per tenant; return how many memories went."""
+    """Delete the memories that the policy selects; return how many. Each tenant has its own budget."""
     rules = runtime.settings.forgetting
     policy = Policy(max_age_days=rules.max_age_days, max_inactive_days=rules.max_inactive_days, budget=rules.budget_keep_top_n)
     deleted_count = 0
@@ -19,7 +19,7 @@ async def forget_by_settings(runtime: Runtime) -> int:
                 scope_of_work(tenant), policy, Selection(), limit=MAX_DELETIONS, dry_run=False
             )
             deleted_count += answer.deleted
-            # Memories changed meanwhile stay, so fewer than all may have gone.
+            # Memories that changed meanwhile stay, so a full page may delete fewer than the limit.
             if answer.deleted < MAX_DELETIONS:
                 break
     return deleted_count

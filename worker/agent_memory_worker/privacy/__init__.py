@@ -1,1 +1,1 @@
-"""Erase users and sessions, purge sources."""
+"""Erase users, agents and sessions, and purge sources."""

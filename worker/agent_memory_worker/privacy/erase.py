@@ -1,6 +1,7 @@
 """Carry out erasures: sessions first, so that their pending work restores nothing.
 
-Until the order is done, nothing is written for its owner (`storage/erasures.py`). Repeats until nothing is found.
+Until the order is done, nothing is written for its owner (`storage/erasures.py`). The erasure repeats until it finds
+nothing.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ _MOST_ROUNDS = 20
 
 
 class _OrderEnded(Exception):
-    """Another worker carried out the order, or it was given anew: it does not cover what exists now."""
+    """The order is done or was placed again, so it does not cover the data that exists now."""
 
 
 async def erase(runtime: Runtime, name: str) -> int:
     """Carry out an order and leave a receipt; return how much was deleted. A repeat finds nothing.
 
-    Only versions seen while the order stood are deleted: a worker that was suspended deletes nothing newer.
+    Only versions that were read while the order was open are deleted. So a worker that was suspended deletes nothing
+    newer.
     """
     order = await runtime[ErasureStore].load(name)
     if order is None:
@@ -50,7 +52,7 @@ async def erase(runtime: Runtime, name: str) -> int:
 
 
 class _Erasing:
-    """One run of an order. Unreadable records stop nothing; the operation names them."""
+    """One run of an order. It skips unreadable records; the operation names them."""
 
     def __init__(self, runtime: Runtime, scope: Scope, order: ErasureOrder) -> None:
         self._runtime = runtime
@@ -62,7 +64,7 @@ class _Erasing:
         self._failure: Exception | None = None
 
     async def carry_out(self) -> None:
-        """Erase until nothing is found; traces elsewhere go before the last look."""
+        """Erase until nothing is found; delete traces elsewhere before the last round."""
         await self._round()
         await self._erase_traces()
         for _ in range(_MOST_ROUNDS):
@@ -72,7 +74,7 @@ class _Erasing:
             raise self._failure
 
     async def _round(self) -> int:
-        """Delete everything found once; return how much."""
+        """Delete all data that one search finds; return how much."""
         if self._what.agent_id is not None:
             erased = await self._erase_agent_sessions(self._what.agent_id)
             erased += await self._purge_agent(self._what.agent_id)
@@ -87,7 +89,7 @@ class _Erasing:
         return (+erased).total()
 
     async def _require_standing(self) -> None:
-        """Raise _OrderEnded if the order ended; called between each look and its deletion."""
+        """Raise _OrderEnded if the order ended. Call this between each read and its deletion."""
         if not await self._runtime[ErasureStore].stands(self._order):
             raise _OrderEnded
 
@@ -112,7 +114,7 @@ class _Erasing:
         return counts
 
     async def _sessions(self) -> list[SessionEpoch]:
-        """Return some sessions of the order, then ended sessions with pending work; none when all are gone."""
+        """Return some sessions of the order, then ended sessions with pending work; none when all are deleted."""
         what, sessions = self._what, self._runtime[SessionStore]
         if what.session_id is not None:
             return await sessions.lives(self._scope, [sessions.sid(self._scope, SessionRef(what.session_id, what.namespace, what.user_id))])
@@ -128,7 +130,7 @@ class _Erasing:
         async for refs in self._runtime[AgentSessions].pages(self._scope, self._what.namespace, agent_id):
             for ref in refs:
                 await self._require_standing()
-                # Its own order: once the session is gone, nothing else names its memories.
+                # Place an order for each session: once it is deleted, nothing else names its memories.
                 erasure = Erasure(self._scope.tenant, ref.namespace, ref.user_id, ref.session_id)
                 mark = await self._runtime[ErasureOrders].order_erasure(self._scope, erasure)
                 await erase(self._runtime, mark.member)
@@ -136,7 +138,7 @@ class _Erasing:
         return counts
 
     async def _purge_agent(self, agent_id: str) -> Counter[str]:
-        """Purge what has the agent's name, and what was made of that alone."""
+        """Delete data with the agent's id, and memories made only of such data."""
         await self._require_standing()
         where = (self._what.namespace, None)
         purged, _ = await purge_source(self._runtime, self._scope, PurgeRequest(agent_id=agent_id), where, self.unreadable)
@@ -165,7 +167,10 @@ class _Erasing:
         return await eraser.erase_owner(self._scope, Owner(what.namespace, what.user_id or ""))
 
     async def _erase_traces(self) -> None:
-        """Delete traces of a user or agent in keys, orders and cached answers, and rewrite Redis' log."""
+        """Delete traces of a user or agent in API keys, orders and cached answers.
+
+        Also ask Redis to rewrite its append-only file.
+        """
         traces, what, counts = self._runtime[TraceStore], self._what, self.counts
         await traces.forget_claims(self._scope)
         if what.session_id is not None:
@@ -179,6 +184,6 @@ class _Erasing:
             user_id = what.user_id
             counts["keys"] += await self._runtime[TokenService].forget_user(self._scope.tenant, user_id)
             counts["orders"] += await traces.forget_orders(self._scope, lambda order: may_name_user(order, user_id))
-            # Last, because answers may have been cached meanwhile.
+            # Do this last, because answers may have been cached meanwhile.
             counts["answers"] += await traces.forget_answers(user_id)
         await traces.rewrite_log()

@@ -1,7 +1,7 @@
-"""Purge a source: delete its memories and what was made of them, without undo.
+"""Purge a source: delete its memories and the memories made of them, without undo.
 
-Repeats until nothing is left, so a killed worker or concurrent writers change nothing. Derived memories go before the
-memories that identify them.
+The purge repeats until nothing is left, so killed workers and concurrent writes leave nothing behind. Derived memories
+are deleted before the memories that identify them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 
 
 async def purge(runtime: Runtime, order: JobOrder) -> None:
-    """Carry out or dry-run an order to purge, and leave a receipt."""
+    """Run or dry-run an order to purge, and leave a receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     dry = order.arguments.get("dry_run") is not None
     owner = (order.arguments["namespace"], order.arguments["user_id"])
@@ -68,9 +68,9 @@ async def purge_source(
     *,
     dry: bool = False,
 ) -> tuple[Counter[str], list[str]]:
-    """Delete or count what comes from a source; return counts, and some of the memories' ids.
+    """Delete or count the data of a source; return counts, and the ids of some of its memories.
 
-    Unreadable records, whose source is unknown, are left and noted.
+    Unreadable records, whose source is unknown, are kept and noted.
     """
     selection = Selection.of(*owner)
     counts: Counter[str] = Counter()
@@ -92,7 +92,7 @@ async def purge_source(
 
 
 class _Run:
-    """One look at everything, and its consequences."""
+    """One pass over all selected memories, and the deletions that follow from it."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _Run:
         self.named: list[str] = []
 
     async def carry_out(self) -> bool:
-        """Return True if there was something to do."""
+        """Run the pass; return True if it found something to delete or change."""
         rounds = await self._rounds()
         tainted = {mid for mids in rounds for mid in mids}
         self._source_messages.mids |= tainted
@@ -134,7 +134,7 @@ class _Run:
         return done
 
     async def _rounds(self) -> list[list[str]]:
-        """Return the memories that go, in rounds: the source's, then those made only of these, and so on."""
+        """Return the mids to delete, in rounds: the source's memories, then memories made only of these, and so on."""
         rounds: list[list[str]] = []
         tainted: set[str] = set()
         while True:
@@ -169,7 +169,7 @@ class _Run:
         return self._runtime[LineageStore].sources(self._scope, about, piece)
 
     async def _reject(self, tainted: Collection[str]) -> None:
-        """End proposals that contain something of the source."""
+        """End proposals whose memory is made of the source."""
         where = {"st": "proposed"}
         where |= {
             name: name_filter.eq
@@ -187,18 +187,18 @@ class _Run:
             if is_made_of:
                 self.counts["proposals"] += 1
                 if not self._dry:
-                    with suppress(Conflict):  # Somebody has just decided about it; the next look finds what came of that.
+                    with suppress(Conflict):  # A caller has just decided about it; the next pass finds the result.
                         await self._runtime[ChangeStore].end_proposal(self._scope, change)
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
-        """Remove the source's parts from a memory that stays; return False if nothing was done."""
+        """Remove the source's parts from a memory that stays. Always returns True, so that another pass follows."""
         memory, lineage, scope = verdict.memory, self._runtime[LineageStore], self._scope
         self._note(verdict)
         if self._dry:
             self._count(verdict)
             return True
         if verdict.back is not None and not await lineage.take_back(scope, memory, verdict.back):
-            return True  # The next look sees it as it is now.
+            return True  # The memory changed meanwhile: the next pass reads it again.
         versions = list(verdict.versions)
         if verdict.record is not None and memory.now is not None:
             if await self._runtime[MemoryStore].release_memory(scope, memory.now.record, verdict.record, memory.now.version) != "changed":
@@ -212,7 +212,7 @@ class _Run:
         return True
 
     async def _remove(self, mids: list[str], tainted: Collection[str]) -> None:
-        """Delete those memories that are still what they were judged to be."""
+        """Delete the memories that are still as they were judged."""
         judged = await self._judge_page(await self._runtime[LineageStore].read(self._scope, mids, self._unreadable.add), tainted)
         verdicts = [verdict for verdict in judged if verdict.goes]
         for verdict in verdicts:
@@ -235,7 +235,7 @@ class _Run:
         self.counts["evidence"] += verdict.pieces
 
     def _note(self, verdict: PurgeVerdict) -> None:
-        """Note whose summaries may contain something of the memory."""
+        """Note the memory's messages, and the groups whose summaries may contain it."""
         for version in verdict.memory.versions:
             self._source_messages.note(version.record)
             record = version.record

@@ -1,4 +1,4 @@
-"""Strike a source's messages out of live sessions, and drop summaries that may mention them."""
+"""Remove a source's messages from live sessions, and delete summaries that may mention them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_WORDS = "-"
 
 
 class SourceMessages:
-    """Messages of the source by session, known from memories that go or lose evidence."""
+    """The source's messages by session, known from memories that are deleted or lose evidence."""
 
     def __init__(self, source: PurgeRequest) -> None:
         self._source = source
@@ -31,7 +31,7 @@ class SourceMessages:
         self._ids: defaultdict[SessionRef, set[str]] = defaultdict(set)
 
     def note(self, record: MemoryRecord) -> None:
-        """Note a version of a memory that goes or loses something."""
+        """Note the messages of a version of a memory that is deleted or loses evidence."""
         if is_turn(record) and record.session_id is not None:
             self._ids[SessionRef(record.session_id, record.namespace, record.user_id)].update(record.extracted_from or ())
         for piece in record.evidence or ():
@@ -52,7 +52,7 @@ async def strike(
     *,
     dry: bool,
 ) -> Counter[str]:
-    """Strike messages in all sessions of a namespace and user; return counts of `messages` and `contexts`."""
+    """Remove messages from all sessions of a namespace and user; return counts of `messages` and `contexts`."""
     counts: Counter[str] = Counter()
     offset = 0
     while True:
@@ -85,15 +85,15 @@ async def _strike_session(
 def _is_of(
     runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, source_messages: SourceMessages
 ) -> bool:
-    """True if a message is of the source, by itself or through its memory."""
-    # A source is not judged by words; messages may have none: a tool call, pictures.
+    """True if a message comes from the source, or a memory made from it does."""
+    # The source match ignores words, and some messages have none, such as tool calls and pictures.
     if stored.message.id in source_messages.of(ref) or matches(source, message_memory(ref, stored.message, _NO_WORDS), None):
         return True
     return runtime[MemoryStore].mid(scope, message_memory_id(ref, stored.message.id)) in source_messages.mids
 
 
 def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], message_ids: Collection[str]) -> bool:
-    """True if the summary may cover the source's messages: some left the session, or nobody knows."""
+    """True if the summary may cover the source's messages: some have left the session, or that is unknown."""
     if message_ids:
         return not {stored.message.id for stored in state.messages}.issuperset(message_ids)
     return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)

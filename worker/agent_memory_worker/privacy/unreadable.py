@@ -1,4 +1,4 @@
-"""Records that an erasure or purge cannot read: they never stop it, and its operation names them."""
+"""Collect records that an erasure or purge cannot read. They never stop it, and its operation names them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ class UnreadableRecords:
 
     @contextmanager
     def passing_over(self, name: str) -> Generator[None]:
-        """Continue after a record's error and note the record; errors of engines are raised."""
+        """Note the record if the block fails, and continue.
+
+        An AgentMemoryError, such as an unavailable Redis, is raised.
+        """
         try:
             yield
         except AgentMemoryError:
@@ -38,7 +41,7 @@ class UnreadableRecords:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Counts for a receipt; empty if all could be read."""
+        """Return counts for a receipt; empty if all records were readable."""
         return {"unreadable": len(self._names)} if self._names else {}
 
     @property

@@ -24,14 +24,14 @@ from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord, MemoryStrategyConfig
 from agent_memory_worker.sessions.session_memories import store_own
 
-# Memories per step: each blocks Redis for about 0.2 ms.
+# Memories per script call; each memory blocks Redis for about 0.2 ms.
 _BATCH = 50
 
 
 async def promote_session(runtime: Runtime, sid: str) -> list[str]:
-    """Promote all that waits in a session; return the new memories' names in keys, to be embedded.
+    """Promote all waiting messages of a session; return the mids of new memories, which need embedding.
 
-    Memories and cursor are written in one step, so a repeat has no effect.
+    One script writes memories and cursor, so a repeat has no effect.
     """
     promoted: list[str] = []
     taken_ids: set[str] = set()
@@ -50,13 +50,13 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
         messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
         asking = [stored.message for stored in journal.waiting if _asks(stored)]
         if longterm.enabled and asking:
-            # Before the cursor passes them: a repeat after a crash changes nothing.
+            # Answer requests to forget before the cursor passes them: a repeat after a crash changes nothing.
             await runtime[ForgetRequests].answer(scope, journal.ref, asking)
-            # Forgotten messages are read anew; the request itself is never remembered.
+            # Forgotten messages are gone when the journal is read again; the request itself never becomes a memory.
             request_ids = {message.id for message in asking}
             messages = [stored for stored in messages if stored.message.id not in request_ids]
         records = await _records_of(runtime, rules, statement_filter, journal, messages)
-        # An id that another owner has, by chance or because it can be computed, is replaced.
+        # Another owner may have the same id, by chance or because ids can be computed. Use a different id then.
         records = [
             record.model_copy(update={"id": runtime.ids.instead_of(record.id)}) if record.id in taken_ids else record for record in records
         ]
@@ -76,12 +76,12 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
             taken_ids.update(error.ids)
             continue
         if states is None:
-            continue  # Another worker was faster, or the session was deleted: read again.
+            continue  # Another worker was faster, or the session was deleted: read the journal again.
         promoted += [
             runtime[MemoryStore].mid(scope, record.id) for record, state in zip(records, states, strict=True) if state in ("new", "changed")
         ]
         if journal.complete and len(pending) == len(journal.own):
-            break  # What came since has marked the session again.
+            break  # Messages that arrived meanwhile have marked the session again.
     return promoted
 
 
@@ -90,7 +90,10 @@ def _asks(stored: StoredMessage) -> bool:
 
 
 def _up_to_request(journal: Journal) -> Journal:
-    """Cut the journal before a proposed request to forget: it names memories that must be stored first."""
+    """Cut the journal before the first request to forget that becomes a proposal.
+
+    The request may name memories of earlier messages, which must be stored first.
+    """
     first = next((position for position, stored in enumerate(journal.waiting) if position and _asks(stored)), None)
     return journal if first is None else replace(journal, waiting=journal.waiting[:first])
 
@@ -98,7 +101,10 @@ def _up_to_request(journal: Journal) -> Journal:
 async def _records_of(
     runtime: Runtime, rules: Rules, statement_filter: StatementFilter, journal: Journal, messages: Sequence[StoredMessage]
 ) -> list[MemoryRecord]:
-    """Return messages as memories, with categories where no model extracts facts."""
+    """Return messages as memories.
+
+    If no model extracts facts and embeddings are local, they also get the nearest categories.
+    """
 
     def build() -> list[MemoryRecord]:
         texts = [(stored, statement_filter.text(stored.message)) for stored in messages if stored.promote]
@@ -116,5 +122,5 @@ async def _rules_of(runtime: Runtime, scope: Scope, journal: Journal) -> Rules:
     try:
         return await runtime[ExtractionRulesService].of_session(scope, journal.ref, journal.strategy)
     except BadInput:
-        # A stored strategy that is no longer valid: promotion only needs its other rules.
+        # The stored strategy is no longer valid, but promotion needs only its other rules.
         return await runtime[ExtractionRulesService].of_session(scope, journal.ref, MemoryStrategyConfig())

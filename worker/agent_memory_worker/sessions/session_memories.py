@@ -1,4 +1,4 @@
-"""Store the memories that callers put into a session, with their writers' rights."""
+"""Store the memories that callers put into a session, with the rights of these callers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A memory in a session's journal: stored (`raw`), given, and as it is to be stored."""
+    """A memory in a session's journal: as stored there (`raw`), as given (`own`), and as it will be stored."""
 
     raw: str
     own: OwnMemory
@@ -42,11 +42,11 @@ class _Waiting:
 async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], statement_filter: StatementFilter) -> bool:
     """Store waiting memories as if their writers had created them: repeats are evidence, slots have one fact.
 
-    Memories that their writer could not create, or with a taken id, are refused; the session reports it. Returns False
-    if the session or a memory changed, or some must wait for others: read the journal again.
+    Refuses memories that their writer could not create or whose id is taken; the session reports the reason. Returns
+    False if the session or a memory changed, or if some memories must wait for others. Then read the journal again.
     """
     if not runtime.settings.longterm.enabled:
-        # Switched off since.
+        # Long-term memory was switched off after the memories were put.
         return await _end(runtime, sid, journal, pending, {})
     waiting = await run_in_thread(
         lambda: {name: _waiting(runtime, journal, raw, statement_filter) for name, raw in pending.items()}, sum(map(len, pending.values()))
@@ -74,7 +74,7 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, statement_filter: Sta
             "text": statement_filter.clean(own.record.text),
             "extraction_strategy": journal.strategy.strategy,
             "persisted_at": datetime.now(UTC),
-            # Nothing is extracted from what a caller states.
+            # No facts are extracted from memories that a caller states.
             "discrete_memory_extracted": "t",
         }
     )
@@ -87,9 +87,9 @@ def _reaches(journal: Journal, memory: _Waiting) -> bool:
 
 
 async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
-    """Store memories of writers with equal rights; return their ids, None if something changed meanwhile.
+    """Store memories of writers with equal rights; return the ids stored, or None if something changed meanwhile.
 
-    Memories with another owner's id are `refused`; some wait for others.
+    Adds memories whose id another owner has to `refused`. Some memories may wait for others.
     """
     rights = waiting[0].own.rights
     scope = scope_of_writer(journal.tenant, rights)
@@ -121,5 +121,5 @@ async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[st
 
 
 def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:
-    """Keep the cursor, and advance only the waiting memories of the session that was read."""
+    """Return a fence that keeps the cursor, and only removes these waiting memories from the journal that was read."""
     return Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=own, refused=refused)

@@ -1,4 +1,4 @@
-"""Clear a session's work mark after its work is done."""
+"""Clear the record of a session's pending work after the work is done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from agent_memory.runtime import Runtime
 
 
 async def settle_session(runtime: Runtime, member: str) -> None:
-    """Clear the record that a session has work, if nothing waits; finished batches, too."""
+    """Clear the record of pending work if nothing waits. Also clear a finished batch that was set aside."""
     sid, batch, _ = member.partition(".")
     owner = await runtime[SessionStore].owner(member)
     if owner is None:

@@ -1,4 +1,4 @@
-"""Summarize the oldest messages of a session that outgrew its window, and drop exactly those."""
+"""Summarize the oldest messages of a session that outgrew its window, and remove exactly those messages."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
 _NOTHING = "(greetings only)"
-# Answers with which a model declines.
+# Answers by which a model declines to summarize.
 _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
-    """Summarize a session whose messages exceed its window; return True if it was.
+    """Summarize a session whose messages exceed its window; return True if it was summarized.
 
     `plainly` uses no language model. Raises ModelUnavailable and ModelAnswerInvalid; the session then stays as it is.
     """
     rules = runtime.settings.working
     if not rules.summarize:
         return False
-    # Most sessions have room, and finding that out costs little.
+    # Most sessions have room, and this check costs little.
     read = await runtime[SessionStore].by_sid(sid, last=1)
     for _ in range(_ATTEMPTS):
         if read is None or _has_room(runtime, read[1]):
@@ -55,7 +55,7 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
         stay = fitting(state.messages, int(window * rules.summarization_keep))
         leaving = state.messages[: len(state.messages) - len(stay)]
         if not leaving:
-            return False  # One message alone is larger than the window: there is nothing to drop.
+            return False  # The last message alone is larger than the window: nothing can be removed.
         messages = await run_in_thread(
             partial(outside_blocks, leaving, context_blocks(runtime.settings.longterm.context_tags)),
             sum(len(stored.message.content) for stored in leaving),
@@ -66,7 +66,7 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
         try:
             summary = await telling
         except ContextExceeded as error:
-            # Too large for the model's context now and later: the session does not wait.
+            # The messages will never fit the model's context, so summarize without the model instead of waiting.
             log.warning("a session is summarized without the language model: %s", error)
             summary = await _sentence_summary(runtime, state, messages, budget)
         if await runtime[SessionStore].apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
@@ -84,13 +84,13 @@ def _has_room(runtime: Runtime, state: SessionState) -> bool:
 
 
 def summary_tokens(window: int) -> int:
-    """Return a summary's limit in tokens: the contract's 1/8, 1/10 or 1/20 of the window, at most 2,048."""
+    """Return a summary's limit in tokens: 1/8, 1/10 or 1/20 of the window as in the archived server, at most 2,048."""
     share = 8 if window < 10_000 else 10 if window < 50_000 else 20
     return max(64, min(window // share, 2048))
 
 
 def chunks(messages: Sequence[StoredMessage], tokens: int) -> list[list[StoredMessage]]:
-    """Split messages into runs of at most `tokens` tokens in a prompt; a longer message is a run of its own."""
+    """Split messages into chunks of at most `tokens` tokens in a prompt; a longer message is a chunk of its own."""
     runs: list[list[StoredMessage]] = []
     room = 0
     for stored in messages:
@@ -104,7 +104,7 @@ def chunks(messages: Sequence[StoredMessage], tokens: int) -> list[list[StoredMe
 
 
 async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """Extend the old summary by chunk after chunk, with the language model.
+    """Extend the old summary with the language model, chunk by chunk.
 
     With QUARANTINE, suspicious messages are left out, and a suspicious summary is refused.
     """
@@ -141,7 +141,7 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
 
 
 async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
-    """Return the summary after a run of messages. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Return the summary extended by a chunk of messages. Raises ModelUnavailable and ModelAnswerInvalid."""
     messages = await run_in_thread(
         lambda: [_cut(runtime, stored, max(room - LINE_TOKENS, LEAST_TOKENS // 2)) for stored in run],
         sum(len(stored.message.content) for stored in run),
@@ -154,26 +154,26 @@ async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Seq
         raise ModelAnswerInvalid("the model gave no summary", reason="declined")
     if runtime.settings.longterm.quarantine and suspicion(text, of_user=True):
         raise ModelAnswerInvalid("the model's summary reads like an order to a model", reason="suspicious")
-    # A model may ignore its word limit; its summary must not fill the window.
+    # A model may ignore its word limit, but its summary must not fill the window.
     return runtime.counter.truncate(text, 2 * budget)
 
 
 def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
-    """True if a quarantined message must not reach the prompt's reader in a summary."""
+    """True if a message reads like instructions to a model. The summary would bring it into prompts."""
     message = stored.message
     of_user = message.role not in TOOL_ROLES and message.role != "assistant"
     return runtime.settings.longterm.quarantine and suspicion(message.content, of_user=of_user) is not None
 
 
 def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
-    """Cut an oversized message to fit into a chunk, for the summary only."""
+    """Return a message cut to fit into a chunk. The stored message stays as it is."""
     message = stored.message
     content = message.content if stored.tokens <= room else runtime.counter.shorten(message.content, room)
     return PromptMessage(stored.seq, message.role, content, message.created_at)
 
 
 async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """Summarize without a model: the most telling statements, each with day and speaker.
+    """Summarize without a model: pick the most informative statements, each with day and speaker.
 
     With QUARANTINE, suspicious messages are left out.
     """
@@ -195,6 +195,6 @@ async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequ
 
 
 def _shortened(runtime: Runtime, text: str, tokens: int) -> str:
-    """Truncate a text to `tokens`, after a whole word where possible."""
+    """Truncate a text to `tokens`, at the end of a word if possible."""
     cut = runtime.counter.truncate(text, tokens)
     return cut if len(cut) == len(text) or text[len(cut)] == " " else cut.rpartition(" ")[0] or cut

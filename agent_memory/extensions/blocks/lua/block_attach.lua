@@ -1,10 +1,13 @@
 #!lua
--- Shows a block in another owner's (`target`) prompts, or stops that; block and target know of each other.
---   identity, target_identity   both owners as JSON; `user_owners` and `agent_owners` are the target's
+-- Attaches a block to another owner (`target`), whose prompts then show it, or detaches it. The link is stored on both
+-- sides.
+--   identity, target_identity   the block's owner and the target as JSON
+--   user_owners, agent_owners   keys of the target's user and agent
 -- KEYS: blocks, target_blocks, attached, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, target, target_identity, attach: flag, most: number
 -- ARGV: most_targets: number, most_target_bytes: number, guard: json, target_guard: json
--- -> {"ok", block}, {"missing"}, {"many"} (blocks attached to the target) or {"targets"} (the block has too many)
+-- -> {"ok", block}, {"missing"}, {"many"} (the target has too many attached blocks)
+--    or {"targets"} (the block has too many targets)
 local owners = require("blocks/owners")
 local erasures = require("storage/erasures")
 if attach then
@@ -15,7 +18,7 @@ local raw = redis.call('HGET', blocks, label)
 if not raw then return {'missing'} end
 local block = cjson.decode(raw)
 
--- Each edit and each prompt reads all targets of a block, so their number and size are bounded.
+-- Each edit and each prompt reads all targets of a block, so their number and size are limited.
 local function has_room()
   local count, bytes = 1, #target_identity
   for _, other in pairs(block.to) do count, bytes = count + 1, bytes + #other end

@@ -1,17 +1,23 @@
 #!lua
--- Changes a block's text by one splice, and its settings, or creates it (`put`); each change adds a version and an entry of `changes`.
---   owner, identity     the owner's name in keys, and the owner as JSON; `user_owners` and `agent_owners` are its user's and agent's
+-- Changes a block's text by one splice, and its settings. `put` creates a missing block. Each change adds a version and
+-- an entry of `changes`.
+--   owner, identity     the owner's name in keys, and the owner as JSON
+--   user_owners, agent_owners   keys of the owner's user and agent
 --   operation           put (content?), append, replace (old_content), insert (line), rethink or undo (version?)
---   expected            the required version, "*" for any, "absent" for none
---   tokens              of the content; counted {version, tokens}: of the whole text after this change of that version
---   settings            to set: d: description, lc: limit in characters, lt: in tokens (0 none), ro: read-only
---   bounds              blocks: per owner; changes: kept; chars: default limit
+--   expected            the required version; "*" requires a block of any version, "absent" requires that there is none
+--   tokens              size of `content`
+--   counted             {version, tokens}: size of the whole text that this change makes of that version
+--   settings            new values: d: description, lc: limit in characters, lt: in tokens (0: none), ro: read-only
+--   bounds              blocks: most blocks per owner; changes: changes kept; chars: default limit in characters
 -- KEYS: blocks, changes, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, operation, expected?, content?, old_content?, line: number?, version: number?, tokens: number
 -- ARGV: settings: json, counted: json?, actor, bounds: json, guard: json
--- -> {"ok", block, change}, {"same", block}, {"missing"}, {"many"}, {"version", block or ""}, {"read_only", block},
---    {"unknown", block}, {"ambiguous", block}, {"gone", block}, {"overtaken", block}, {"full", block or "", chars, limit},
---    {"full_tokens", block or "", tokens, limit} or {"count", version, text}: how many tokens does this take?
+-- -> {"ok", block, change}, {"same", block} (nothing to change), {"missing"}, {"many"} (the owner has too many blocks),
+--    {"version", block or ""} (not the `expected` one), {"read_only", block},
+--    {"unknown", block} (`old_content` is not in the text), {"ambiguous", block} (it is there more than once),
+--    {"gone", block} (the change to undo is not kept), {"overtaken", block} (a later change touched the same place),
+--    {"full", block or "", chars, limit}, {"full_tokens", block or "", tokens, limit}
+--    or {"count", version, text}: the caller counts the tokens of `text` and calls again with `counted`
 local clock = require("storage/clock")
 local texts = require("blocks/texts")
 local full_block = require("blocks/full_block")
@@ -38,7 +44,7 @@ end
 local value = block.val
 local change = {p = 0, old = '', new = '', before = {}, after = {}, op = operation, at = now, by = actor}
 
--- True if no change after a version touched the text.
+-- Return true if no change after version `undone` touched the text.
 local function text_stands_since(undone)
   if undone == block.v then return true end
   for _, later in ipairs(redis.call('LRANGE', changes, undone - block.v, -1)) do
@@ -48,7 +54,7 @@ local function text_stands_since(undone)
   return true
 end
 
--- Prepare the undo; return the reply if it is impossible.
+-- Prepare the undo. Return nil, or the reply if the undo is impossible.
 local function undo()
   local undone = version or block.v
   local entry = undone >= 1 and undone <= block.v and redis.call('LINDEX', changes, undone - block.v - 1)
@@ -71,7 +77,7 @@ local function undo()
   return nil
 end
 
--- Find where the text changes; return the reply if it is impossible.
+-- Find where the text changes. Return nil, or the reply if the change is impossible.
 local function place()
   if operation == 'undo' then return undo() end
   if operation == 'replace' then

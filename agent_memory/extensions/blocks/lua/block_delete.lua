@@ -2,7 +2,7 @@
 -- Deletes a block with its changes and attachments.
 -- KEYS: blocks, changes, attached, user_owners?, agent_owners?
 -- ARGV: root, label, owner, expected?
--- -> {"ok", block}, {"missing"} or {"version", block}
+-- -> {"ok", block}, {"missing"} or {"version", block} (not the `expected` version)
 local owners = require("blocks/owners")
 local raw = redis.call('HGET', blocks, label)
 if not raw then return {'missing'} end

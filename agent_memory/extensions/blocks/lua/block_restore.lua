@@ -1,8 +1,8 @@
 #!lua
--- Stores an exported block with its changes, unless its label exists.
+-- Stores an exported block with its changes, unless the owner already has a block of this label.
 -- KEYS: blocks, changes, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, block, most: number, guard: json, entries...
--- -> {"new"}, {"many"} or {"here", block}
+-- -> {"new"}, {"many"} (the owner has too many blocks) or {"here", block} (the label exists)
 local owners = require("blocks/owners")
 local erasures = require("storage/erasures")
 erasures.refuse(guard)

@@ -1,5 +1,5 @@
 #!lua
--- Deletes all blocks of an owner with their changes and attachments, and detaches others' blocks from it.
+-- Deletes all blocks of an owner with their changes and attachments, and detaches other owners' blocks from it.
 -- KEYS: blocks, attached, user_owners?, agent_owners?
 -- ARGV: root, owner
 -- -> the deleted blocks

@@ -1,9 +1,12 @@
 #!lua flags=no-writes
--- Reads all blocks that a prompt may show: those of every combination of its names, and blocks attached to these. The agent defaults to
--- the session's. Owners' names and keys are computed as in `blocks/owners.py`; they share the slot of `any`.
+-- Reads all blocks that a prompt may show. Each combination of the prompt's namespace, user and agent is an owner; the
+-- script reads this owner's blocks, and the blocks attached to it. The agent defaults to the session's agent.
+-- Owners' names and keys are computed as in `blocks/owners.py`. They share the hash slot of `any`.
 -- KEYS: any, session?
 -- ARGV: root, tenant, namespace?, user_id?, agent_id?
--- -> agent or "", then {names (namespace 1 + user 2 + agent 4), owner of an attached block (JSON) or "", label, block}…
+-- -> agent or "", then for each block {names, source, label, block}…
+--   names   the sum of the owner's names: namespace 1, user 2, agent 4
+--   source  of an attached block its own owner (JSON), else ""
 local function part(text) return text and (#text .. ':' .. text) or '-' end
 local agent = agent_id or (session and redis.call('HGET', session, 'ag')) or nil
 local answer = {agent or ''}

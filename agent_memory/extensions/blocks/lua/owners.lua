@@ -1,4 +1,4 @@
--- Owners of a user or an agent that have blocks or attached ones.
+-- Keeps, per user and per agent, the list of owners that have blocks or attached blocks.
 local function note(user_owners, agent_owners, owner, identity)
   if user_owners then redis.call('HSET', user_owners, owner, identity) end
   if agent_owners then redis.call('HSET', agent_owners, owner, identity) end

@@ -1,4 +1,5 @@
--- Entries of one owner: a sorted set of "<path>!<key>!<item>", their expiry (`items/item_expiry`), and the number of items per path.
+-- Removes entries of one owner. An entry is "<path>!<key>!<item>" in the sorted set `items`; `expiries` has its expiry
+-- time (`items/item_expiry`), and `paths` the number of items per path.
 -- NEEDS: root, items, expiries, paths, owners, owner
 local clock = require("storage/clock")
 local function remove(member)
@@ -10,7 +11,7 @@ local function remove(member)
   if redis.call('ZCARD', items) == 0 then redis.call('HDEL', owners, owner) end
   return 1
 end
--- Called before anything is listed.
+-- Remove expired entries. Every script that lists or writes entries calls this first.
 local function remove_ended()
   local now = string.format('%.0f', clock.ms)
   local ended

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Deletes up to a thousand items of one owner; -> how many.
+-- Deletes up to 1,000 items of one owner.
+-- -> the number of deleted items
 -- KEYS: items, expiries, paths, owners
 -- ARGV: root, owner
 local entries = require("items/entries")

@@ -1,4 +1,4 @@
--- Expires an item after its time to live (ms), or sooner at an import's `ends_at` (ms).
+-- Lets an item expire after its TTL (ms), or at `ends_at` (ms, set by imports) if that is earlier.
 -- NEEDS: root, expiries
 local clock = require("storage/clock")
 local function expire(member, ttl, ends_at)

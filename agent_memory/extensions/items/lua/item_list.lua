@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Reads a page of one owner's entries between two bounds, each with some fields of its item.
+-- Reads a page of one owner's entries between two bounds, each with the requested fields of its item.
 -- KEYS: items, expiries, paths, owners
 -- ARGV: root, owner, low, high, offset: number, limit: number, fields...
 -- -> {entry, {value of each field}}…

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Lists the paths of one owner with items.
+-- Returns the namespace paths of one owner that contain items.
 -- KEYS: items, expiries, paths, owners
 -- ARGV: root, owner
 local entries = require("items/entries")

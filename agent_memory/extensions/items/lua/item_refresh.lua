@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Renews the time to live of items.
+-- Starts the TTL of items anew.
 -- KEYS: expiries
 -- ARGV: root, members...
 local item_expiry = require("items/item_expiry")

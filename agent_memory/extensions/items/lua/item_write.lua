@@ -1,7 +1,9 @@
 #!lua
--- Puts and deletes items of one owner, all or none. Each change is 10 values: entry, "put" or "delete", time to live (ms, or ""),
--- value, path, key, index, tags of its paths, terms, "1" to embed it.
--- A replaced item keeps its creation time and loses its vector; the fence (`n`) identifies the value. Imports set their own times (ms).
+-- Puts and deletes items of one owner, all or none. A replaced item keeps its creation time and loses its vector. The
+-- fence (`n`) identifies the new value.
+--   changes     10 values each: entry, "put" or "delete", TTL (ms, or ""), value, path, key, index, tags of its path
+--               prefixes, terms, "1" to embed the item
+--   created_at, updated_at, ends_at   times of an imported item (ms)
 -- KEYS: items, expiries, paths, owners, due, wake
 -- ARGV: root, tenant, owner, about, created_at?, updated_at?, ends_at: number?, guard: json, changes...
 local clock = require("storage/clock")

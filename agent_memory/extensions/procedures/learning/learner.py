@@ -1,4 +1,7 @@
-"""Learn from a session that is marked with a result: once per result, fenced, with or without a model."""
+"""Learn a procedure from a session with a result, with or without a language model.
+
+Each result is learned once; a fence detects concurrent learning for the same owner.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +43,14 @@ from agent_memory_client.models.features.procedures import ProcedureContent, Pro
 
 log = logging.getLogger(__name__)
 
-# Retries after the compared procedures changed.
+# Tries: each starts again after the compared procedures changed.
 _ATTEMPTS = 5
 _MOST_MESSAGES = 1000
 _MOST_SITUATION_CHARS = 1000
-# Thresholds of similar situations: to show to a model, and to merge without one.
+# Thresholds of the similarity of situations: cosine to show a procedure to the model; cosine and word overlap to merge.
 _LIKE, _SAME, _SAME_WORDS = 0.3, 0.9, 0.8
 _MOST_KNOWN = 3
-# Token limits of a session and each message in the model's prompt.
+# Token limits of the session in the model's prompt, of each message, of the smallest prompt, and of the answer.
 _SESSION_TOKENS, _MESSAGE_TOKENS, _LEAST_TOKENS, _ANSWER_TOKENS = 4000, 400, 200, 1500
 
 
@@ -72,7 +75,7 @@ class SessionLearner:
         sessions: SessionStore,
         models: tuple[TenantModels, ContextLimits | None, TokenCounter],
     ) -> None:
-        """Without `ContextLimits` no language model is used."""
+        """Without `ContextLimits` in `models`, no language model is used."""
         self._settings = settings
         self._client, self._keys = stores
         self._procedure_keys = ProcedureKeys(self._keys.root)
@@ -84,8 +87,9 @@ class SessionLearner:
         self._learn = Script(self._client, "procedures/procedure_learn")
 
     async def learn(self, sid: str) -> str:
-        """Learn from a session (its name in keys): "created", "merged", "nothing", or "gone" if done or deleted.
+        """Learn from the session with this name in keys.
 
+        Returns "created", "merged" or "nothing"; or "gone" if its result was already learned, or it was deleted.
         Raises ModelUnavailable, and Conflict if the compared procedures keep changing; retry later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
@@ -120,7 +124,7 @@ class SessionLearner:
     async def _decide(
         self, session: _Session, answers: dict[tuple[Any, ...], LearnedProcedure | None]
     ) -> tuple[str, StoredProcedure | None, ProcedureContent | None, Any]:
-        """Return the outcome, the procedure to merge with, the new content and its vector."""
+        """Return the outcome, the procedure to merge with, the new content, and the vector of a new situation."""
         if not session.situation:
             return "nothing", None, None, None
         situation = await self._search.embedded_situation(session.scope.tenant, session.situation)
@@ -152,7 +156,7 @@ class SessionLearner:
         return "created" if existing is None else "merged", existing, content, vector
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
-        """Return the procedure learned from the session's former result, while it names the session."""
+        """Return the procedure learned from the session's former result, if it still lists the session as a source."""
         former = session.marked.learned.get("id")
         stored = None if former is None else await self._store.load(session.scope, former)
         name = session.state.ref.session_id
@@ -161,7 +165,7 @@ class SessionLearner:
         return stored if any(source.session_id == name for source in stored.content.learned_from) else None
 
     async def _like(self, session: _Session, situation: Situation) -> list[Match]:
-        """Return active procedures of exactly the session's owner for similar situations."""
+        """Return active procedures of exactly the session's owner for similar situations, best first."""
         clause = exactly_owned_by(procedures_of(session.scope), session.scope, session.owner)
         replies = await read(self._client, lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)
@@ -180,7 +184,10 @@ class SessionLearner:
     async def _ask(
         self, session: _Session, similar_procedures: Sequence[StoredProcedure], answers: dict[tuple[Any, ...], LearnedProcedure | None]
     ) -> LearnedProcedure | None:
-        """Return the model's draft; None without a model, or if its answer is unusable."""
+        """Return the model's draft, or None if there is no model or its answer is unusable.
+
+        `answers` caches the drafts of earlier tries.
+        """
         chat = None if self._limits is None else self._models.chat(session.scope.tenant)
         if chat is None:
             return None
@@ -209,7 +216,7 @@ class SessionLearner:
         return answer.model_copy(update={"when_to_use": clean(answer.when_to_use, redacts=self._redacts), **cleaned})
 
     def _lines(self, session: _Session, tokens: int) -> list[str]:
-        """Format the session's first message, and the last others that fit."""
+        """Format the session's summary or first message, and the latest messages that fit, oldest first."""
         messages: list[PromptMessage] = []
         for number, stored in enumerate(session.state.messages, start=1):
             message = stored.message
@@ -276,7 +283,7 @@ def _chosen(draft: LearnedProcedure, candidates: Sequence[StoredProcedure]) -> S
 
 
 def _nearest(likes: Sequence[Match]) -> StoredProcedure | None:
-    """Return the procedure that is the same by vector or words."""
+    """Return the best match that is similar enough, by vector or words, to count as the same situation."""
     same = (match for match in likes if (match.similarity or 0.0) >= _SAME or match.overlap >= _SAME_WORDS)
     return next((match.stored for match in same), None)
 

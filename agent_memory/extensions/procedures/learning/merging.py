@@ -1,7 +1,7 @@
-"""Merge lessons of sessions into known procedures.
+"""Merge what sessions taught into existing procedures.
 
-A caller's procedure keeps its words; a session only adds pitfalls. A learned one takes the steps of a success; of two
-successes, those of the model that compared them, or the fewer.
+In a procedure that a caller stored, a session only adds pitfalls. In a learned procedure, the steps of a success
+replace those of a failure. Of two successes, the steps that a model wrote win; without a model, the fewer steps win.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST_PITFALL_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What one session taught; a model's draft was compared with the procedure that it names as the same."""
+    """What one session taught. With `by_model`, a model wrote the draft after comparing it with similar procedures."""
 
     draft: LearnedProcedure
     source: ProcedureSource
@@ -49,7 +49,7 @@ def new_procedure(lesson: Lesson, owner: ProcedureOwner, procedure_id: str, now:
 
 
 def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureContent:
-    """Return a procedure with one more session, replacing what that session added before."""
+    """Return a procedure with the lesson of a session. The lesson replaces what the same session added before."""
     existing = without_session(existing, lesson.source.session_id)
     draft = lesson.draft
     takes_steps = existing.origin == "learned" and _takes_steps(existing, lesson)
@@ -74,7 +74,7 @@ def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> Procedu
 
 
 def without_session(content: ProcedureContent, *session_ids: str) -> ProcedureContent:
-    """Remove sessions from a procedure, with the pitfalls that only they added."""
+    """Return a procedure without these sessions, and without the pitfalls that only they added."""
     removed_sources = [source for source in content.learned_from if source.session_id in session_ids]
     rest = [source for source in content.learned_from if source.session_id not in session_ids]
     removed_pitfalls = {line for source in removed_sources for line in source.pitfalls} - {

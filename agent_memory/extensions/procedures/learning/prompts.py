@@ -1,4 +1,4 @@
-"""The prompt that turns a finished session into a procedure, compared with similar ones."""
+"""Make the prompt that asks a model to write a procedure from a finished session, compared with similar procedures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_memory_client.models.features.procedures import (
 )
 
 VERSION = "procedure/1"
-"""Cited by changes; increase it whenever the prompt changes."""
+"""The version of the prompt. Changes of procedures cite it; increase it whenever the prompt changes."""
 
 _TASK = f"""You read a session of an agent that is over, and write down what a later agent should do in the same kind of situation.
 
@@ -60,7 +60,7 @@ class LearnedProcedure(BaseModel):
 def learn_procedure(
     session: Sequence[str], result: SessionResultRequest, similar_procedures: Sequence[ProcedureContent]
 ) -> list[ChatMessage]:
-    """Return the messages of one call; `session` are JSON lines, `similar_procedures` are similar procedures."""
+    """Return the messages of one model call. `session` contains the session's messages as JSON lines."""
     ended = {"result": result.result, "score": result.score, "comment": result.comment}
     parts = [
         f"The session, one JSON object per line:\n{fence(chr(10).join(session), 'session')}",

@@ -1,4 +1,4 @@
-"""Results of sessions, stored in the session; the same script orders a worker to learn from them."""
+"""Store the result of a session in the session's hash. The same script orders a worker to learn from the session."""
 
 from __future__ import annotations
 
@@ -26,11 +26,15 @@ from agent_memory_client.models import Instant
 from agent_memory_client.models.features.procedures import SessionResult, SessionResultRequest
 
 LEARN_SESSION = "learn_session"
-"""The job that learns from a marked session."""
+"""Job: learn from a session that has a result."""
 
 
 class MarkedSession(NamedTuple):
-    """A session's result for a worker: `epoch` is the session's life, `mark` counts its results."""
+    """A session's result, as a worker reads it.
+
+    `epoch` changes if the session is deleted and created again. `mark` is the number of the result.
+    `learned` describes what was learned from this or an earlier result.
+    """
 
     tenant: str
     epoch: str
@@ -40,7 +44,7 @@ class MarkedSession(NamedTuple):
 
 
 class _ResultLine(BaseModel):
-    """A session's result in an export. What was learned is a line of its own."""
+    """A session's result in an export. The learned procedure is exported as a line of its own."""
 
     said: SessionResultRequest
     at: Instant
@@ -48,7 +52,7 @@ class _ResultLine(BaseModel):
 
 
 class ResultStore:
-    """Read and write results of sessions; also a part of the session's line in an export."""
+    """Reads and writes results of sessions, and exports them as a part of the session's line."""
 
     part = "result"
 
@@ -58,7 +62,7 @@ class ResultStore:
         self._mark = Script(client, "procedures/session_result", fsync=fsync)
 
     async def mark(self, scope: Scope, ref: SessionRef, result: SessionResultRequest) -> SessionResult | None:
-        """Mark a session with its result; None without the session. Raises Forbidden."""
+        """Store a session's result. Returns None if the session is missing. Raises Forbidden."""
         permit_session(scope, ref, write=True)
         await permit_session_agents(self._client, self._keys, scope, ref)
         sid = self._keys.sid(scope.tenant, ref)
@@ -76,14 +80,14 @@ class ResultStore:
         return None if reply is None else _result_of(ref, reply)
 
     async def load(self, scope: Scope, ref: SessionRef) -> SessionResult | None:
-        """Return a session's result or None. Raises Forbidden."""
+        """Return a session's result, or None if it has none. Raises Forbidden."""
         permit_session(scope, ref, write=False)
         meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
         values = (await read(self._client, lambda pipe: pipe.hmget(meta, "rs", "rt", "rm", "rl")))[0]
         return None if values[0] is None else _result_of(ref, values)
 
     async def load_marked(self, sid: str) -> MarkedSession | None:
-        """Return the result of a session by its name in keys, or None."""
+        """Return the result of the session with this name in keys, or None if there is no session or result."""
         meta = self._keys.session(sid).meta
         values = (await read(self._client, lambda pipe: pipe.hmget(meta, "tn", "ep", "rm", "rs", "rl")))[0]
         if values[1] is None or values[3] is None:
@@ -99,8 +103,10 @@ class ResultStore:
         return {"said": json.loads(fields[b"rs"]), "at": iso(from_micros(int(fields[b"rt"]))), "learned": learned}
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """Return the fields of a result, with the import's agent; `messages` are counted already. Raises BadInput,
-        Forbidden."""
+        """Return the hash fields of an exported result, for the import's agent. Raises BadInput, Forbidden.
+
+        If the result was learned, the tool calls in the session's first `messages` messages count as counted.
+        """
         line = validated(_ResultLine, part)
         agent_id = target.agent(line.said.agent_id)
         permit_agent(scope, agent_id)
@@ -109,7 +115,7 @@ class ResultStore:
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Order learning from a session whose result was still waiting in the export."""
+        """Order learning from a session whose result was not learned yet when it was exported."""
         session_result = await self.load(scope, session)
         if session_result is not None and session_result.learned == "waiting":
             await self.mark(

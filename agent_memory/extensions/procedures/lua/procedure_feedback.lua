@@ -1,8 +1,8 @@
 #!lua
--- Counts feedback once per `id`. `outcome` is "1" or "0".
+-- Counts feedback, once per `id`. `outcome` is "1" (helped) or "0" (failed).
 -- KEYS: record, feedback, failing
 -- ARGV: guard: json, pid, id, outcome, score?, entry, most_feedback: number, most_outcomes: number
--- -> 1, or 0 if the procedure is gone
+-- -> 1, or 0 if the procedure is missing
 local clock = require("storage/clock")
 local erasures = require("storage/erasures")
 if erasures.is_active(guard) then erasures.raise(erasures.objection_to_document(guard, record)) end

@@ -1,8 +1,8 @@
 #!lua
--- Stores a situation's vector if the procedure still has these words.
+-- Stores the vector of a procedure's situation, unless the situation changed. `words` is the situation's digest.
 -- KEYS: record
 -- ARGV: words, model, vector_field, vector
--- -> 1, or 0 if it changed or is gone
+-- -> 1, or 0 if the situation changed or the procedure is missing
 if redis.call('HGET', record, 'w') ~= words then return 0 end
 redis.call('HSET', record, vector_field, vector, 'em', model)
 return 1

@@ -1,9 +1,11 @@
 #!lua
--- Stores what a session taught, once per result: a procedure (unless `fields` is empty) and tool calls, which name their tool by its
--- place among the keys. Refused if the session is gone or has a new result, or something else was learned for its owner meanwhile.
+-- Stores what a session taught, once per result: a procedure (unless `fields` is empty) and its tool calls.
+-- Stores nothing if the session is missing or has another result, or if its owner got another learned procedure since.
+--   expected_learned   the owner's counter of learned procedures, as read before
+--   calls              each has `place`, the index of its tool in `tools` (from 0)
 -- KEYS: meta, record, changes, order, order_due, order_dead, wake, owner, tools...
 -- ARGV: epoch, mark, learned, expected_learned, expected, fields: json, unset: json, change, most_changes: number, vector_field, vector?, order_json?, calls: json
--- -> "done", "gone" (nothing to learn) or "moved" (read again)
+-- -> "done", "gone" (nothing left to learn) or "moved" (something changed: read again)
 local procedure_put = require("procedures/procedure_put")
 local tool_record = require("procedures/tool_record")
 local session = redis.call('HMGET', meta, 'ep', 'rm', 'rl')

@@ -1,5 +1,7 @@
--- Writes a procedure of the expected version ("0": none), keeps the former content among its changes, and orders its embedding.
--- `fields`: names and values; `change`: a JSON object, to which version and former content are added.
+-- Writes a procedure if it has the expected version ("0": no such procedure yet). Keeps the former content in
+-- `changes`, and orders the embedding if there is an `order_json`.
+--   fields   alternating names and values
+--   change   a JSON object, to which the script adds version and former content
 -- NEEDS: record, changes, order, order_due, order_dead, wake, expected, fields, unset, change, most_changes, vector_field, vector, order_json
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")

@@ -1,8 +1,9 @@
 #!lua
--- Stores a session's result and orders learning from it; the same result again only repeats an order that still waits.
+-- Stores a session's result and orders learning from it. If the result is the same as before, the script only repeats
+-- the order, and only if the result was not learned yet.
 -- KEYS: meta, order, order_due, order_dead, wake
 -- ARGV: guard: json, result, order_json
--- -> {result, time (µs), what was learned} or nil without a session
+-- -> {result, time (µs), number of the result, what was learned}, or nil if there is no session
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local erasures = require("storage/erasures")

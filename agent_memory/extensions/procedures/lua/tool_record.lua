@@ -1,4 +1,5 @@
--- Counts tool calls. A call has `fields` (for a new tool), `ok`, `at` (µs), `shape`, and maybe `ms`, `cost`, `example`, `error`.
+-- Counts a call in a tool's statistics. A call has `fields` (of a new tool's hash), `ok`, `at` (µs), `shape` (argument
+-- types as JSON), and optionally `ms`, `cost`, `example`, `error`. Keeps the 8 most used shapes and the last 3 errors.
 local MOST_SHAPES, MOST_ERRORS = 8, 3
 local function count_shape(key, call)
   local shapes, own, least = cjson.decode(redis.call('HGET', key, 'sh') or '[]'), nil, nil

@@ -1,5 +1,5 @@
 #!lua
--- Counts a call of a tool: see `tool_record.lua`.
+-- Counts a call of a tool. `tool_record.lua` describes a call.
 -- KEYS: tool
 -- ARGV: guard: json, call: json
 local tool_record = require("procedures/tool_record")

@@ -1,4 +1,4 @@
-"""Statistics of tools in Redis: one hash per tool and owner, in the index of procedures."""
+"""Store statistics of tools in Redis: one hash per tool and owner, in the search index of procedures."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from agent_memory_client.models.features.procedures import ProcedureOwner, ToolM
 
 
 def tools_of(scope: Scope, tool: str | None = None) -> str:
-    """Return a filter for statistics of all tools or one, within a scope."""
+    """Return a filter for the statistics of a tool, or (None) of all tools, within a scope."""
     narrowed = (is_value("kd", TOOL), *(() if tool is None else (is_value("tl", tool),)))
     return all_of(where(scope), *narrowed)
 
 
 class ToolStore:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, redacts: bool, fsync: bool = False) -> None:
-        """With `redacts`, secrets in arguments and errors are removed."""
+        """With `redacts`, secrets in arguments and errors are redacted."""
         self._client = client
         self._keys = keys
         self._procedure_keys = ProcedureKeys(keys.root)
@@ -46,7 +46,7 @@ class ToolStore:
         self._write = Script(client, "procedures/tool_write", fsync=fsync)
 
     def call_arguments(self, scope: Scope, owner: ProcedureOwner, call: ToolCall, at: datetime) -> tuple[str, dict[str, Any]]:
-        """Return the key of a call's tool, and the call as the scripts count it."""
+        """Return the key of a call's tool, and the call in the form that the scripts take."""
         arguments: dict[str, Any] = {
             "fields": tool_fields(scope.tenant, owner, call.tool, at.timestamp()),
             "ok": call.success,
@@ -61,7 +61,7 @@ class ToolStore:
         return self._procedure_keys.procedure(tool_pid(scope.tenant, owner, call.tool)), arguments
 
     async def count_call(self, scope: Scope, owner: ProcedureOwner, call: ToolCall, at: datetime) -> ToolMemory:
-        """Count a call and return its tool's statistics."""
+        """Count a call; return its tool's statistics."""
         key, arguments = self.call_arguments(scope, owner, call, at)
         guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
         await self._write(tool=key, guard=guard, call=arguments)
@@ -76,7 +76,7 @@ class ToolStore:
         return hits.total, [decode_tool(hit.fields) for hit in hits.hits if b"d" in hit.fields]
 
     async def walk_fields(self, clause: str) -> AsyncIterator[tuple[str, dict[str, str]]]:
-        """Yield name in keys and fields of each matching tool."""
+        """Yield the name in keys and the hash fields of each matching tool."""
         async for page in walk(self._client, self._index, clause, "c"):
 
             def build(pipe: Pipe, names: Sequence[str] = page) -> None:
@@ -89,7 +89,10 @@ class ToolStore:
                     yield name, fields
 
     async def bring_in(self, scope: Scope, owner: ProcedureOwner, tool: str, fields: dict[str, str]) -> bool:
-        """Store exported statistics unless the tool has some here; return True if stored."""
+        """Store exported statistics unless the owner already has statistics of this tool; return True if stored.
+
+        Raises ErasureUnderWay while the owner is being erased.
+        """
         key = self._procedure_keys.procedure(tool_pid(scope.tenant, owner, tool))
         own = tool_fields(scope.tenant, owner, tool, float(fields["c"]))
         values = dict(zip(own[::2], own[1::2], strict=True)) | {
@@ -104,7 +107,7 @@ class ToolStore:
 
     @staticmethod
     def check_fields(fields: dict[str, str]) -> ToolMemory:
-        """Return the statistics in exported fields. Raises ValueError, KeyError or TypeError."""
+        """Decode exported fields. Raises ValueError, KeyError or TypeError if they are no statistics of a tool."""
         float(fields["c"])
         json.loads(fields["d"])
         return decode_tool({name.encode(): value.encode() for name, value in fields.items()})

@@ -1,7 +1,7 @@
-"""Extract tool calls, their outcomes and steps from a session's messages.
+"""Extract tool calls and their outcomes from a session's messages, and format them as steps of a procedure.
 
-Reads chat APIs' messages (`tool_calls`, `tool_call_id`) and Anthropic's parts (`tool_use`, `tool_result`). Texts are
-bounded; secrets are removed if the settings say so.
+Reads messages of chat APIs (`tool_calls`, `tool_call_id`) and content parts of Anthropic (`tool_use`, `tool_result`).
+Texts are cut to a maximum length; secrets are redacted if the settings say so.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agent_memory_client.models.features.procedures import MAX_STEP_CHARS, MAX_S
 
 MAX_EXAMPLE_CHARS = 1000
 _MOST_VALUE_CHARS = 200
-# Messages without a time get the time of the request: a shorter duration says nothing.
+# Messages without a time get the time of the request, so a shorter duration means that it is unknown.
 _LEAST_MS = 1.0
 _MOST_ERROR_CHARS = 300
 _MOST_ARGUMENTS = 32
@@ -38,7 +38,7 @@ _TYPES: tuple[tuple[type[Any], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call and its outcome. `answered` is the number of the answering message, `ms` the duration if known."""
+    """A tool call and its outcome. `answered` is the number of the answering message, `ms` the duration if known."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -57,7 +57,7 @@ class _Asked:
 
 
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
-    """Return the answered calls in the order of their answers, from numbered messages."""
+    """Return the calls that have an answer, in the order of the answers. `messages` are (number, message)."""
     open_calls: dict[str, _Asked] = {}
     calls: list[ToolCall] = []
     for number, message in messages:
@@ -100,7 +100,7 @@ def _asked_by(message: MemoryMessage) -> Iterator[tuple[str, str, Mapping[str, A
 
 
 def _answered_by(message: MemoryMessage) -> Iterator[tuple[str, str, bool | None]]:
-    """Yield answered calls with text and failure flag (None if the message does not say)."""
+    """Yield each answer in a message: call id, text, and True if the call failed (None if the message does not say)."""
     fields = message.own_fields
     if fields.get("tool_call_id"):
         yield str(fields["tool_call_id"]), message.content, _flag(fields)
@@ -119,7 +119,7 @@ def _flag(fields: Mapping[str, Any]) -> bool | None:
 
 
 def reads_as_failure(content: str) -> bool:
-    """True if a tool's answer without a flag reports an error: in a JSON field, or as its first word."""
+    """True if a tool's answer without a failure flag reports an error, in a JSON field or as its first word."""
     head = content.lstrip()[:200]
     if head.startswith("{"):
         try:
@@ -134,13 +134,16 @@ def reads_as_failure(content: str) -> bool:
 
 
 def shape_of(arguments: Mapping[str, Any]) -> str:
-    """Return names and JSON types of arguments, as JSON with sorted keys."""
+    """Return the names and JSON types of arguments, as JSON with sorted keys."""
     names = sorted(arguments)[:_MOST_ARGUMENTS]
     return json.dumps({name[:_MOST_NAME_CHARS]: _type_of(arguments[name]) for name in names}, ensure_ascii=False)
 
 
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
-    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS, cut to fit; `redacts` removes secrets."""
+    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS: long values are cut, later arguments left out.
+
+    `redacts` hides secrets.
+    """
     example: dict[str, Any] = {}
     for name in sorted(arguments)[:_MOST_ARGUMENTS]:
         example[name[:_MOST_NAME_CHARS]] = _shown_value(name, arguments[name], redacts=redacts)
@@ -150,13 +153,13 @@ def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
 
 
 def step_of(call: ToolCall, *, redacts: bool) -> str:
-    """Format a call as a step of a procedure."""
+    """Format a call as a step of a procedure: "Call <tool> with <arguments>"."""
     example = example_of(call.arguments, redacts=redacts)
     return f"Call {call.tool}" + (f" with {example}" if call.arguments else "")
 
 
 def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
-    """Return the successful calls as steps, without immediate repeats."""
+    """Return the successful calls as steps. Calls that repeat the step before are left out."""
     steps: list[str] = []
     for call in calls:
         step = step_of(call, redacts=redacts)[:MAX_STEP_CHARS]
@@ -166,7 +169,7 @@ def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
 
 
 def failures_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
-    """Return the failed calls, each with its error."""
+    """Return the failed calls as texts, each with its error, without duplicates."""
     failures: dict[str, None] = {}
     for call in calls:
         if not call.success:
@@ -183,7 +186,7 @@ def _shown_value(name: str, value: Any, *, redacts: bool) -> Any:
     if redacts and _is_secret(name):
         return _REDACTED
     if isinstance(value, bool | int | float) or value is None:
-        # A number may be a card's.
+        # A number may be a credit card number.
         return value if not redacts or redact(str(value)) == str(value) else redact(str(value))
     if isinstance(value, str):
         return clean(value[: 4 * _MOST_VALUE_CHARS], redacts=redacts)[:_MOST_VALUE_CHARS]
@@ -213,7 +216,7 @@ def _type_of(value: Any) -> str:
 
 
 def _arguments(value: Any) -> Mapping[str, Any]:
-    """Parse arguments, which chat APIs send as JSON text; {} for anything else."""
+    """Parse the arguments of a call, an object or (in chat APIs) its JSON text. Returns {} for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value[: 64 * 1024])

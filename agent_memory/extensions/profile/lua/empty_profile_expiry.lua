@@ -1,4 +1,5 @@
--- An empty profile keeps version and moves as long as deleted memories are kept (30 days).
+-- Lets the version and the moves of an empty profile expire after 30 days, the time for which deleted memories are
+-- kept.
 local SECONDS = 2592000
 local function start(root, owner)
   local base = root .. 'pf:' .. owner

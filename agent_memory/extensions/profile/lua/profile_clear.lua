@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Deletes a profile. With `keeps_moves`, before a rebuild, moves and version stay, and the former state is kept (`:b`) for
--- `profile_rebuilt.lua`.
+-- Deletes a profile. `keeps_moves` is set before a rebuild: it keeps the moves and the version, and stores the state of
+-- each memory in `:b` for `profile_rebuilt.lua`.
 -- KEYS: any
 -- ARGV: root, owner, user_key, keeps_moves: flag
--- -> its number of memories
+-- -> number of memories in the deleted profile
 local empty_profile_expiry = require("profile/empty_profile_expiry")
 local profile_moves = require("profile/profile_moves")
 local BEFORE_SECONDS = 86400

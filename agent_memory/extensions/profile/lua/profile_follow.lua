@@ -1,14 +1,22 @@
 #!lua
--- Updates profiles with memories as they were read; memories that changed since are skipped.
---   items  [{mid, state: [n, ls, ts, evidence…] (empty: it is gone), owner (none: it is in no profile), user_key, namespace (as a tag or ""),
---          head: {g: [group…], d: [day…], r (its rank among those that can stand for a group)?, k: lasts 0/1, l: last said (s), s: slot?, i: id},
---          entry: JSON}…]
--- Each owner has a hash of heads (m<mid>), entries (e<mid>), lapsed entries (x<mid>), recurring groups (u<group>: end, and the entry that
--- stands for it) and slot values (s<slot>); a lexical set of its groups' contents; sets of static (by end) and dynamic entries (by last
--- said); and pages of both and of the slots.
+-- Updates profiles with memories as a worker read them. Skips memories that changed after they were read.
+--   items   list of {mid, state, owner, user_key, namespace, head, entry}:
+--     state      [n, ls, ts, nt, number of evidence]: the fence; empty if the memory is deleted
+--     owner      nil if the memory belongs to no profile
+--     namespace  as a tag, or ""
+--     head       {g: groups, d: days, r: sort key within groups (nil: represents only its own), k: 1 if lasting,
+--                l: last said (s), s: slot (may be nil), i: id}
+--     entry      JSON
+-- Keys of a profile:
+--   base hash   heads (m<mid>), entries (e<mid>), lapsed entries (x<mid>), slot values (s<slot>), and recurring groups
+--               (u<group>: end, and the entry that represents it)
+--   :g          lexical set of the days and members of each group
+--   :s, :d      static entries by end; dynamic entries by last said
+--   :l          slots by when their value was last said
+--   :r          pages of static entries, dynamic entries and slots, as readers get them
 -- KEYS: any
 -- ARGV: root, items: json
--- -> per item 1, or 0 if its memory changed
+-- -> for each item 1, or 0 if its memory changed and was skipped
 local empty_profile_expiry = require("profile/empty_profile_expiry")
 local profile_moves = require("profile/profile_moves")
 local static_rule = require("profile/static_rule")
@@ -20,7 +28,7 @@ local function of(owner)
 end
 local function slot_group(slot) return '~' .. slot end
 local function slot_rank(head) return string.format('%012.0f', 999999999999 - head.l) end
--- Call `visit` with each name of a head in the lexical set.
+-- Call `visit` with each member that a head has in the lexical set `:g`.
 local function each_name(profile, mid, head, visit)
   for _, group in ipairs(head.g) do
     profile.groups[group] = true
@@ -98,7 +106,7 @@ local function refresh_slot(profile, slot)
     redis.call('ZREM', profile.base .. ':l', slot)
   end
 end
--- Decide static or dynamic by `static_rule.lua`, and note a move.
+-- Store an entry as static or dynamic, as `static_rule.lua` decides, and note its move.
 local function settle(profile, mid)
   local json, now = redis.call('HGET', profile.base, 'm' .. mid), '-'
   local before, id = unpack(profile.before[mid], 1, 2)

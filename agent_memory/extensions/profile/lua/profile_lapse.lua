@@ -1,8 +1,8 @@
 #!lua
--- Notes lapsed static entries, which are shown as dynamic from now on.
+-- Notes the moves of static entries that have lapsed. Readers show these entries as dynamic.
 -- KEYS: any
 -- ARGV: root, most: number
--- -> the number of profiles
+-- -> number of profiles with lapsed entries, at most `most`
 local profile_moves = require("profile/profile_moves")
 local owners = redis.call('ZRANGEBYSCORE', root .. 'pfl', '-inf', profile_moves.now(), 'LIMIT', 0, most)
 for _, owner in ipairs(owners) do

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- After a rebuild: notes the difference from the former state (`:b`).
+-- Ends a rebuild: notes a move for each memory whose state differs from the state before the rebuild (`:b`).
 -- KEYS: any
 -- ARGV: root, owner
 local profile_moves = require("profile/profile_moves")

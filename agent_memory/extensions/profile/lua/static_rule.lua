@@ -1,8 +1,8 @@
--- An entry is static if it is about something lasting, or recurs and was not silent for too long. `recurrence.py` and `history.classify`
--- have the same rule for other times.
+-- An entry is static if it is about something lasting, or if it represents a group that recurs and that was mentioned
+-- in the last 180 days. `recurrence.py` and `history.classify` apply the same rule to past times.
 local TIMES, WITHIN, SILENT, KEPT, DAY = 3, 14, 180, 400, 86400
 local LASTING = 1e12
--- As `recurrence.stable_until`, from a group's latest statements.
+-- Return the same as `recurrence.stable_until`, from the latest statements of a group.
 local function stable_until(base, group)
   local rows = redis.call('ZREVRANGEBYLEX', base .. ':g', '[' .. group .. ' d~', '[' .. group .. ' d', 'LIMIT', 0, KEPT)
   local days = {}
@@ -18,7 +18,7 @@ local function stable_until(base, group)
   end
   return nil
 end
--- Return until when (s) an entry is static, which orders it; nil for a dynamic one.
+-- Return until when (s) an entry is static, or nil if it is dynamic. The time is also its sort score.
 local function score(base, mid, head)
   local static_until = head.k == 1 and LASTING + head.l or nil
   local fields = {}

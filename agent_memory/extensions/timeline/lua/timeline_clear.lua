@@ -2,7 +2,7 @@
 -- Deletes a timeline.
 -- KEYS: any
 -- ARGV: root, owner, user_key
--- -> its number of memories
+-- -> number of memories in the deleted timeline
 local base = root .. 'tl:' .. owner
 local keys, memories = {}, 0
 for _, suffix in ipairs({'', ':b', ':e', ':s', ':p'}) do keys[base .. suffix] = true end

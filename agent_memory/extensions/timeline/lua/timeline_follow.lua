@@ -1,15 +1,24 @@
 #!lua
--- Updates timelines with memories as they were read; memories that changed since are skipped.
---   items  [{mid, state: [n, ls, ts, evidence…, "over" or ""] (empty: it is gone), owner (none: it is in no timeline), user_key,
---          namespace (as a tag or ""), identity (JSON), events: [{m: its name, b: first day, e: last day (none: open), f: [topic, entity or
---          precision…], h: what a summary would say of it, p: [[period, when (s) it ends]…], j: JSON}…]}…]
---   stamp  a new word, which marks this call's changes
--- Each owner has a hash of memories (m<mid>: names, facets and periods of their events), events (e<name>), owner (o) and user (u); sets of
--- all events, and of each topic, entity and precision, by first day (:b), and of longer events by last day (:e). The hash :s counts events
--- (c<period>) and has summaries (<period>), deleted when an event of the period changes: then it waits (g<period>: stamp and end; :p).
+-- Updates timelines with memories as a worker read them. Skips memories that changed after they were read.
+--   stamp   a new id; periods that this call changes are marked with it
+--   items   list of {mid, state, owner, user_key, namespace, identity, events}:
+--     state      [n, ls, ts, nt, number of evidence, "over" or ""]: the fence; empty if the memory is deleted
+--     owner      nil if the memory belongs to no timeline
+--     namespace  as a tag, or ""
+--     identity   owner and time zone as JSON
+--     events     list of {m: name, b: first day, e: last day (nil: open), f: facets (topics, entities, precision),
+--                h: digest of what a summary depends on, p: list of [period, when (s) it ends], j: JSON}
+-- Keys of a timeline:
+--   base hash       memories (m<mid>: names, facets and periods of their events), events (e<name>), owner (o), user (u)
+--   :b, :b:<facet>  all events, and those of one facet, by first day
+--   :e, :e:<facet>  events of several days, by last day
+--   :s              hash of event counts (c<period>), summaries (<period>), and marks of waiting periods
+--                   (g<period>: stamp and end)
+--   :p              waiting periods by when they are due
+-- If an event of a period changes, the script deletes the period's summary and makes the period wait for a new one.
 -- KEYS: any
 -- ARGV: root, stamp, items: json
--- -> per item 1, or 0 if its memory changed
+-- -> for each item 1, or 0 if its memory changed and was skipped
 local waiting_periods = require("timeline/waiting_periods")
 local done = {}
 local function sets(base, head, visit)
@@ -20,7 +29,7 @@ local function heads_of(owner, mid)
   local json = owner and redis.call('HGET', root .. 'tl:' .. owner, 'm' .. mid)
   return json and cjson.decode(json) or {}
 end
--- An empty timeline is deleted.
+-- Delete a timeline without events. Only the fields `o` and `u` are then left.
 local function drop_empty(owner, base)
   local user_key = redis.call('HGET', base, 'u')
   if redis.call('HLEN', base) > 2 then return end

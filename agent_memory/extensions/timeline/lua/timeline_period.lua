@@ -1,9 +1,12 @@
 #!lua flags=no-writes
--- Reads a period's inputs for a summary: events that begin in it, and summaries of its days.
---   series: precisions of the events; children: the days; most: events per precision
+-- Reads the inputs for a period's summary: events that begin in it, and the summaries of its days.
+--   series    facets of the precisions that the events must have
+--   children  the period's days, as names in keys
+--   most      most events per precision
 -- KEYS: any
 -- ARGV: root, owner, period, low: number, high: number, series: json, children: json, most: number
--- -> mark ("" if it does not wait), number of events, {event…}, {summary or "" per child}, {due time or "" per child}
+-- -> mark ("" if the period does not wait), number of events, {event…}, {summary or "" of each child},
+--    {due time of each waiting child, or ""}
 local base = root .. 'tl:' .. owner
 local key = base .. ':s'
 local events, summaries, waits = {}, {}, {}

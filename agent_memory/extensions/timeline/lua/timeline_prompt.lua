@@ -1,14 +1,15 @@
 #!lua flags=no-writes
--- For a prompt: the latest events of some days (if `events`), and summaries of the periods in which these began, and of `periods`.
+-- Reads for a prompt: the latest events from day `low` to day `high` (with `events`), and the summaries of `periods`
+-- and of the periods in which the latest events began.
 -- KEYS: any
 -- ARGV: root, owner, low, high, events: flag, periods: json, most: number
--- -> owner ("" without a timeline), {event…}, {period, summary…}
+-- -> owner ("" if there is no timeline), {event…}, {period, summary, …}
 local calendar = require("timeline/calendar")
 local base = root .. 'tl:' .. owner
 local starts, ends = base .. ':b', base .. ':e'
 local names, period_list, event_rows, summaries = {}, {}, {}, {}
 if events and low ~= '-inf' then
-  -- Events that began earlier and had not ended.
+  -- Events that began before `low` and ended on or after it.
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', ends, low, '+inf', 'LIMIT', 0, most)) do
     if tonumber(redis.call('ZSCORE', starts, name)) < tonumber(low) then names[#names + 1] = name end
   end

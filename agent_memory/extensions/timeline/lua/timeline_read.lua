@@ -1,16 +1,16 @@
 #!lua flags=no-writes
--- The events of some days, in the order of their first days.
---   series, other  required topic or entity; "" for none
---   unit           also read summaries of the events' days, weeks or months; "" for none
+-- Reads the events from day `low` to day `high`, ordered by first day.
+--   series, other  facets (topic, entity) that the events must have; "" for no condition
+--   unit           also read the summaries of the events' periods of this unit; "" for no summaries
 -- KEYS: any
 -- ARGV: root, owner, low, high, series, other, unit, offset: number, limit: number
--- -> total, page of events, {period, summary or "", mark of a waiting period or ""…}
+-- -> total, page of events, {period, summary or "", mark if the period waits or "", …}
 local calendar = require("timeline/calendar")
 local base = root .. 'tl:' .. owner
 local suffix = series == '' and '' or ':' .. series
 local starts, ends = base .. ':b' .. suffix, base .. ':e' .. suffix
 local function holds(name) return other == '' or redis.call('ZSCORE', base .. ':b:' .. other, name) end
--- Events that began earlier and had not ended.
+-- Events that began before `low` and ended on or after it.
 local before, names = {}, {}
 if low ~= '-inf' then
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', ends, low, '+inf')) do

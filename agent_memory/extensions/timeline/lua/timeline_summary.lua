@@ -1,8 +1,9 @@
 #!lua
--- Stores a period's summary (JSON), or (nil) delays it until `later` (s); refused if an event changed since `mark` was read.
+-- Stores a period's summary (JSON); without a summary, delays the period until `later` (s). Does nothing if an event of
+-- the period changed since `mark` was read.
 -- KEYS: any
 -- ARGV: root, owner, period, mark, later: number, summary?
--- -> 1, or 0 if it changed
+-- -> 1, or 0 if an event changed
 local waiting_periods = require("timeline/waiting_periods")
 local base = root .. 'tl:' .. owner
 if redis.call('HGET', base .. ':s', 'g' .. period) ~= mark then return 0 end

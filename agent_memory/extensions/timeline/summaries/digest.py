@@ -1,4 +1,4 @@
-"""Summarize a period without a model: its weightiest events, a line each with days and speaker."""
+"""Summarize a period without a model: list its events of most weight, one line each, with days and speaker."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DAY = re.compile(r"(since )?\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def event_line(event: dict[str, Any]) -> str:
-    """Format an event: "2024-03-03: I flew to Rome (said by ada)"."""
+    """Format an event as a line such as "2024-03-03: I flew to Rome (said by ada)"."""
     text = " ".join(event["text"].split())
     short = text if len(text) <= _LINE_CHARS else text[: _LINE_CHARS - 1] + "…"
     who = f" (said by {' '.join(event['who'].split())})" if event.get("who") else ""
@@ -26,7 +26,7 @@ def event_line(event: dict[str, Any]) -> str:
 
 
 def shown_days(event: dict[str, Any]) -> str:
-    """Format an event's days: a day, "2024-03", "2024-03-01 to 2024-03-05", or "since 2020-01-01"."""
+    """Format an event's days: "2024-03-03", "2024-03", "2024-03-01 to 2024-03-05", or "since 2020-01-01"."""
     start, end = event["start"], event["end"]
     if end is None:
         return f"since {start}"
@@ -39,7 +39,7 @@ def shown_days(event: dict[str, Any]) -> str:
 
 
 def weightiest(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Sort events: most often told first, then most surely and most exactly dated."""
+    """Sort events by weight: number of mentions, then certainty of the date, then precision, then start."""
     return sorted(
         events,
         key=lambda event: (
@@ -52,9 +52,10 @@ def weightiest(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the weightiest events of a period by day.
+    """Return the events of most weight in a period, one line each, sorted by day.
 
-    `days` are summaries of its days with their names; first lines of all days count before second ones.
+    `days` are (name, summary) of the period's days. If the lines exceed the limit, every day's first line goes before
+    any day's second line.
     """
     ranked = [(event["start"], event_line(event)) for event in weightiest(events)]
     texts = [(name, _lines(name, text)) for name, text in days]
@@ -65,6 +66,6 @@ def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[
 
 
 def _lines(name: str, text: str) -> list[str]:
-    """Split a day's summary into lines; a model's lines get the day in front."""
+    """Split a day's summary into lines. Lines that a model wrote get the day as a prefix."""
     lines = [line for line in text.split("\n") if line.strip()]
     return [line if _DAY.match(line) else f"{name}: {line}" for line in lines]

@@ -1,4 +1,4 @@
-"""Summaries of periods in Redis: waiting periods, inputs and results."""
+"""Store summaries of periods in Redis; read which periods wait for a summary, and the inputs of one."""
 
 from __future__ import annotations
 
@@ -19,30 +19,34 @@ from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 
-# Events per precision in a summary, the first of the period.
+# A summary covers at most this many events per precision, the first of the period.
 _MOST_EVENTS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class PeriodInputs:
-    """Inputs of a period's summary. The script checks `mark`; "" if the period does not wait."""
+    """The inputs of a period's summary.
+
+    The script compares `mark`, which changes when an event of the period changes. "" means that the period does not
+    wait.
+    """
 
     mark: str
     count: int
-    """Number of events in the period."""
+    """The number of events in the period."""
     events: Sequence[dict[str, Any]]
-    """A day's events; of a longer period, those not dated to a day."""
+    """The events to summarize. For a week or month, only events without an exact day; `days` covers the others."""
     days: Sequence[tuple[str, dict[str, Any]]] = ()
-    """Summaries of its days, with their names in keys."""
+    """The summaries of the period's days, with the days' names in keys."""
     waits_until: float | None = None
-    """When (s) the last of its waiting days may be summarized; None if none waits."""
+    """When (seconds since 1970) the last of its waiting days is due; None if no day waits."""
 
 
 class WaitingTimeline(NamedTuple):
-    """A timeline with a finished period without a summary."""
+    """A timeline with a finished period that waits for a summary."""
 
     owner: str
-    """Its name in keys."""
+    """The owner's name in keys."""
     tenant: str
 
 
@@ -55,7 +59,7 @@ class SummaryStore:
         self._put = Script(client, "timeline/timeline_summary")
 
     async def waiting_timelines(self, limit: int) -> list[WaitingTimeline]:
-        """Return timelines with finished periods that wait for a summary, longest waiting first."""
+        """Return timelines with finished periods that wait for a summary, the longest waiting first."""
         now = datetime.now(UTC).timestamp()
         key = self._timeline_keys.waiting
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
@@ -65,7 +69,7 @@ class SummaryStore:
         return [WaitingTimeline(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
 
     async def waiting_periods(self, owner: str, limit: int) -> list[str]:
-        """Return an owner's finished waiting periods (names in keys), days before weeks before months."""
+        """Return the names in keys of an owner's due periods: days before weeks before months."""
         key, now = f"{self._timeline_keys.timeline(owner)}:p", datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
         return sorted((name.decode() for name in names), key=lambda name: ("dwm".index(name[0]), int(name[1:])))
@@ -89,17 +93,18 @@ class SummaryStore:
         )
         now = datetime.now(UTC).timestamp()
         live = [(day, summary) for day, value in zip(days, stored, strict=True) if (summary := live_summary(value, now)) is not None]
-        # A day's summary with an expired event is made again after its memory is removed.
+        # Wait for days whose summary has an expired event: the day gets a new summary once the event's memory is
+        # removed.
         waiting = [float(moment) for moment in waits if moment] + [now] * any(value and not live_summary(value, now) for value in stored)
         parsed = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
         return PeriodInputs(mark.decode(), int(count), parsed, live, max(waiting, default=None))
 
     async def put_summary(self, owner: str, key: str, inputs: PeriodInputs, summary: dict[str, Any]) -> bool:
-        """Store a summary; return False if an event changed since its inputs were read."""
+        """Store a summary; return False if an event of the period changed after the inputs were read."""
         return await self._store(owner, key, inputs, 0.0, json.dumps(summary, ensure_ascii=False, separators=(",", ":")))
 
     async def put_off(self, owner: str, key: str, inputs: PeriodInputs, until: float) -> bool:
-        """Delay a period until a moment (s); return False if it changed."""
+        """Delay a period until `until` (seconds since 1970); return False if an event changed after the read."""
         return await self._store(owner, key, inputs, until, None)
 
     async def _store(self, owner: str, key: str, inputs: PeriodInputs, later: float, summary: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""Summarize finished days, weeks and months, by a language model or from the weightiest events."""
+"""Summarize finished days, weeks and months, with a language model or by listing the events of most weight."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 
 log = logging.getLogger(__name__)
 
-# Summaries and model calls per run.
+# Most periods and model calls per run.
 _MOST_PERIODS, _MOST_CALLS = 256, 48
-# So few events need no model.
+# Periods with at most this many events and day summaries need no model.
 _FEW = 2
 _WORDS = {"day": 80, "week": 120, "month": 200}
 _MOST_CHARS = 2_000
 _EVENTS_TOKENS, _ANSWER_TOKENS, _LEAST_TOKENS = 6_000, 800, 96
-# Delay (s) after an unusable answer, and after its waiting days.
+# Delay (s) of a period after an unusable answer, and after the time at which its waiting days are due.
 _LATER, _A_MOMENT = 3_600.0, 60.0
-# Answers with which a model declines.
+# A model that gives one of these answers has declined to summarize.
 _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class PeriodSummarizer:
-    """Make waiting summaries, days first: weeks and months are made of them."""
+    """Writes waiting summaries. Days come first, because the summaries of weeks and months use those of days."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
-        """Without `limits` no language model is used."""
+        """If `limits` is None, no language model is used."""
         self._store = store
         self._models = models
         self._limits = limits
         self._counter = counter
 
     async def summarize(self, owner: str, tenant: str) -> int:
-        """Make an owner's (name in keys) waiting summaries; return how many.
+        """Write the waiting summaries of an owner (name in keys); return the number of stored summaries.
 
-        Each is stored by itself, unless one of its events changed. Raises ModelUnavailable, also for a spent budget:
-        the rest waits.
+        Each summary is stored at once, unless an event of its period changed. Raises ModelUnavailable, also for a spent
+        token budget; the remaining periods then keep waiting.
         """
         chat = None if self._limits is None else self._models.chat(tenant)
         if chat is not None and self._limits is not None:
@@ -71,7 +71,7 @@ class PeriodSummarizer:
         return made
 
     async def _ask(self, chat: ChatModel, key: str, inputs: PeriodInputs) -> str | None:
-        """Return the model's text, None if its answer is unusable. Raises ModelUnavailable."""
+        """Return the model's summary, or None if its answer is unusable. Raises ModelUnavailable."""
         period, unit = period_of_key(key)
         words = _WORDS[unit]
         room = chat.room(summarize_period(unit, period.name, [], max_words=words), PeriodAnswer) - _ANSWER_TOKENS
@@ -92,7 +92,7 @@ class PeriodSummarizer:
         return None if not text or text.strip(".! ").casefold() in _DECLINED else text[:_MOST_CHARS]
 
     def _fitting(self, inputs: PeriodInputs, tokens: int) -> list[str]:
-        """Return the summaries of days and weightiest events that fit."""
+        """Return lines with the summaries of days, then with events by weight, as many as fit; at least one."""
         fitting_lines: list[str] = []
         for line in event_lines(weightiest(inputs.events), _named_days(inputs)):
             tokens -= self._counter.count(line) + 1
@@ -111,7 +111,7 @@ def _named_days(inputs: PeriodInputs) -> list[tuple[str, str]]:
 
 
 def _summary(text: str, inputs: PeriodInputs, *, by_model: bool) -> dict[str, Any]:
-    """Return the stored form; a week with a model's day counts as a model's, too."""
+    """Return a summary as stored. `by` is "model" if a model wrote the text or a day's summary that it contains."""
     wrote = by_model or any(summary["by"] == "model" for _, summary in inputs.days)
     ends = [part["until"] for part in (*inputs.events, *(summary for _, summary in inputs.days)) if "until" in part]
     hidden = {"until": min(ends)} if ends else {}

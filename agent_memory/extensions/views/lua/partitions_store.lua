@@ -1,8 +1,8 @@
 #!lua
--- Stores partitions of an existing view. `partitions`: fields and values.
+-- Stores partitions of an existing view. `partitions` alternates fields and values of the hash.
 -- KEYS: views, partitions_key
 -- ARGV: view_id, guards: json, partitions...
--- -> 1, or 0 if the view is gone
+-- -> 1, or 0 if the view is missing
 local chunks = require("storage/chunks")
 local erasures = require("storage/erasures")
 for _, guard in ipairs(guards) do erasures.refuse(guard) end

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Adds model tokens to a tenant's day (0: only looks).
+-- Adds model tokens to a tenant's usage of today. 0 tokens only read it.
 -- KEYS: spent
 -- ARGV: day_ms: number, tokens: number
 -- -> {tokens of today, ms until tomorrow}

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- A token bucket: `n` tokens at `t` (ms), refilled at a rate (tokens per ms). Takes whole tokens, or none below `least`.
--- Runs in a full Redis, too: reads go on there.
+-- A token bucket: `n` tokens at `t` (ms), refilled at `rate` (tokens per ms), at most `most`.
+-- Takes up to `requested` whole tokens, but none if fewer than `least` are left.
+-- Runs even if Redis is full, so that requests can still read.
 -- KEYS: bucket
 -- ARGV: rate: number, most: number, requested: number, least: number
--- -> {tokens taken, ms until there are so many (or 0)}
+-- -> {tokens taken, ms until `least` are available (0 if some were taken)}
 local clock = require("storage/clock")
 local level = redis.call('HMGET', bucket, 'n', 't')
 local left = most

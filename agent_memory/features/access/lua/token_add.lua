@@ -1,8 +1,9 @@
 #!lua
--- Stores a token for `lifetime_ms` (0: for ever); one that ran out is listed for `listed_ms` more. `fields`: fields and values.
+-- Stores a token that expires after `lifetime_ms` (0: never). An expired token stays listed for `listed_ms`.
+-- `fields` are pairs of field and value.
 -- KEYS: names, token
 -- ARGV: id, digest, lifetime_ms: number, listed_ms: number, fields...
--- -> when it was made (ms), or 0 when there is one of this digest
+-- -> the creation time (ms), or 0 if a token with this digest exists
 local clock = require("storage/clock")
 if redis.call('EXISTS', token) == 1 then return 0 end
 redis.call('HSET', token, 'ca', string.format('%.0f', clock.ms), unpack(ARGV, fields_at))

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Reads a token and notes its use every `step_ms`. Runs in a full Redis, too.
+-- Reads a token, and records its use at most every `step_ms`. Runs even if Redis is full.
 -- KEYS: token
 -- ARGV: step_ms: number
--- -> {now (ms), field, value …}, or {} when there is none
+-- -> {now (ms), field, value …}, or {} if there is no token
 local clock = require("storage/clock")
 local fields = redis.call('HGETALL', token)
 if #fields == 0 then return {} end

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Writes an order to erase down, marks it due, and refuses writes for whom it names (`place`) until it is done, in one step.
+-- Stores an erasure order and marks it due in one step. Until it is done, writes to `place` are refused.
 -- KEYS: order, due, dead, wake
 -- ARGV: root, name, body, place
 local clock = require("storage/clock")

@@ -1,4 +1,4 @@
-"""Versions, evidence and changes of memories, and undoing changes."""
+"""Routes to read versions, evidence and changes of memories, and to undo changes."""
 
 from __future__ import annotations
 

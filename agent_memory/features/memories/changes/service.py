@@ -1,4 +1,4 @@
-"""Versions, evidence and changes of memories, and undoing changes."""
+"""Read versions, evidence and changes of memories, and undo changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_acc
 
 
 def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
-    """Return the fields of two records that differ, as [before, after]; server times are ignored."""
+    """Return the fields in which two records differ, as [before, after]. Server times do not count."""
     old, new = (
         {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
     )
@@ -50,13 +50,14 @@ class HistoryService:
         self._approvals: dict[str, Approval] = {}
 
     def register_approval(self, kind: str, approval: Approval) -> None:
-        """Let a feature carry out proposals that have a member named `kind`."""
+        """Call `approval` when a proposal with a member named `kind` is approved."""
         self._approvals[kind] = approval
 
     async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
-        """Return a memory as known at one time if it was true at the other; the last version without times.
+        """Return the version that was known at `known_at` and true at `as_of`.
 
-        Raises NotFound.
+        Without `known_at`, only the current version counts. Without `as_of`, it means the same time as `known_at`.
+        Without both, return the last version, even of a memory that ended. Raises NotFound.
         """
         moment = as_of or known_at
         for memory in await self._versions(scope, memory_id):
@@ -72,7 +73,7 @@ class HistoryService:
         raise NotFound(f"Memory with ID {memory_id} not found at that time")
 
     async def read_history(self, scope: Scope, memory_id: str) -> MemoryHistory:
-        """Return all versions, newest first, and the changes of a memory. Raises NotFound."""
+        """Return a memory's changes and all its versions, newest first. Raises NotFound."""
         versions = await self._versions(scope, memory_id)
         if not versions:
             raise NotFound(f"Memory with ID {memory_id} not found")
@@ -99,7 +100,7 @@ class HistoryService:
         return [1 + len(ledger.versions) for ledger in ledgers]
 
     async def _versions(self, scope: Scope, memory_id: str) -> list[StoredMemory]:
-        """Return the versions of a memory, newest first; an alias resolves to its memory."""
+        """Return the versions of a memory, newest first. An alias resolves to its memory."""
         mid = self._store.mid(scope, memory_id)
         versions = await self._versions_of(scope, mid)
         if not versions and (memory := (await self._store.find(scope, [memory_id]))[0]) is not None:
@@ -135,13 +136,13 @@ class HistoryService:
     async def read_changes(
         self, scope: Scope, values: dict[str, str], memory_id: str | None, offset: int, limit: int
     ) -> ChangeListResponse:
-        """Return a page of changes, newest first; with a memory, only its changes."""
+        """Return a page of changes, newest first. With `memory_id`, return only this memory's changes."""
         if memory_id is None:
             total, ids = await self._changes.find_changes(scope, values, offset, limit)
         else:
             every = (await self._changes.load_ledger(self._store.mid(scope, memory_id))).changes[::-1]
             if not await self._reached(scope, await self._changes.load_changes(scope, every[:1])):
-                every = []  # how many changes a memory of somebody else has is nobody's business
+                every = []  # The total must not reveal how many changes another owner's memory has.
             total, ids = len(every), every[offset : offset + limit]
         changes = await self._render_changes(scope, await self._changes.load_changes(scope, ids))
         return ChangeListResponse(changes=changes, total=total, next_offset=offset + limit if offset + limit < total else None)
@@ -150,12 +151,12 @@ class HistoryService:
         return (await self._render_changes(scope, [await self._require(scope, change_id)]))[0]
 
     async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
-        """Undo a change; return the undoing change. Raises NotFound, Conflict."""
+        """Undo a change; return the change that undid it. Raises NotFound or Conflict."""
         name = await self._changes.write_undo(scope, await self._require(scope, change_id), batch=str(ULID()))
         return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
-        """Undo all applied changes of a batch, last first. Raises NotFound; Conflict at the first that fails."""
+        """Undo all applied changes of a batch, last first. Raises NotFound, or Conflict at the first that fails."""
         batch, undone = str(ULID()), list[str]()
         _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
@@ -167,8 +168,10 @@ class HistoryService:
         return ChangeListResponse(changes=changes, total=len(undone))
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
-        """Carry out a proposal. Raises NotFound. Raises Conflict if the change is no proposal, or if one of its
-        memories changed."""
+        """Carry out a proposal.
+
+        Raises NotFound, or Conflict if the change is no proposal or one of its memories changed.
+        """
         change = await self._require(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal")
@@ -229,7 +232,7 @@ class HistoryService:
 
 
 def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> bool:
-    """True if a change is in reach; its memories know the agents, the change itself does not."""
+    """True if a caller may see a change. A change does not record its agents, so its memories decide."""
     if scope.agents is None:
         return True
     record = (change.proposal or {}).get("record")
@@ -261,7 +264,7 @@ def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | 
 
 
 def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
-    """Return a message from its memory; of an alias the evidence knows speaker, time and words."""
+    """Return a message from its memory. If its id is only an alias, take speaker, time and words from the evidence."""
     itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
     role, stated_at, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
     return MemoryMessage.model_construct(

@@ -1,4 +1,4 @@
-"""Read and undo recorded changes. A change names versions of memories; their content is in the memories' history."""
+"""Read and undo recorded changes. A change names versions of memories; the history stores their content."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class StoredChange:
 
     @property
     def memories(self) -> list[tuple[str, str, str]]:
-        """The memories (mid) with the versions before and after; "" for none."""
+        """The changed memories: mid, version before and version after; "" for no version."""
         moved = [line[1:] for line in self.lines if line[0] == "m"]
         return [(mid, "" if before == "-" else before, "" if after == "-" else after) for mid, before, after in moved]
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A memory's former versions, aliases (mids) and changes."""
+    """A memory's former versions, the mids of its aliases, and the ids of its changes."""
 
     versions: list[str] = field(default_factory=list[str])
     aliases: list[str] = field(default_factory=list[str])
@@ -69,13 +69,16 @@ class ChangeStore:
         return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
 
     async def find_changes(self, scope: Scope, values: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
-        """Return the total and a page of ids of matching changes (by ns, u, kd, bt, st), newest first."""
+        """Return the total and a page of ids of matching changes, newest first.
+
+        `values` filter by index fields: `ns` namespace, `u` user, `kd` kind, `bt` batch, `st` state.
+        """
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
         hits = await search(self._client, change_index_name(self._keys), name_query(clause, offset, limit, sort_by=("at", "DESC")))
         return hits.total, [hit.mid for hit in hits.hits]
 
     async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
-        """Return (tenant, change) of forgettings before a time that were not undone, oldest first."""
+        """Return (tenant, change id) of forget changes before a time that nobody undid, oldest first."""
         clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
         query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
         query.paging(offset, limit)
@@ -98,7 +101,7 @@ class ChangeStore:
         ]
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
-        """Return versions (mid, version) of memories, current or not; None if gone."""
+        """Return versions of memories by (mid, version), current or not; None if deleted or out of reach."""
 
         def build(pipe: Pipe) -> None:
             for mid, version in names:
@@ -115,12 +118,15 @@ class ChangeStore:
         return [parse(mid, version, rows[3 * index : 3 * index + 3]) for index, (mid, version) in enumerate(names)]
 
     async def load_evidence(self, mid: str) -> dict[str, StoredEvidence]:
-        """Return the evidence added after a memory was written, by field."""
+        """Return by field the evidence that was added after the memory was written."""
         values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
-        """Undo a change; return the undoing change's id. Raises Conflict if not applied or a memory changed since."""
+        """Undo a change; return the id of the change that undid it.
+
+        Raises Conflict if the change is not applied, or if one of its memories was changed or deleted since.
+        """
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
         steps = StepGroups(self._keys, scope.tenant, atomic=True)

@@ -1,6 +1,8 @@
-"""Choose repeats to merge (pure). Only unedited facts that a worker extracted go: no caller knows their ids.
+"""Choose repeats to merge. Pure functions.
 
-One exception: memories that differ only in ids and times, as a client's repeated create makes. Messages never go.
+Only unedited facts that a worker extracted are merged into another memory, because no caller knows their ids. Memories
+that differ only in ids, times and counts are the exception: a client that repeats a create makes them. Messages are
+never merged.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _NUMBER = re.compile(r"\d+")
 _NEGATION = re.compile(r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|\w+n['’]t)\b", re.IGNORECASE)
-# A worker sets both times of a new fact within this span.
+# A worker sets `updated_at` and `persisted_at` of a new fact within this span.
 _MOMENT = timedelta(seconds=60)
 _MOST_TAGS = 64
 _INCIDENTAL = {
@@ -39,7 +41,7 @@ _INCIDENTAL = {
 
 
 def made_here(record: MemoryRecord) -> bool:
-    """True if a worker made the memory's id for a fact and nobody edited it since."""
+    """True if a worker extracted the memory as a fact and nobody edited it since. Its id and times tell."""
     ref = SessionRef(record.session_id or "", record.namespace, record.user_id)
     ids = (fact_memory_id(ref, record.text), fact_memory_id(ref, record.text, record.extracted_from or ()))
     if record.session_id is None or record.persisted_at is None or record.id not in ids:
@@ -68,7 +70,7 @@ def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
 
 
 def plan(group: Sequence[StoredMemory]) -> list[Merge]:
-    """Return the merges of memories of one kin."""
+    """Return the merges for memories with the same words, owner, type and date."""
     staying: list[tuple[StoredMemory, list[StoredMemory]]] = []
     for memory in sorted(group, key=precedence):
         target = next((repeats for first, repeats in staying if may_go(memory.record, first.record)), None)
@@ -80,7 +82,7 @@ def plan(group: Sequence[StoredMemory]) -> list[Merge]:
 
 
 def merge_records(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord:
-    """Return `stays` with the evidence, tags, counts and unknown metadata of its repeats."""
+    """Return `stays` with its repeats' source messages, tags and counts, and with metadata that it lacks."""
     everyone = [stays, *repeats]
     return stays.model_copy(
         update={
@@ -100,7 +102,7 @@ def _union(lists: Any, most: int | None = None) -> list[str] | None:
 
 
 def comparable(stays: MemoryRecord, other: MemoryRecord) -> bool:
-    """True if a model should compare two similar memories: numbers, negations and event dates must agree."""
+    """True if a model should compare two similar memories. Their numbers, negations and event dates must agree."""
     if not made_here(other) or other.pinned or MemoryTypeEnum.MESSAGE in (stays.memory_type, other.memory_type):
         return False
     if kin(stays)[1:5] != kin(other)[1:5]:

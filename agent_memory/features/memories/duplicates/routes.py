@@ -1,4 +1,4 @@
-"""Merging repeats."""
+"""The route that merges repeats."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ router = operations("long-term memory")
     responses=errors(400),
 )
 async def compact(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
-    """Merges memories that say the same. A worker does it; the answer comes when that is done, or with `X-Pending: true` while it goes on:
-    after 20 seconds, or after 3 when no worker has begun by then.
+    """Merges memories that say the same. A worker does this; the answer comes when it is done.
 
-    `X-Operation-Id` names the work.
+    If the work takes longer, the answer comes after 20 seconds with `X-Pending: true`, and the work goes on. If no
+    worker has begun, it comes after 3 seconds. `X-Operation-Id` names the work.
     """
     services[MemoryService].require()
     mark = await services[DuplicateService].order_compaction(scope, namespace, user_id)

@@ -1,4 +1,4 @@
-"""Order compactions and count what remains; workers do the work."""
+"""Order compactions, and count the memories that remain. Workers run the compactions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 
-# The job's name in Redis: merge repeats of a `namespace`, `user_id` and `session_id`, or of all.
+# The job's name in Redis. The job merges repeats in a `namespace`, of a `user_id` or `session_id`, or all repeats.
 COMPACT = "compact"
 
 
@@ -19,7 +19,7 @@ class DuplicateService:
         self._survey = survey
 
     async def order_compaction(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
-        """Order a merge of repeats in a namespace, user and session (or all); return the mark to wait for."""
+        """Order a merge of repeats; return the mark to wait for. None selects all namespaces, users or sessions."""
         order = JobOrder.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)

@@ -1,4 +1,4 @@
-"""Merge repeats, and remember pairs that a model judged so it is not asked again."""
+"""Merge repeats, and remember the pairs that a model judged, so that it is not asked again."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ class MergeStore:
         self._commits = commits
 
     async def merge_memories(self, scope: Scope, stays: StoredMemory, merged: MemoryRecord, repeats: Sequence[StoredMemory]) -> bool:
-        """Merge repeats into `stays` as one undoable change; False if any changed meanwhile. Not for messages."""
+        """Merge repeats into `stays` as one change that can be undone. Return False if a memory changed meanwhile.
+
+        Do not call this for messages.
+        """
         pieces = [piece for repeat in repeats for piece in evidence_of(repeat.record)]
         decisions = [Merge(stays, merged, repeats, pieces)]
         return (await self._commits.commit(scope, decisions, ChangeOrigin("compaction"), background=True)).done
 
     async def are_judged(self, pairs: Sequence[str]) -> list[bool]:
-        """True for each pair (`pair_by_versions`, `pair_by_words`) that was judged before."""
+        """Return True for each pair that was judged before. `pair_by_versions` or `pair_by_words` names a pair."""
         return [bool(reply) for reply in await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(pair)) for pair in pairs])]
 
     async def remember_judged(self, pairs: Sequence[str]) -> None:
@@ -41,13 +44,13 @@ class MergeStore:
 
 
 def pair_by_words(memory: StoredMemory, other: StoredMemory) -> str:
-    """Name a pair by words and slots: an undo makes new versions of the same words."""
+    """Name a pair by words and slots. The name stays the same after an undo, which makes a new version."""
     first, second = sorted((memory, other), key=lambda either: either.mid)
     parts = [part for either in (first, second) for part in (either.mid, either.record.text, either.record.slot)]
     return digest("contradiction", *parts)
 
 
 def pair_by_versions(memory: StoredMemory, other: StoredMemory) -> str:
-    """Name a pair by versions: any change of either is a new question."""
+    """Name a pair by versions. Any change of either memory gives a new name, so the model is asked again."""
     first, second = sorted((memory, other), key=lambda either: either.mid)
     return digest("pair", first.mid, str(first.version), second.mid, str(second.version))

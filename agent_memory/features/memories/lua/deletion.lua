@@ -1,4 +1,4 @@
--- Deletes a memory for good, with all that is known of it: versions, evidence, other names, changes.
+-- Deletes a memory for good, with its versions, evidence, aliases and changes.
 -- NEEDS: root, due, tries, reasons, dead, tombstone_seconds
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")

@@ -1,40 +1,52 @@
 #!lua
--- Changes long-term memories: steps on them, in groups, and, when they were made from a session's journal, its cursor. All is one change.
---   reach          how many messages around one are indexed with its words; neighbours_ms: until those are indexed again
---   embed_after_ms until what is put is due to be embedded: who writes it may embed it next
---   atomic         all or nothing
+-- Changes long-term memories by steps in groups. If they were made from a session's journal, its cursor moves as well.
+-- All of this is one change.
+--   reach          a message is indexed with the words of this many messages before and after it
+--   neighbours_ms  delay until the neighbors of a new message are indexed again
+--   embed_after_ms delay until a put memory is due for embedding; its writer may embed it first
+--   atomic         do all steps or none
 --   fence          {sid, epoch, cursor, start, to, both, keep, own: [id, JSON…], refused: [id, JSON, reason…], at, fields?: [field, value…], grows?: [field, count]}
---   revised        {id, fields: [field, value…]}: the change that is remembered when an owner's put changes a memory; its group is added
---                  to the id
+--   revised        {id, fields: [field, value…]}: the change to record when an owner's put changes a memory; the put's
+--                  group number is appended to the id
 --   groups         [{change: {id, fields: [field, value…], mids}?, steps: [step…]}…]
---   values         fields and values of what is put; steps count from 0 among them
--- A step has an `op`:
---   put      mid, order (key or nothing), digest (nothing: as it is; `first_digest`: of what is new), standing, field_names, field_values,
---            field_count (where the names of its fields stand and where their values), shared, shared_count (names and values in turns,
---            of what several have), deleted_since, ends (it has an end, or is in quarantine), owner (where its owner stands: an id of
---            another owner is refused), edited (somebody gave it other words), said_often (it names several pieces of evidence), outdates
---            (of a fact that was superseded: the messages, mids, that it rests on and that are no longer true with it), expect (version, ""
---            for none), unique ("kin" or "words": refuse when another memory than `except` holds its kin, or its words either) and slot (the
---            same of its slot), leave (order key to leave), same_text (and with
---            it the vector stays), imported (other content that is here stays, messages are put among those of their session by their time),
---            message {field, statement_field, role, name, same_from, same_until, json, evidence_field, session, created} (a message: it is evidence
---            `json` under `evidence_field` of what `statement_field` or `field` knows and not a memory beside it; when its words mean
---            another time at another time, of a message between `same_from` and `same_until` only),
---            words_digest (of a statement: messages that have its words become evidence of it)
---   evidence mid, field, json, alias (a mid that becomes another name of it) and owner (as of a put), digest (of what came under that name)
---   retire   mid, expect, order, alias (of which memory it becomes another name): it goes to its history
---   restore  mid, from (version, "" for none), to (version that it must have now, "" for none), order
---   forget_evidence mid, field, aliases and order (of messages that are other names of it, and no more); alias alias, mid, digest;
---   unalias alias; check mid, expect; yield mid, expect: its words and slot are free;
---   absorb   mid, scope, words_digest, order: as `put` does; inherit mid, of (a mid), fields, names: evidence and other names become its own
---   claim    id, state, to: moves a change from one state to another
--- `deleted_since` is 1 or the time (µs) of the write that it comes from: what was deleted since, or at all, is not brought back.
+--   values         fields and values to put; steps refer to them by position, from 0
+-- A step has an `op`. Its other members:
+--   put: write a memory
+--     mid, standing, expect (version; "" for none)
+--     digest (nothing: keep the stored one), first_digest (of a new memory)
+--     field_names, field_values, field_count: positions of the names and of the values, and their number
+--     shared, shared_count: position and length of alternating names and values that several puts share
+--     owner: position of the owner; an id of another owner is refused
+--     deleted_since: 1 refuses a memory that was ever deleted, a time (µs) one that was deleted since
+--     ends: it has an end or is in quarantine; edited: a caller changed its words
+--     said_often: it has several pieces of evidence
+--     unique: "kin" refuses if a memory not in `except` has its kin, "words" also if one has its words
+--     slot: refuses if a memory not in `except` has its slot
+--     order: key of its message order; leave: key of the order that it leaves
+--     same_text: the text, and with it the vector, stays
+--     imported: different content that is stored here stays; a message is ordered by its own time
+--     outdates: for a superseded fact, the mids of the messages that it rests on, which are outdated with it
+--     words_digest: for a statement; messages with its words become its evidence
+--     message {field, statement_field, role, name, same_from, same_until, json, evidence_field, session, created}:
+--       for a message. If `statement_field` or `field` already names a memory, the message is not stored: it becomes
+--       evidence `json` of that memory, under `evidence_field`. If its words name a relative time, it repeats only a
+--       message that was created from `same_from` until `same_until`.
+--   evidence: add a piece. mid, field, json, alias (a mid that becomes an alias), owner (as for a put), digest (of the
+--     alias's record)
+--   forget_evidence: remove a piece. mid, field, aliases and order (of messages that stop being aliases)
+--   retire: move a memory to its history. mid, expect, order, alias (the mid whose alias it becomes)
+--   restore: mid, from (version to restore, "" for none), to (version that it must have now, "" for none), order
+--   alias: alias, mid, digest; unalias: alias
+--   check: mid, expect; yield: mid, expect (frees its words and slot)
+--   absorb: mid, scope, words_digest, order (makes messages evidence, as a put does)
+--   inherit: mid, of (a mid), fields, names (takes over these pieces of evidence and aliases)
+--   claim: id, state, to (moves a change from one state to another)
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: root, reach: number, neighbours_ms: number, embed_after_ms: number, atomic: flag, guard: json, fence: json?, revised: json?
 -- ARGV: groups: json, values...
--- -> {"fenced"}, {"taken", groups…} for ids of other owners, with `atomic` {"moved", group, what}, and nothing done, or
---    {"ok", state of every step…}: "new", "changed", "same", "buried", "moved", "other", "twin <mid>", "slot <mid>", "again", "done",
---    "skipped" (another step of its group was not done)
+-- -> {"ok", state of every step…}: "new", "changed", "same", "buried", "moved", "other", "twin <mid>", "slot <mid>",
+--    "again", "done", "skipped" (another step of its group was refused). If nothing was done: {"fenced"}, {"taken",
+--    groups…} for ids of other owners, or with `atomic` {"moved", group, reason}
 local outbox = require("storage/outbox")
 local follow_marks = require("memories/follow_marks")
 local change_log = require("memories/change_log")
@@ -58,7 +70,7 @@ if erasures.is_active(guard) then
   end
 end
 
--- All or nothing: an id of another owner refuses the whole call. What comes from another server steps aside by itself.
+-- An id of another owner refuses the whole call. An imported record is refused alone.
 local refused_groups = {}
 for g, group in ipairs(groups) do
   for _, step in ipairs(group.steps) do
@@ -86,7 +98,7 @@ local function do_step(step)
   if step.op == 'put' then return step_put.put(step) end
   return (steps_of_history[step.op] or steps_of_evidence[step.op])(step)
 end
--- An owner's put that changed a memory is remembered as a change of its own.
+-- Records an owner's put that changed a memory as a change of its own.
 local function remember_revision(g, step)
   local fields, namespace, user = {unpack(revised.fields)}, string.match(ARGV[values_at + step.owner], '^(%S*) (%S*) ')
   for name, value in pairs({ns = namespace, u = user}) do
@@ -107,7 +119,7 @@ for g, group in ipairs(groups) do
       objection = step_conditions.against(step)
     else
       objection = objections[g][i]
-      -- Anew: steps before it may have changed what it stands on.
+      -- Look up again: an earlier step may have changed what this one depends on.
       if step.op == 'put' then same_words.look_up(step) end
     end
     local holder, without_position

@@ -1,7 +1,7 @@
 #!lua
--- Indexes memories unchanged since they were read. `documents`: per memory its key, current or in the history;
--- `memories`: mid, version, lease, terms, its record and tags of metadata if a mark was added ("" if not), vector field, vector, and a
--- count with each passage's terms and vector.
+-- Indexes memories that did not change since they were read. `documents` has the key of each memory, current or in the
+-- history. `memories` has for each: mid, version, lease, terms, record and metadata tags ("" without a new mark),
+-- vector field, vector, and a count followed by each passage's terms and vector.
 -- KEYS: due, tries, reasons, dead, documents...
 -- ARGV: root, memories...
 -- -> per memory 1 written, 0 it changed or is gone
@@ -15,7 +15,7 @@ for k = documents_at, #KEYS do
   local stored = redis.call('HMGET', memory, 'n', 'k')
   local is_same = stored[1] == version
   if is_same then
-    -- Unchanged terms are not written: each write leaves old postings until they are collected.
+    -- Do not write unchanged terms: each write leaves old postings until the garbage collector runs.
     if stored[2] ~= terms then redis.call('HSET', memory, 'k', terms) end
     if marked ~= '' then
       redis.call('HSET', memory, 'j', marked, 'md', tags)
@@ -31,7 +31,7 @@ for k = documents_at, #KEYS do
     local score = redis.call('ZSCORE', due, mid)
     local leased_until = string.match(redis.call('HGET', tries, mid) or '', '^%d+ (%d+)') or lease
     if score and tonumber(score) == tonumber(lease) then redis.call('ZREM', due, mid) end
-    -- Work marked and claimed again meanwhile belongs to that claim.
+    -- If the memory was marked and claimed again meanwhile, the work belongs to that claim.
     if leased_until == lease or not score then
       redis.call('HDEL', tries, mid)
       redis.call('HDEL', reasons, mid)

@@ -1,5 +1,5 @@
 #!lua
--- Moves memories whose end has come to where default reads do not look.
+-- Moves memories whose end has passed to the history, where default reads do not look.
 -- KEYS: due, tries, reasons, dead
 -- ARGV: root, mids...
 -- -> how many moved

@@ -1,10 +1,11 @@
--- A message knows since when and by which fact its own fact was superseded (`nt`); that fact lists it (`om`), for undo.
+-- Marks the messages that a superseded fact rests on: `nt` of a message is the time and the fact's mid. `om` of the
+-- fact lists its messages, for undo.
 -- NEEDS: root
 local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")
 local aliases = require("memories/aliases")
 local MESSAGE = '6d657373616765' -- the tag of that type
--- Calls `visit(key)` with the memory of each message, or of what it is another name of.
+-- Calls `visit(key)` for the memory of each message. An alias resolves to its memory.
 local function each(messages, visit)
   for message in string.gmatch(messages or '', '%x+') do
     local key = documents.memory_key(aliases.target_of(message) or message)

@@ -1,16 +1,16 @@
--- What a memory's hash knows of its repetitions: sessions (`s`, `es`), count (`ts`), last time (`ls`).
--- All follow from the record and its evidence.
+-- Updates the fields that describe a memory's repeats: sessions (`s`, `es`), count (`ts`), last time (`ls`).
+-- All of them follow from the record and its evidence.
 -- NEEDS: root
 local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")
 local instants = require("memories/instants")
 local session_tags = require("memories/session_tags")
--- So many pieces of evidence are kept one by one, the latest, beside the first; the others of a session become one piece of several `times`.
+-- This many of the latest pieces of evidence stay single. Older ones of a session join into one with several `times`.
 local KEPT = 50
--- As many as a piece of evidence can name.
+-- The most messages that a piece of evidence can name.
 local MOST_NAMED = 1000
 local function is_reply(source) return source == 'assistant' or source == 'tool' end
--- All pieces, those that stand alone in the order of their times.
+-- Returns all pieces, and the single ones, in the order of their times if there are too many.
 local function read(mid)
   local flat, pieces, alone = redis.call('HGETALL', root .. 'ev:' .. mid), {}, {}
   for i = 1, #flat, 2 do
@@ -38,7 +38,8 @@ local function add_to_rest(rest, piece)
   value.times = value.times + 1
   if (piece.at or 0) >= (rest.at or 0) then value.at, rest.at = piece.value.at, piece.at end
 end
--- Joins the pieces that are too many, the earliest first; what is earlier than the memory itself (`made`) stays as its first time.
+-- Joins the earliest of too many single pieces. The first piece stays if it is older than the memory itself (`made`):
+-- it is the first time.
 local function join_earliest(mid, pieces, alone, made)
   local first = (alone[1].at or made) < made and 2 or 1
   local last = #alone - KEPT
@@ -66,7 +67,7 @@ local function join_earliest(mid, pieces, alone, made)
   end
   return left
 end
--- Whether a piece names a message that no other has named; a program's statement names none.
+-- True if a piece names a message that no earlier piece named, or no message, as a program's statement does.
 local function is_new(visited, value)
   local ids, new = value.message_ids or {}, false
   for _, id in ipairs(ids) do
@@ -76,8 +77,8 @@ local function is_new(visited, value)
   end
   return new or #ids == 0
 end
--- How often and when last a memory was said. Only its first speaker repeats a statement, not an assistant.
--- An edit (at `edited`) starts anew.
+-- Returns how often and when last a memory was said. An assistant does not repeat a user's statement, nor a user an
+-- assistant's. An edit (at `edited`) starts the count again.
 local function count(record, made, edited, pieces)
   local own = record.evidence or {{session_id = record.session_id, message_ids = record.extracted_from}}
   local visited, times, last = {}, 0, math.max(made, edited or made)
@@ -110,7 +111,7 @@ local function sessions_of(pieces, own)
   table.sort(sessions)
   return table.concat(sessions, ',')
 end
--- Writes what differs, in as few commands as can be: each one indexes the memory anew.
+-- Writes the fields that differ in as few commands as possible, because each one indexes the memory again.
 local function write(mid, key, stored, new)
   local set, unset, tags, no_tags = {}, {}, {}, {}
   for _, name in ipairs({'s', 'es', 'ls', 'ts'}) do
@@ -136,7 +137,7 @@ local function write(mid, key, stored, new)
     end
   end
 end
--- After a change of a memory or of its evidence.
+-- Updates the fields after a change of a memory or its evidence.
 local function refresh(mid)
   local key = documents.key_of(mid)
   if not key then return end

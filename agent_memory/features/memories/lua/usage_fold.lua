@@ -1,5 +1,5 @@
 #!lua
--- Brings the index's times of reading up to date.
+-- Copies the times of the last readings to the index.
 -- KEYS: usage, unfolded
 -- ARGV: root, mids...
 -- -> how many index entries were written

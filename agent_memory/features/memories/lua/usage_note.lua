@@ -1,6 +1,6 @@
 #!lua
--- Counts readings, except of deleted memories and within `same_reading_ms`. `unfolded`: usage not yet in the index;
--- `readings`: per memory its mid and the count shown.
+-- Counts readings, except of deleted memories and within `same_reading_ms` of the last one. `unfolded` has the mids
+-- whose usage is not in the index yet; `readings` has for each memory its mid and the count that was shown.
 -- KEYS: usage, unfolded, memories...
 -- ARGV: same_reading_ms: number, readings...
 -- -> how many were counted

@@ -1,4 +1,4 @@
-"""Memories that read like instructions to a model, and what becomes of them."""
+"""Routes to review memories in quarantine, which read like instructions to a model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ async def list_quarantine(
     responses=errors(404, 409),
 )
 async def approve_quarantined(services: ServicesDep, scope: AdminScopeDep, memory_id: MemoryPath) -> Response:
-    """Lets a memory be found and shown as it reads now. For administrators: who writes must not vouch for what is written."""
+    """Ends the quarantine of a memory with its current text, so that searches find it.
+
+    For administrators: a writer must not approve its own text.
+    """
     return ModelResponse(await services[QuarantineService].approve_memory(scope, memory_id))
 
 

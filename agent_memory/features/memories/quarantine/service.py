@@ -23,7 +23,7 @@ from agent_memory.foundation.text.injection import Rule, rules_for, suspicion
 from agent_memory_client.models import AckResponse, MemoryRecord, QuarantineListResponse
 
 DERIVED = "derived"
-# Ids are shown, too; a long one can carry an instruction.
+# Answers show ids, too, and a long id can carry an instruction.
 _LONG_ID = 40
 _USERS = ("user", "client")
 _TRIES = 16
@@ -44,7 +44,7 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
 
 
 def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> str | None:
-    """Return why a memory needs a review, or None; `rules` come from `rules_of`."""
+    """Return the reason why a memory needs a review, or None. `rules` come from `rules_of`."""
     if not settings.longterm.quarantine or (record.approved is not None and record.approved == approval(record.text)):
         return None
     rules = rules_of(settings, (record,)) if rules is None else rules
@@ -55,13 +55,13 @@ def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | 
 
 
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """Return the record, quarantined if suspicious or (`derived`) made from a suspicious message."""
+    """Return the record, quarantined if it is suspicious. `derived`: it was made from a suspicious message."""
     reason = reason_of(settings, record, rules) or (DERIVED if derived else None)
     return record if record.quarantine == reason else record.model_copy(update={"quarantine": reason})
 
 
 def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
-    """Screen a caller's record; its own `quarantine` and `approved` are ignored."""
+    """Screen a caller's record. Ignore its own `quarantine` and `approved`."""
     if not rules and rules is not None and record.approved is None and record.quarantine is None:
         return record
     if record.approved is not None:
@@ -72,7 +72,7 @@ def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequen
 class QuarantineService:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, memories: MemoryStore) -> None:
         self._client = client
-        # Quarantined memories are stored with retired ones, where default reads do not look.
+        # Quarantined memories are stored with ended ones, where default reads do not look.
         self._index = history_index_name(keys, spec)
         self._memories = memories
 
@@ -89,7 +89,10 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Release a memory as it reads now; it keeps its slot only if free. Raises Forbidden, NotFound, Conflict."""
+        """Release a memory with its current text. It loses its slot if another memory has it.
+
+        Raises Forbidden, NotFound or Conflict.
+        """
         administering(scope)
         for _ in range(_TRIES):
             record, version = await self._waiting(scope, memory_id)
@@ -104,7 +107,7 @@ class QuarantineService:
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
 
     async def reject_memory(self, scope: Scope, memory_id: str) -> AckResponse:
-        """Delete a quarantined memory for good. Raises NotFound, Conflict."""
+        """Delete a quarantined memory for good. Raises NotFound or Conflict."""
         record, version = await self._waiting(writing(scope), memory_id)
         if not (await self._memories.drop_records(scope, [(record, version)]))[0]:
             raise Conflict(f"Memory with ID {memory_id} was changed meanwhile: look at it again")

@@ -1,4 +1,4 @@
-"""Forgetting by a policy."""
+"""The route that forgets memories by a policy."""
 
 from __future__ import annotations
 

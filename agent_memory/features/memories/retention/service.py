@@ -1,4 +1,4 @@
-"""Forget memories by a policy: choose (pure) among all that match, and delete at most `limit` of them.
+"""Forget memories by a policy: choose among all that match, and delete at most `limit` of them.
 
 Pinned memories, spared ids and memories changed meanwhile stay.
 """
@@ -31,7 +31,7 @@ _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to forget. `types` limits it to these types (None: all); `budget` is how many stay."""
+    """What to forget. `types` limits it to some memory types (None for all); `budget` is how many memories stay."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -45,9 +45,9 @@ class Policy:
 
 
 def parse_policy(raw: Mapping[str, Any]) -> Policy:
-    """Return the policy of a request; unknown keys and days that are no numbers are ignored, as in the contract.
+    """Return the policy in a request. Ignore unknown keys and values that are no numbers, as the contract does.
 
-    Raises BadInput for negative numbers and an invalid allow-list: ignoring those would delete more than asked.
+    Raises BadInput for negative numbers and an invalid allow-list: to ignore them would delete more than requested.
     """
     types = raw.get("memory_type_allowlist")
     if types is not None and not (isinstance(types, list) and all(isinstance(name, str) for name in cast("list[Any]", types))):
@@ -73,9 +73,10 @@ def _number(raw: Mapping[str, Any], name: str) -> float | None:
 
 
 def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
-    """True if a memory is past the policy's ages. With both bounds it must be past both,
+    """True if a memory is older, or unread for longer, than the policy allows.
 
-    or past `hard_age_multiplier` times the age (the contract's rule).
+    If both limits are set, a memory must exceed both, or `hard_age_multiplier` times the maximum age (the contract's
+    rule).
     """
     age = (now - record.created_at).total_seconds() / _DAY
     idle = (now - record.last_accessed).total_seconds() / _DAY
@@ -97,7 +98,7 @@ def recency(record: MemoryRecord, now: datetime) -> float:
 
 @dataclass
 class Choice:
-    """Chooses at most `limit` memories of any number shown one by one; holds at most twice that many."""
+    """Chooses at most `limit` memories among those passed to `look`. Keeps at most twice that many in memory."""
 
     policy: Policy
     now: datetime
@@ -117,7 +118,7 @@ class Choice:
             return
         self._staying += 1
         if policy.budget is not None and self.limit:
-            # A heap of the stalest memories so far, the freshest on top.
+            # A heap of the stalest memories so far, with the freshest of them on top.
             item = (-recency(record, self.now), -self._staying, memory)
             if len(self._stale) < self.limit:
                 heapq.heappush(self._stale, item)
@@ -125,18 +126,18 @@ class Choice:
                 heapq.heappushpop(self._stale, item)
 
     def chosen(self) -> list[StoredMemory]:
-        """Return what to delete: outdated memories, then those beyond the budget, stalest first."""
+        """Return the memories to delete: outdated ones, then those beyond the budget, stalest first."""
         beyond = 0 if self.policy.budget is None else max(self._staying - self.policy.budget, 0)
         room = min(self.limit - len(self._old), beyond)
         return [*self._old, *(memory for *_, memory in sorted(self._stale, key=lambda item: (-item[0], -item[1]))[:room])]
 
 
 def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Selection:
-    """Narrow the selection by the policy's ages for the index; it may let through too much, never too little."""
+    """Narrow the selection by the policy's ages, so that the index returns fewer memories, but all outdated ones."""
     if policy.budget is not None:
         return selection
     if policy.max_age_days is not None:
-        # With both bounds, the smaller of the age and its multiple is necessary.
+        # With both limits, an outdated memory exceeds at least the smaller of the age and its multiple.
         factor = min(1.0, policy.hard_age_multiplier) if policy.max_inactive_days is not None else 1.0
         return replace(selection, created_at=CreatedAt(lte=_days_before(now, policy.max_age_days * factor)))
     if policy.max_inactive_days is not None:
@@ -165,7 +166,10 @@ class RetentionService:
     async def forget_by_policy(
         self, scope: Scope, policy: Policy, selection: Selection, *, spared: Collection[str] = (), limit: int, dry_run: bool
     ) -> ForgetResponse:
-        """Delete at most `limit` matching memories (never more than 10,000), oldest first; count only if `dry_run`."""
+        """Delete at most `limit` matching memories, oldest first, and never more than 10,000.
+
+        With `dry_run`, delete nothing, and return what would be deleted.
+        """
         now = datetime.now(UTC)
         choice = Choice(policy, now, min(limit, MAX_DELETIONS), spared)
         scanned = await self._survey.count_memories(scope, selection)

@@ -19,17 +19,17 @@ class CandidateList(Enum):
     NEAREST = auto()
     WITHIN_DISTANCE = auto()
     MATCHING = auto()
-    """Only the number of memories that match the filter."""
+    """Only counts the memories that match the filter."""
     BEST_BY_WORDS = auto()
     NEAREST_IN_TIME = auto()
-    """The same lists within the time the query names, whose memories may rank far down otherwise."""
+    """This list and the next have only memories of the time that the query names; elsewhere they may rank far down."""
     BEST_BY_WORDS_IN_TIME = auto()
     NEAREST_FACTS = auto()
-    """The same lists without messages, so that chat cannot crowd out facts."""
+    """This list and the next have no messages, so that chat cannot crowd out facts."""
     BEST_FACTS_BY_WORDS = auto()
-    """Only for searches by words alone."""
+    """Used only in searches by words alone."""
     NEAREST_PASSAGES = auto()
-    """Passages of long memories; the other lists know only a memory's beginning."""
+    """This list and the next have passages of long memories; the other lists know only a memory's beginning."""
     BEST_PASSAGES_BY_WORDS = auto()
 
 
@@ -43,13 +43,13 @@ _BY_WORDS = frozenset(
 )
 _OWN_SCORER = "BM25STD"
 FACTS_DEPTH = 16
-"""Depth of the lists of facts; a prompt shows half as many."""
+"""Depth of the lists of facts. A prompt shows half as many facts."""
 
 Candidates = Mapping[CandidateList, Hits]
 
 
 def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
-    """Return the lists a query needs, in the order of its commands; none if it can match nothing."""
+    """Return the lists that a query needs, in the order of its commands. A query that can match nothing needs none."""
     if query.empty:
         return ()
     if query.meaning is None:
@@ -67,7 +67,7 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
 def _hybrid_lists(query: SearchQuery) -> list[CandidateList]:
     lists = [CandidateList.NEAREST]
     if query.paged:
-        # Only pages show a total.
+        # Only an answer with pages shows a total.
         lists.append(CandidateList.MATCHING)
     by_words = bool(query.words.terms)
     if by_words:
@@ -77,7 +77,7 @@ def _hybrid_lists(query: SearchQuery) -> list[CandidateList]:
     if query.span is not None:
         lists += [CandidateList.NEAREST_IN_TIME, *([CandidateList.BEST_BY_WORDS_IN_TIME] if by_words else [])]
     if query.facts_apart:
-        # A list of facts by words would cost more; their words count where the main list has them.
+        # A list of facts by words would cost more. The words of a fact count only if the main list has the fact.
         lists.append(CandidateList.NEAREST_FACTS)
     return lists
 
@@ -122,7 +122,7 @@ def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, kind: Candid
 
 
 def parse_candidates(query: SearchQuery, replies: Sequence[Any]) -> Candidates:
-    """Return the hits of a query's replies. Raises RedisUnavailable for an incomplete answer."""
+    """Return the hits of each list from a query's replies. Raises RedisUnavailable for an incomplete answer."""
     lists = lists_of(query)
     hits = list(map(parse_hits, replies))
     if query.words.weights and query.request.text_scorer == _OWN_SCORER:
@@ -141,7 +141,7 @@ def _with_history(current: Hits, past: Hits) -> Hits:
 
 
 def times_of(candidates: Candidates, field: bytes) -> dict[str, float]:
-    """Return the times (epoch seconds) in a field of the hits, by name."""
+    """Return by name the times (epoch seconds) in one field of the hits."""
     times: dict[str, float] = {}
     for hits in candidates.values():
         times |= hits.numbers(field)

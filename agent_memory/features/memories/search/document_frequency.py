@@ -1,4 +1,4 @@
-"""Count how common a query's words are among the memories it searches."""
+"""Count how common a query's words are among the searched memories."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from agent_memory_client.models import SearchRequest
 # The newest memories are a sample for mean length and speakers.
 _SAMPLE = 100
 _SAMPLE_TRUST_SECONDS = 600.0
-# A search waits for vectors if more memories than both of these bounds lack one.
+# A search waits for vectors if more memories lack one than this number and more than this share.
 _FEW = 20
 _MISSING_SHARE = 0.05
 _LOOK_SECONDS = 0.05
 _RARE_SHARE = 0.1
 _STALLED_SECONDS = 30.0
-# So many memories without any of the words are added: among a few, what is common may be rare elsewhere.
+# Add this many memories without any of the words: a word that is common among a few memories may be rare otherwise.
 _OTHERS = 100
-# Counts are reused for a minute, unless the total changes much; the total is counted each time.
+# Counts of terms are reused for a minute, unless the total changes much. Each search counts the total.
 _TRUST_SECONDS = 60.0
 _MOST_CLAUSES = 1000
 _MOST_TERMS = 256
 
 
 class TermStatistic(NamedTuple):
-    """How many memories have a term, and the most it adds to a score."""
+    """How many memories have a term, and the most that the term adds to a score."""
 
     memories: int
     best_score: float
@@ -55,7 +55,7 @@ class TermStatistics:
         return inverse_frequencies(self.total, {term: statistic.memories for term, statistic in self.terms.items()})
 
     def unknown_share(self, terms: Collection[str]) -> float:
-        """Return the share of the terms' weight that belongs to terms no memory has, smoothed by `_OTHERS`."""
+        """Return the share of the terms' weight that belongs to terms in no memory, smoothed by `_OTHERS`."""
         memory_counts = {term: self.terms[term].memories for term in terms if term in self.terms} if self.total else {}
         weights = inverse_frequencies(self.total + _OTHERS, memory_counts)
         total_weight = sum(weights.values())
@@ -64,7 +64,7 @@ class TermStatistics:
 
 @dataclass(slots=True)
 class _KnownTerms:
-    """Counted terms of a clause; trusted from `since` (monotonic seconds)."""
+    """The counts for one clause, which are valid for a minute from `since` (monotonic seconds)."""
 
     since: float
     total: int = 0
@@ -78,21 +78,21 @@ class _Sample(NamedTuple):
 
 
 class DocumentFrequencies:
-    """Counts terms; counts are cached for a minute, which saves a repeated user's search 8 % CPU."""
+    """Counts terms, and caches the counts for a minute. This saves 8 % CPU when the same user searches again."""
 
     def __init__(self, settings: Settings, reader: PipelineReader, store: MemoryStore) -> None:
         self._settings = settings
         self._read = reader
         self._store = store
         self._no_wait_until = 0.0
-        self._counts_by_clause: dict[str, _KnownTerms] = {}  # by clause
+        self._counts_by_clause: dict[str, _KnownTerms] = {}
         self._samples: dict[str, _Sample] = {}
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
-        """Return the statistics of terms among the memories of a clause of `around`, in one round trip.
+        """Return the statistics of terms among the memories of a clause from `around`, usually in one round trip.
 
-        Memories about to begin or end count, too: leaving them out costs the index half as long again.
-        With `settle` it waits briefly for a bulk of new memories to get their vectors.
+        Memories that have not begun or have just ended count, too: the index would need half as long again to exclude
+        them. With `settle`, wait briefly until a bulk of new memories has vectors.
         """
         counted_before, now = self._counts_by_clause.get(clause), monotonic()
         if counted_before is None or counted_before.since + _TRUST_SECONDS < now or len(counted_before.terms) > _MOST_TERMS:
@@ -113,7 +113,7 @@ class DocumentFrequencies:
         self._counts_by_clause[clause] = counted_before
         if not fresh:
             sample = _Sample(now, statistics.mean_length, frozenset(statistics.speakers))
-            # A small sample says little about later memories.
+            # Do not keep a small sample, which says little about later memories.
             if statistics.total >= _SAMPLE:
                 self._samples[clause] = sample
         assert sample is not None
@@ -140,7 +140,7 @@ class DocumentFrequencies:
         self._store.queue_count(pipe, clause, embedded=True)
 
     async def _wait_for_vectors(self, clause: str, missing: int) -> None:
-        """Wait up to `settle_seconds`; if no worker makes progress, searches do not wait for a while."""
+        """Wait for vectors up to `settle_seconds`. If no worker makes progress, no search waits for 30 seconds."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._settings.search.settle_seconds
         if loop.time() < self._no_wait_until:
@@ -158,17 +158,17 @@ AROUND = frozenset({"user_id", "namespace"})
 
 
 def around(scope: Scope, request: SearchRequest) -> str:
-    """Return the clause of the request's users and namespaces, among whose memories words are counted."""
+    """Return the clause for the memories that word counts cover: those of the request's users and namespaces."""
     owners: Any = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)
     return filters.where(scope, owners)
 
 
 def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]:
-    """Return common words that would outweigh all others; none if that is all of them.
+    """Return common words whose wrong scores would outweigh all others. Return none if this holds for all words.
 
-    RediSearch 2.10 computes BM25's IDF from N - n unsigned, and counts rewritten documents several times until its
-    collector runs: a word of nearly all memories then gets an IDF of about 39 instead of 0. No word can score more
-    than (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009), not even with N of ten million.
+    RediSearch 2.10 computes N - n in BM25's IDF as an unsigned number, and counts rewritten documents several times
+    until its garbage collector runs. A word in nearly all memories then gets an IDF of about 39 instead of 0. A correct
+    score is at most (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009), here with N as high as ten million.
     """
     too_high: list[str] = []
     for term in terms:

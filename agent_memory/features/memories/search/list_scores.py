@@ -1,6 +1,7 @@
-"""Score candidates by words and passages (pure).
+"""Score candidates by words and passages. Pure functions.
 
-RediSearch scores by statistics of its whole index. Rescoring by those of the searched memories keeps other users out.
+RediSearch scores by statistics of its whole index. This module rescores by statistics of the searched memories, so that
+other users' memories have no effect.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 from agent_memory.foundation.storage.search.results import Hits
 
-# The weight of meaning against words when the caller gives none; docs/recall.md has the measurements.
+# The default weight of meaning; words have the rest. docs/recall.md has the measurements.
 ALPHA = 0.6
 # Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; the usual values.
 _K1, _B = 1.2, 0.75
 TERMS_FIELD = b"k"
-# The best of many passages is near by chance, too: this much similarity per log(number).
+# The best of many passages is nearer by chance alone: by this much similarity per log(number of passages).
 # Measured on answers of assistants (0.02 to 0.08; docs/recall.md).
 _BY_CHANCE = 0.05
 _RESCORED = 100
@@ -24,12 +25,12 @@ _NEARLY_ALL = 0.8
 
 
 def inverse_frequencies(total: int, frequencies: Mapping[str, int]) -> dict[str, float]:
-    """Return each term's ln(1 + (N - n + 0.5) / (n + 0.5)), never negative."""
+    """Return each term's inverse document frequency: ln(1 + (N - n + 0.5) / (n + 0.5)), never negative."""
     return {term: math.log(1 + max(total - n + 0.5, 0.0) / (n + 0.5)) for term, n in frequencies.items()}
 
 
 def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: float) -> list[float]:
-    """Return the BM25 scores of documents, each a text of terms."""
+    """Return the BM25 score of each document. A document is a text of terms, separated by spaces."""
     is_weighted, scores = weights.__contains__, list[float]()
     fixed, growing = _K1 * (1 - _B), _K1 * _B / max(mean_length, 1.0)
     for document in documents:
@@ -47,7 +48,7 @@ def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: fl
 def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hits:
     """Return keyword hits rescored by these statistics, best first.
 
-    Only the first hundred get new scores; the rest keep their order behind them, so deeper lists begin alike.
+    Only the first hundred get new scores. The rest keep their order behind them, so lists of any depth begin the same.
     """
     first = hits.texts(TERMS_FIELD)[:_RESCORED]
     scores = bm25([text.decode() for text in first], weights, mean_length)
@@ -60,7 +61,7 @@ def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hi
 
 
 def is_quoted(hits: Hits | None, weights: Mapping[str, float]) -> bool:
-    """True if the best match has nearly all the weight of a query of at least six terms."""
+    """True if a query has at least six terms, and the best hit has nearly all of them by weight (80 %)."""
     if hits is None or not hits.rows or len(weights) < _FEW_TERMS:
         return False
     terms = frozenset(hits.texts(TERMS_FIELD)[0].decode().split(" "))
@@ -68,14 +69,15 @@ def is_quoted(hits: Hits | None, weights: Mapping[str, float]) -> bool:
 
 
 def mean_length(documents: Collection[str]) -> float:
-    """Return the mean number of terms of a document, at least 1."""
+    """Return the mean number of terms in a document, at least 1."""
     return max(sum(document.count(" ") + 1 for document in documents) / max(len(documents), 1), 1.0)
 
 
 def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
     """Return similarities by memory, and the number of each memory's best passage.
 
-    A long memory's similarity is the mean of its beginning and best passage, less what many passages gain by chance.
+    A long memory's similarity is the mean for its beginning and its best passage. From this, subtract what the best of
+    many passages gains by chance.
     """
     similarities, best = dict(near), dict[str, int]()
     if passages is None or not passages.names:
@@ -93,7 +95,7 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Return scores by memory (the best of whole and passages), and the number of that passage."""
+    """Return by memory the best score of the whole and its passages, and the number of its best passage."""
     scores, best = dict(words), dict[str, int]()
     if passages is None:
         return scores, best

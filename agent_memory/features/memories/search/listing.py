@@ -1,4 +1,4 @@
-"""List memories by creation time, newest first; ties are ordered by name."""
+"""List memories by creation time, newest first, and memories of the same time by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_memory.foundation.storage.search.syntax import all_of
 
 
 class MemoryListing:
-    """Assembles lists. The engine orders ties by last write, so they are ordered by name here."""
+    """Assembles lists. The engine orders memories of the same time by last write; this class orders them by name."""
 
     def __init__(self, reader: PipelineReader, store: MemoryStore) -> None:
         self._read = reader
@@ -32,14 +32,17 @@ class MemoryListing:
         return 2
 
     async def rank_list(self, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-        """Return the page's memories (with history: all up to it); a second round trip reads ties beyond it."""
+        """Return the page's memories; with history, all up to the page's end.
+
+        If memories with the same time lie beyond the page, a second round trip reads them.
+        """
         request, answers = query.request, [parse_listed(reply) for reply in replies]
         start, most = _span(query)
         total = sum(answer.total for answer in answers)
         rows = sorted((row for answer in answers for row in answer.rows), key=_newest_first)
         if not rows or not request.limit:
             return Ranking(total, [], listed=True)
-        # Ties with either end of the page may extend beyond what was read.
+        # Memories with the time of the page's first or last memory may lie beyond the rows that were read.
         first, last = request.offset - start, min(request.offset - start + request.limit, len(rows)) - 1
         cut = [answer.rows[-1].at for answer in answers if len(answer.rows) >= most]
         open_: set[float] = {rows[last].at} & set(cut) if last >= 0 else set()
@@ -55,7 +58,7 @@ class MemoryListing:
         return Ranking(total, [(0.0, row.mid) for row in page], listed=True)
 
     async def _moments(self, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
-        """Return how many memories precede the first moment, and all memories of these moments."""
+        """Return how many memories are newer than the first moment, and all memories of these moments."""
 
         def build(pipe: Pipe) -> None:
             for clause, past in clauses:
@@ -71,7 +74,10 @@ class MemoryListing:
 
 
 def _span(query: SearchQuery) -> tuple[int, int]:
-    """Return offset and length to read: the page and one more at either end; with history, all up to the page's end."""
+    """Return the offset and length to read: the page and one memory more at either end.
+
+    With history, read all memories up to the page's end.
+    """
     request = query.request
     start = 0 if query.history is not None else max(request.offset - 1, 0)
     return start, request.offset - start + request.limit + 1

@@ -1,8 +1,8 @@
-"""Find memories of an answer that repeat another one (pure).
+"""Find memories in an answer that repeat another one. Pure functions.
 
-A repeat is of the same person and has the same words, except case, accents, punctuation, articles and fillers. Events
-and messages must also be of the same day. Similar is not enough: "I live in Berlin" and "I used to live in Berlin" are
-near by every measure.
+A repeat has the same owner and the same words, apart from case, accents, punctuation, articles and fillers. Events and
+messages must also have the same day. Similarity is not enough: "I live in Berlin" and "I used to live in Berlin" are
+similar by every measure.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Key = tuple[object, ...]
 
 
 def deciding_words(text: str) -> tuple[str, ...]:
-    """Return the words of a text without fillers; all words if nothing else is left."""
+    """Return the words of a text without fillers, or all words if it has only fillers."""
     words = [bare for chunk in fold(text).split() if (bare := chunk.strip(_EDGES))]
     return tuple(word for word in words if word not in _FILLERS) or tuple(words) or (text,)
 
 
 def _ends(text: str) -> tuple[str, str] | None:
-    """Return the first and last deciding word, or None without such words. A cheap test for texts that differ."""
+    """Return the first and last word that is no filler, or None. This cheaply shows that two texts differ."""
     folded = text.lower() if text.isascii() else fold(text)
     outer = folded.split(None, 1)
     first, last = (_bare(outer[0]), _bare(folded.rsplit(None, 1)[-1])) if outer else ("", "")
@@ -47,7 +47,7 @@ class DuplicateFilter:
     def __init__(self) -> None:
         self._timeless: dict[Key, str] = {}
         self._dated: dict[Key, str] = {}
-        # By owner and ends; full texts are compared only on a collision, which is rare.
+        # Keyed by owner, first and last word. Full texts are compared only on a collision, which is rare.
         self._unread: dict[Key, list[ShownMemory]] = {}
 
     def add_memory(self, memory: ShownMemory) -> str | None:
@@ -65,7 +65,7 @@ class DuplicateFilter:
     def _add_words(self, memory: ShownMemory) -> str | None:
         words = (memory.user_id, memory.namespace, deciding_words(memory.text))
         of_day: Key = (*words, day(memory.event_date or memory.created_at))
-        # Facts are timeless unless dated; two events on two days are two events.
+        # Facts without a date repeat each other on any day. Events on two days are two events.
         timeless: Key = (*words, None if memory.event_date is None else day(memory.event_date))
         first = self._dated.get(of_day)
         if first is None and memory.memory_type in _TIMELESS_TYPES:

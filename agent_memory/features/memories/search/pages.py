@@ -1,4 +1,4 @@
-"""Read the memories of a ranking's page from Redis, each with its place in the answer."""
+"""Read the memories on a ranking's page from Redis, with their scores and passages."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text.terms import phrases, query_terms
 from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, HitExplanation, MemoryRecordResultsResponse
 
-# Up to so many more than a page, reading whole records is the fastest way to know their age.
+# With at most this many memories more than a page, whole records are the fastest way to read their age.
 _FEW_MORE = 10
 # Facts below the threshold that a prompt reads in the same round trip, at 10 µs each.
 _FURTHER_FACTS = 8
 _FURTHER_SAID = 8
-# Neighbors of a matching message also have its words.
+# The index gives a message's words to its neighbors, too, so several hits belong to one message.
 _SAID_SINCE = 12
 
 
@@ -58,7 +58,7 @@ class PageReader:
     async def read_page(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], bool]:
-        """Return the request's page, and whether the ranking filled it. Memories deleted meanwhile are left out."""
+        """Return the request's page, and True if the ranking filled it. Leave out memories deleted meanwhile."""
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         if query.age is Age.BREAKS_TIES_ON_PAGE:
             return await self._read_newer_first(scope, query, ranking, scored)
@@ -70,14 +70,14 @@ class PageReader:
     ) -> tuple[list[ShownMemory], list[ShownMemory]]:
         """Return a prompt's memories, best first, and further candidates below the threshold.
 
-        Facts and messages get half of the limit each, and what the other kind does not need. Further candidates are
-        facts, which a found message may support, and, where places are left, the nearest messages.
+        Facts and messages get half of the limit each, and the places that the other kind does not need. Further
+        candidates are facts that a found message may support. If places are left, they include the nearest messages.
         """
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         apart = bool(ranking.facts) and not query.request.offset
         facts = [each for each in scored if each[1] in ranking.facts] if apart else []
         rest = [each for each in scored if each[1] not in ranking.facts] if apart else scored
-        # They matter only beside messages they rest on.
+        # Facts below the threshold matter only beside messages that support them.
         further = [each for each in ranking.below_threshold if each[1] in ranking.facts][:_FURTHER_FACTS] if apart and rest else []
         further = [*further, *_said_further(query, ranking, scored, without)]
         if not facts and not further:
@@ -104,12 +104,15 @@ class PageReader:
         )
 
     async def read_ranked(self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]) -> list[ShownMemory]:
-        """Return ranked memories that still exist."""
+        """Return those ranked memories that still exist."""
         rows = await self._cards.load_rows([name for _, name in scored])
         return await self._with_places(scope, query, ranking, scored, rows)
 
     async def read_said_since(self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
-        """Return, per (text, moment), users' messages since then with the text's words in a row or around them."""
+        """Return for each (text, moment) the users' messages since then that have the text's words in a row.
+
+        A message whose neighbor has these words counts, too.
+        """
 
         def build(pipe: Pipe) -> None:
             for text, since in mentions:
@@ -126,7 +129,7 @@ class PageReader:
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
     ) -> tuple[list[ShownMemory], bool]:
-        """Return the page with ties broken by age; asking the index for all ages costs a prompt 10 % more CPU."""
+        """Return the page with ties broken by age. Reading all ages from the index costs a prompt 10 % more CPU."""
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE
@@ -143,7 +146,7 @@ class PageReader:
     async def _with_places(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
     ) -> list[ShownMemory]:
-        """Return the memories of rows with their scores and passages; many long ones are read in a thread."""
+        """Return the memories of rows with their scores and passages. Use a thread if they are long."""
         characters = sum([len(value) for row in rows for value in row.fields if value is not None])
         return await run_in_thread(lambda: self._placed(scope, query, ranking, scored, rows), characters)
 
@@ -171,7 +174,8 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
 def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], without: Collection[str]) -> list[Scored]:
     """Return the nearest messages below the threshold, for a prompt's free places.
 
-    None for a query about a time, unless it asks for nothing else: then a message may name that time and be near nothing of the query.
+    Return none if the query names a time and a subject. If it names only a time, a message may name that time without
+    being similar to the query.
     """
     left = query.request.limit - len(scored)
     beside = bool(scored) and query.span is None
@@ -182,7 +186,7 @@ def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
 
 
 def page_of(query: SearchQuery) -> slice:
-    """Return the slice of a ranking that is the request's page; a list without history holds only its page."""
+    """Return the slice of a ranking that is the request's page. A listing without history has only this page."""
     start = 0 if query.mode is None and query.history is None else query.request.offset
     return slice(start, start + query.request.limit)
 

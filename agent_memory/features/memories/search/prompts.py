@@ -1,4 +1,4 @@
-"""The prompt that puts a question into the words of its answer, for a search by meaning (pure)."""
+"""The prompt that asks a model to rewrite a question in the words of its answer, for a search by meaning."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RewrittenQuery(BaseModel):
 
 
 def rewrite_query(query: str, template: str | None = None) -> Sequence[ChatMessage]:
-    """Return the messages of one call; `template` replaces the task, with `{query}` for the question."""
+    """Return the messages of one model call. `template` replaces the task; its `{query}` stands for the question."""
     question = f'The question:\n{fence(query, "question")}\n\nNow answer with the words under "query".'
     if template is not None:
         return [ChatMessage("user", template.replace("{query}", query) + '\n\nAnswer with a JSON object: {"query": "the rewritten query"}')]

@@ -1,4 +1,4 @@
-"""Turn a search request into a query of the index: filter, words, named time and vector."""
+"""Turn a search request into a query for the index: filter, words, named time and vector."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from agent_memory_client.models import SearchModeEnum, SearchRequest, is_blank
 
 log = logging.getLogger(__name__)
 
-# Depth of each list before fusion; later pages go deeper in steps, so that pages agree.
+# Depth of each list before fusion. Later pages go deeper in steps, so that pages agree.
 _DEPTHS = (100, 400, 1600, 6400)
-# Without pages, half the depth ranks alike: docs/recall.md has the measurements.
+# Without pages, half the depth gives an equal ranking; docs/recall.md has the measurements.
 _DEPTH_WITHOUT_PAGES = 50
 # Recent memories may rank far down by words and meaning.
 _AGE_DEPTH = 400
@@ -45,7 +45,7 @@ class QueryWords:
     """The words of a query.
 
     `subject` excludes words of time. `muted` words find no candidates by themselves. `phrase` is a clause of quoted
-    phrases. `weights` are the terms' IDF, and `mean_length` is a memory's mean number of terms.
+    phrases. `weights` are the terms' IDF. `mean_length` is the mean number of terms in a memory.
     """
 
     terms: Sequence[str] = ()
@@ -56,14 +56,14 @@ class QueryWords:
     mean_length: float = 1.0
     memories: int = 0
     unknown: float = 0.0
-    """The share of weight (of the subject, or else of all terms) that belongs to terms no memory has."""
+    """The share of the weight of the subject, or else of all terms, that belongs to terms in no memory."""
 
 
 @dataclass(slots=True)
 class QueryMeaning:
-    """A query's vector, its text, and the words left out of it. `far` is from the model's profile.
+    """A query's vector, the text it was made from, the names left out of that text, and the model's profile.
 
-    The vector of an `unknown_script`, which the model has not learned, says next to nothing.
+    `unknown_script` is True if the model has not learned the text's script. The vector then says almost nothing.
     """
 
     vector: NDArray[np.float32]
@@ -75,9 +75,10 @@ class QueryMeaning:
 
 @dataclass(slots=True)
 class SearchQuery:
-    """A search ready for its round trip. `mode` None lists without a query; without `meaning` only words count.
+    """A search that is ready for its round trip. If `mode` is None, it is a listing without a query text.
 
-    `history`: the clause for history, if searched; `paged`: further pages may follow; `facts_apart`: lists of facts.
+    Without `meaning`, only words count. `history` is the clause for the history, if that is searched. `paged` is True
+    if further pages may follow. With `facts_apart`, facts have lists of their own.
     """
 
     request: SearchRequest
@@ -97,12 +98,12 @@ class SearchQuery:
 
     @property
     def empty(self) -> bool:
-        """True if nothing can match: no searchable words and no vector."""
+        """True if nothing can match, because the query has no searchable words and no vector."""
         return self.mode is not None and self.meaning is None and not self.words.terms
 
     @property
     def score_type(self) -> str | None:
-        """What scores mean, as on the wire."""
+        """The kind of the scores, as the answer names it; None for a listing."""
         if self.mode is None:
             return None
         return "keyword" if self.meaning is None else self.mode.value
@@ -122,7 +123,7 @@ class QueryBuilder:
         *,
         reranks: bool,
     ) -> None:
-        """`embedder_of` returns a tenant's embedder; `reranks`: a model reranks each ranking."""
+        """`embedder_of` returns a tenant's embedder. `reranks` is True if a model reranks each ranking."""
         self._settings = settings
         self._frequencies = frequencies
         self._embedder_of = embedder_of
@@ -134,10 +135,10 @@ class QueryBuilder:
         self._load_zone = load_zone
 
     async def build_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
-        """Return the query of a request. Raises Refused, BadInput, RedisUnavailable.
+        """Return the query for a request. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        Without the embedding model it goes by words alone. `optimize_query` lets a language model rewrite it for the
-        comparison by meaning. What fails is in its notices.
+        With `optimize_query`, a language model rewrites the text for the comparison by meaning. If the embedding model
+        fails, the query uses words alone. Its notices name each failure.
         """
         if not self._settings.longterm.enabled:
             raise UnsupportedRequest(
@@ -154,9 +155,9 @@ class QueryBuilder:
         mode = mode_of(request)
         subject, terms = subject_of(text, span), analysis.query_terms(text)
         if span is not None and subject and not span.is_in_words:
-            terms = subject  # "Three days ago" is not what says "three", nor "before May 2022" what was in that month.
+            terms = subject  # "Three days ago" must not find "three", nor "before May 2022" that month.
         spoken, rewritten = text, False
-        # The contract rewrites only semantic searches; a search without a mode is one.
+        # The contract rewrites only semantic searches. A search without a mode is semantic there.
         named = "search_mode" in request.model_fields_set
         if optimize_query and mode is not SearchModeEnum.KEYWORD and (mode is SearchModeEnum.SEMANTIC or not named):
             spoken, notice = await self._rewriter.rewritten(scope.tenant, text)
@@ -166,12 +167,12 @@ class QueryBuilder:
         statistics = await self._statistics(scope, request, where, [*dict.fromkeys([*terms, *spoken_terms])], mode)
         meaning: QueryMeaning | None = None
         if mode is not SearchModeEnum.KEYWORD:
-            # A semantic search's distance is that of the unchanged text.
+            # The distance in a semantic search must be that of the unchanged text.
             hybrid = mode is SearchModeEnum.HYBRID
             spoken, omitted_names = without_names(ending(spoken), statistics.speakers) if hybrid else (spoken, ())
             meaning, notice = await self._meaning(scope.tenant, spoken, omitted_names)
             notices += [f"{notice}: searched by words alone"] if notice else []
-        # A search without a mode is semantic in the contract, where quotes have no meaning.
+        # In the contract, a search without a mode is semantic, and quotes have no meaning.
         phrase = _phrase(text, mode) if named and mode is not SearchModeEnum.SEMANTIC else ""
         whole = bool(self._reranks or request.explain or request.distinct or history is not None)
         return SearchQuery(
@@ -201,8 +202,8 @@ class QueryBuilder:
         )
 
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
-        """Return the request with its user's time zone if days matter, and the time span its text names."""
-        # Dates in a text cost more than its words.
+        """Return the request, with its user's time zone if days matter, and the time span that its text names."""
+        # It takes longer to find dates in a text than words.
         span = await run_in_thread(lambda: span_of(request, text), 2 * len(text))
         if request.timezone is not None or self._load_zone is None or (span is None and not filters.names_days(request)):
             return request, span
@@ -217,7 +218,7 @@ class QueryBuilder:
         return await self._frequencies.count_terms(around, terms, settle=mode is not SearchModeEnum.KEYWORD)
 
     async def _meaning(self, tenant: str, spoken: str, omitted_names: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
-        """Return the query's meaning, or None and the reason."""
+        """Return the query's meaning and None, or None and the reason for its absence."""
         try:
             timeout = self._settings.models.query_embedding_timeout_seconds
             embedder = self._embedder_of(tenant)
@@ -239,20 +240,20 @@ class QueryBuilder:
         # A character takes at most four bytes.
         if len(text) * 4 <= most or (len(text) <= most and len(text.encode()) <= most):
             return request, []
-        # A byte is at most a character; a partial character at the end is dropped.
+        # That many bytes have at most that many characters. A partial character at the end is dropped.
         beginning = text[:most].encode()[:most].decode(errors="ignore")
         notice = f"the query is longer than {most} bytes (MAX_QUERY_BYTES): searched for its beginning"
         return request.model_copy(update={"text": beginning}), [notice]
 
 
 def _phrase(text: str, mode: SearchModeEnum) -> str:
-    """Return the clause of quoted phrases; by words alone, one phrase or loose term is enough."""
+    """Return the clause for quoted phrases. In a search by words alone, one phrase or loose term is enough."""
     phrases = analysis.phrases(text)
     return syntax.quoting(phrases, analysis.loose_terms(text), every=mode is SearchModeEnum.HYBRID) if phrases else ""
 
 
 def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
-    """Return how many hits of each list a page, or an answer without pages, needs."""
+    """Return how many hits of each list the request's page needs, or its answer without pages."""
     least = 2 * (request.offset + request.limit)
     if asks_for_recency(request):
         least = max(least, _AGE_DEPTH)
@@ -262,7 +263,10 @@ def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
 
 
 def mode_of(request: SearchRequest) -> SearchModeEnum:
-    """Return the requested mode; by default hybrid, or semantic if a distance is given."""
+    """Return the requested mode. The default is hybrid, or semantic if the request has a distance threshold.
+
+    Raises UnsupportedRequest for a distance threshold with another mode.
+    """
     threshold = request.distance_threshold
     if "search_mode" not in request.model_fields_set:
         return SearchModeEnum.HYBRID if threshold is None else SearchModeEnum.SEMANTIC
@@ -274,7 +278,7 @@ def mode_of(request: SearchRequest) -> SearchModeEnum:
 
 
 def span_of(request: SearchRequest, text: str) -> Span | None:
-    """Return the time span the query names in its user's zone. Raises BadInput for an unknown zone."""
+    """Return the time span that the query names, in its user's zone. Raises BadInput for an unknown zone."""
     try:
         zone = zone_of(request.timezone)
     except ValueError as error:
@@ -282,7 +286,7 @@ def span_of(request: SearchRequest, text: str) -> Span | None:
     return asked_time(text, request.reference_time or datetime.now(UTC), zone)
 
 
-# Words of questions about a time that name no subject.
+# Words in questions about a time that name no subject.
 _ANYTHING = frozenset(
     analysis.terms(
         "anything everything something thing things stuff happen happened happening event events news new go goes going went on up tell"
@@ -297,5 +301,5 @@ _ANYTHING = frozenset(
 
 
 def subject_of(text: str, span: Span | None) -> Sequence[str]:
-    """Return the query's words beside the time it names; empty without a time or a subject."""
+    """Return the query's words apart from the time that it names. Empty if it names no time or no subject."""
     return () if span is None else tuple(term for term in analysis.query_terms(beside(text, span)) if term not in _ANYTHING)

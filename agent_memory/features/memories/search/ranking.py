@@ -1,4 +1,4 @@
-"""Fuse and score candidates into a ranking, by pure functions with the sources of their formulas."""
+"""Fuse candidate lists into a scored ranking. Pure functions; docstrings name the sources of the formulas."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from agent_memory.foundation.llm.profiles import UNKNOWN
 from agent_memory.foundation.storage.search.filters import FILTERS
 from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
 
-# The weight for a query that quotes a memory or a passage.
+# The weight of meaning for a query that quotes a memory or a passage.
 ALPHA_QUOTED = 0.3
-# The weight for a query in a script unknown to the model: the vector only breaks ties.
+# The weight of meaning for a query in a script that the model does not know: the vector only breaks ties.
 ALPHA_UNKNOWN_SCRIPT = 0.02
 NEAR_SHARE = 0.5
-"""For a prompt about a time: a memory without a shared word is on the subject at this share of the best similarity."""
-# Bonus for memories of the named time, on scores of 0..1. R@10 by MiniLM on LoCoMo (116) and REALTALK (22):
+"""In a prompt about a time, a memory that shares no word is on the subject from this share of the best similarity."""
+# Bonus for memories of the named time, on scores from 0 to 1. R@10 by MiniLM on LoCoMo (116) and REALTALK (22):
 # 0.2: 88.6, 68.2; 0.1: 87.9, 63.6; 0.3: 90.2, 61.4; without times 84.3, 61.4; that time first 87.1, 36.4.
 TIME_BONUS = 0.2
 _LONGEST = timedelta(days=31)
@@ -37,7 +37,7 @@ Scored = tuple[float, str]
 
 
 class ScoreParts(NamedTuple):
-    """A fused score and its parts; ranks count from 1, None means "not in this list"."""
+    """A fused score and its parts. Ranks count from 1. None means that the memory is not in this list."""
 
     name: str
     score: float
@@ -61,8 +61,8 @@ def fuse(
     """Fuse by alpha * similarity + (1 - alpha) * words, each divided by the best of its list; best first, 0..1.
 
     Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023. Words start at 0,
-    similarities at `far`. A memory missing from the similarities counts as its last one (`least` if several lists are
-    merged). One missing from a cut-off list of words counts as `last_word`, unless `in_time` to share no word.
+    similarities at `far`. A memory missing from the similarities gets the last one, or `least` if several lists are
+    merged. A memory missing from a cut-off list of words gets `last_word`, or 0 if it is `in_time`.
     """
     nearest = max(similarities.values(), default=0.0)
     best = max(words.values(), default=0.0)
@@ -71,7 +71,7 @@ def fuse(
         far = 0.0
     nearest, least = nearest - far, max(least - far, 0.0)
     rest = 1 - alpha
-    # Dividing first makes the best of a list exactly 1; a list without a best adds nothing.
+    # To divide first makes the best of a list exactly 1. A list without a best adds nothing.
     near_unit, word_unit = nearest if nearest > 0 else math.inf, best if best > 0 else math.inf
     if in_time:
         words = {**{name: 0.0 for name in in_time if name in similarities}, **words}
@@ -86,7 +86,7 @@ def fuse(
 
 
 def timed(fused: Iterable[Scored], in_time: Collection[str], bonus: float = TIME_BONUS) -> list[Scored]:
-    """Add a bonus to memories of the time the query names; scale scores back to 0..1."""
+    """Add a bonus to memories of the time that the query names, and scale scores back to 0..1."""
     return _ordered(((score + (bonus if name in in_time else 0.0)) / (1.0 + bonus), name) for score, name in fused)
 
 
@@ -97,7 +97,7 @@ def relevant(
     least_similarity: float,
     also: Collection[str] = (),
 ) -> tuple[list[Scored], list[Scored]]:
-    """Split into memories that share a word, are similar enough or in `also`, and the rest."""
+    """Split a ranking into two: memories that share a word, are similar enough or are in `also`; and the rest."""
     if similarities and min(similarities.values()) >= least_similarity:
         return list(fused), []
     answers = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
@@ -122,12 +122,12 @@ class ScoreExplainer:
 
 
 def saturated(score: float) -> float:
-    """Return a BM25 score as 0..1, equal on every page: x / (x + 10), 10 being a middling score."""
+    """Map a BM25 score x to 0..1 by x / (x + 10), equally on every page. A score of 10 is a medium one."""
     return score / (score + 10.0) if score > 0 else 0.0
 
 
 class RankedMemory(NamedTuple):
-    """A memory's score (0..1), distance (0..2) and parts; `reranked` is on the reranker's own scale."""
+    """A memory's score (0..1), distance (0..2) and parts. `reranked` is a score on the reranker's own scale."""
 
     mid: str
     score: float | None
@@ -139,10 +139,10 @@ class RankedMemory(NamedTuple):
 
 @dataclass(slots=True)
 class Ranking:
-    """A ranking, best first; `below_threshold` were ranked but are not near enough.
+    """A ranking, best first. The memories in `below_threshold` were ranked, but are not near enough.
 
-    `total` counts matches (all ranked, for a hybrid search without pages). `facts` came from lists of facts;
-    `sharing_words` share a word with the query. `similarities` are None for a search by words alone.
+    `total` counts the matches; in a hybrid search without pages, all ranked memories. `facts` came from lists of facts.
+    `sharing_words` share a word with the query. `similarities` is None for a search by words alone.
     """
 
     total: int
@@ -187,7 +187,7 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
     least = least_relevance(query)
     if least is None or (relevance := ranking.relevance) is None:
         return ranking
-    # A prompt filters only messages: facts are few and were found worth keeping.
+    # A prompt filters only messages: facts are few, and extraction found them worth keeping.
     facts = ranking.facts if query.request.min_relevance is None else ()
     enough = {name for _, name in ranking.scored if name in facts or relevance(name) >= least}
     scored = [each for each in ranking.scored if each[1] in enough]
@@ -196,7 +196,7 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
 
 
 def least_relevance(query: SearchQuery) -> float | None:
-    """Return the least relevance of a hit; None if every hit counts."""
+    """Return the least relevance that a hit needs; None if every hit counts."""
     request = query.request
     if request.min_relevance is not None:
         return request.min_relevance
@@ -230,7 +230,7 @@ def _rank(query: SearchQuery, candidates: Candidates, min_similarity: float) -> 
 
 def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float, background: Background) -> Ranking:
     near, passages = with_nearest_passages(_similarities(candidates[CandidateList.NEAREST]), candidates.get(CandidateList.NEAREST_PASSAGES))
-    # A query without searchable words, as "*", goes by meaning alone.
+    # A query without searchable words, such as "*", uses meaning alone.
     words = _scores(candidates, CandidateList.BEST_BY_WORDS)
     last_word = min(words.values()) if len(words) >= query.depth else 0.0
     words, passages_by_words = with_best_passages(words, candidates.get(CandidateList.BEST_PASSAGES_BY_WORDS))
@@ -252,7 +252,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         near = near_facts | near
     matching = candidates.get(CandidateList.MATCHING)
     if query.words.phrase:
-        # Only the keyword index knows phrases, and hits must have them.
+        # Only the keyword index knows phrases, and every hit must have them.
         near = {name: similarity for name, similarity in near.items() if name in words}
         matching = candidates[CandidateList.BEST_BY_WORDS]
     request = query.request
@@ -275,18 +275,18 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     if not query.paged:
         fused, below_threshold = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
         if not fused and filters_content(request):
-            # A caller's own filter defines the answer: it is not empty just because all is far away.
+            # A caller's own filter defines the answer: do not empty it only because all memories are far.
             fused, below_threshold = below_threshold, []
-    # If the lists hold everything, memories below the threshold do not count as matches.
+    # If the list by meaning has every match, memories below the threshold do not count as matches.
     total = len(fused) if matching is None or matched < query.depth else matching.total
     parts = ScoreExplainer(near, words, in_time) if request.explain else None
     return Ranking(total, fused, below_threshold, near, parts, facts, words, passages=passages, relevance=relevance)
 
 
 def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
-    """Return the similarity that counts as far: 0, or the median of a first page, as the model's profile says.
+    """Return the similarity that counts as far. The model's profile decides: 0, or the median of a first page.
 
-    Missing memories count as 0: all of a few may be near.
+    Memories missing from a full first page count as 0, because all of only a few memories may be near.
     """
     if query.meaning is None or query.meaning.profile.far == "zero":
         return 0.0
@@ -303,12 +303,12 @@ def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, flo
 
 
 def names_days(query: SearchQuery) -> bool:
-    """True if a query has a subject and names a time of a month at most. Of a year, most things are."""
+    """True if a query has a subject and names a time of at most a month. Too many memories belong to a year."""
     return _is_short(query) and bool(query.words.subject)
 
 
 def names_time_alone(query: SearchQuery) -> bool:
-    """True if a query names a time of a month at most and no subject."""
+    """True if a query names a time of at most a month, and no subject."""
     return _is_short(query) and bool(query.words.terms) and not query.words.subject
 
 
@@ -329,7 +329,7 @@ _OWNERS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
 
 
 def filters_content(request: SearchRequest | Condition) -> bool:
-    """True if a request filters by more than owner, session and agent."""
+    """True if a request filters by more than user, namespace, session and agent."""
     if any(getattr(request, name) is not None for name in FILTERS if name != "filter" and name not in _OWNERS):
         return True
     if isinstance(request, SearchRequest):
@@ -339,7 +339,7 @@ def filters_content(request: SearchRequest | Condition) -> bool:
 
 
 def _ordered(fused: Iterable[Scored]) -> list[Scored]:
-    """Sort best first, ties by name: the engine orders ties by last write."""
+    """Sort best first, and equal scores by name. The engine would order equal scores by last write."""
     return sorted(fused, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""Weigh the age of memories in an answer's order, by the request and the contract's formulas (pure)."""
+"""Weigh the age of memories in an answer's order. Pure functions with the contract's formulas."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class Age(Enum):
     """How age affects the order of an answer."""
 
     IGNORED = auto()
-    """The request says so, or its query names a time."""
+    """The request asks for this, or its query names a time."""
     BREAKS_TIES_ON_PAGE = auto()
-    """Newer first among equals; only memories that may be on the page are asked for their age."""
+    """Of equal memories, the newer comes first. Only memories that may be on the page have their age read."""
     BREAKS_TIES = auto()
-    """Newer first among equals of the whole ranking: for explain, distinct, history and reranking."""
+    """Of equal memories in the whole ranking, the newer comes first: for explain, distinct, history and reranking."""
     WEIGHED = auto()
 
     @property
     def index_fields(self) -> Sequence[str]:
-        """The times the index returns with scores: created, last said, last read."""
+        """The times that the index returns with scores: created, last said, last read."""
         return _INDEX_FIELDS[self]
 
 
@@ -51,15 +51,15 @@ class RecencyWeights:
     half_life_created: float = 30.0
 
 
-# The default: newer first among equals, by when it was last said.
-# Reading does not count, so being found does not make a memory be found again.
+# The default: of equal memories, the one said last comes first.
+# Readings do not count, or a memory would rank higher because it was found before.
 TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0)
 
 
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:
-    """Return recency (0..1) from seconds since read and since last said: the contract's decay.
+    """Return the recency (0..1) by the contract's decay, from seconds since last read (`idle`) and last said (`age`).
 
-    The contract counts from creation, which is when it was said, for what was said once.
+    The contract counts age from creation. For a memory said once, that is the same.
     """
     # A search computes hundreds of these.
     recent = weights.novelty * 0.5 ** (age / 86400 / weights.half_life_created) if age > 0 else weights.novelty
@@ -69,7 +69,7 @@ def recency(idle: float, age: float, weights: RecencyWeights) -> float:
 
 
 def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
-    """As `recency` for many ages, for weights without freshness."""
+    """Return the `recency` for each of many ages, for weights without freshness."""
     novelty, half_life = weights.novelty, weights.half_life_created * 86400
     if not 0 <= novelty <= 1:
         return [recency(age, age, weights) for age in ages]
@@ -94,14 +94,14 @@ def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[t
 
 
 def newer_first(scored: Sequence[tuple[float, Item]], said_times: Iterable[float], now: float) -> list[tuple[float, Item]]:
-    """Break ties by when (epoch seconds) memories were last said; scores stay."""
+    """Break ties by when memories were last said (epoch seconds), newest first. Scores do not change."""
     return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in said_times], TIEBREAK), TIEBREAK)
 
 
 def weigh_age(
     scored: Sequence[tuple[float, Item]], similarities: Iterable[float], recencies: Iterable[float], weights: RecencyWeights
 ) -> list[tuple[float, Item]]:
-    """Order scored memories by weighted similarity and recency (0..1); scores stay."""
+    """Order scored memories by weighted similarity and recency (0..1). Scores do not change."""
     semantic, weight = weights.semantic, weights.recency
     aged = [(semantic * alike + weight * new, memory) for alike, new, memory in zip(similarities, recencies, scored, strict=True)]
     aged.sort(key=itemgetter(0), reverse=True)
@@ -141,7 +141,7 @@ def weights_of(request: SearchRequest) -> RecencyWeights:
 
 
 def age_of(request: SearchRequest, *, names_time: bool, whole: bool) -> Age:
-    """Return the effect of age on a request's answer; `whole`: the whole ranking must be in final order."""
+    """Return the effect of age on a request's answer. `whole` is True if the whole ranking must be in final order."""
     if request.recency_boost is False:
         return Age.IGNORED
     if asks_for_recency(request):

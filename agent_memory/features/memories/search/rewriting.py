@@ -15,22 +15,22 @@ log = logging.getLogger(__name__)
 _ANSWER_TOKENS = 200
 # A query of a few pages is a text to compare with, not a question.
 _LONGEST = 4000
-# Cached rewrites, for further pages of a question.
+# The number of cached rewrites; further pages of a question use them.
 _KNOWN = 1000
 
 
 class QueryRewriter:
-    """Rewrites queries; without a model, or if it fails, a query stays as it is."""
+    """Rewrites queries. Without a model, or if the model fails, a query stays as it is."""
 
     def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:
-        """`chat_of` returns the model a tenant may use."""
+        """`chat_of` returns the model that a tenant may use, or None."""
         self._chat_of = chat_of
         self._fast = settings.models.fast_model
         self._settings = settings.search
         self._rewritten_queries: dict[str, str] = {}
 
     async def rewritten(self, tenant: str, text: str) -> tuple[str, str | None]:
-        """Return the rewritten query and None, or the query as it is and the reason."""
+        """Return the rewritten query and None, or the unchanged query and the reason."""
         chat = self._chat_of(tenant)
         if chat is None:
             return text, "optimize_query: no language model is configured; searched for the query as it is"

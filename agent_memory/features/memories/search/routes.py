@@ -1,4 +1,4 @@
-"""Searching long-term memory."""
+"""The route that searches long-term memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one search path of REST, MCP and the memory prompt: request → query → candidates → ranking → page."""
+"""Search memories, on one path for REST, MCP and the memory prompt: request → query → candidates → ranking → page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search import filters
 from agent_memory_client.models import Cut, MemoryRecordResultsResponse, SearchModeEnum, SearchRequest
 
-# Depth of the search for duplicates: each page costs all ranks before it.
+# Depth of the search for duplicates. Each page must check all ranks before it.
 _MOST_DISTINCT = 400
 
 
@@ -61,19 +61,19 @@ class SearchService:
         self._queries.register_zones(load_zone)
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
-        """As `search_page`, as the wire model."""
+        """Return the answer of `search_page` as the wire model."""
         return (await self.search_page(scope, body, optimize_query=optimize_query)).model()
 
     async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> Page:
-        """Return a page of memories. Raises Refused, BadInput, RedisUnavailable.
+        """Return a page of memories. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        Without the embedding model, searches go by words alone. With `optimize_query` a language model rewrites the
-        query first. What fails is in `notices`.
+        With `optimize_query`, a language model rewrites the query first. If the embedding model fails, the search uses
+        words alone. `notices` names each failure.
         """
         query = await self.prepare_query(scope, body, optimize_query=optimize_query)
         ranking = await self.rank_query(scope, query)
         if not ranking.scored and query.rewritten and body.distance_threshold is not None:
-            # As in the contract: nothing matches the model's words, so the caller's own are used.
+            # As in the contract: if nothing matches the model's words, use the caller's own.
             query = await self.prepare_query(scope, body)
             notice = "optimize_query: nothing is near enough to the rewritten query; searched for the query as it is"
             query = replace(query, notices=[notice, *query.notices])
@@ -94,17 +94,17 @@ class SearchService:
         return Page(memories, ranking.total, after if full and after < ranking.total else None, notices, why)
 
     async def prepare_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
-        """Return the query of a request; see `QueryBuilder.build_query`."""
+        """Return the query for a request; see `QueryBuilder.build_query`."""
         return await self._queries.build_query(scope, request, optimize_query=optimize_query, paged=paged)
 
     def empty_query(self, scope: Scope, request: SearchRequest) -> SearchQuery:
-        """Return a query that finds nothing. Raises BadInput as the request itself would."""
+        """Return a query that finds nothing. Raises BadInput for the requests for which a real query would raise it."""
         filters.where(scope, request)
         span_of(request, "")
         return SearchQuery(request, "", None, 0, mode_of(request))
 
     async def rank_query(self, scope: Scope, query: SearchQuery) -> Ranking:
-        """Return the ranking of a query, in one round trip of its own."""
+        """Return the ranking of a query. Reads the candidates in a round trip of its own."""
         replies = [] if query.empty else await self._read(lambda pipe: self.queue_query(pipe, query))
         return await self.rank_replies(scope, query, replies)
 
@@ -113,7 +113,7 @@ class SearchService:
         return self._listing.queue_list(pipe, query) if query.mode is None else queue_candidates(pipe, self._store, query)
 
     async def rank_replies(self, scope: Scope, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-        """Return the final order of a query's replies."""
+        """Return the final ranking from the replies to a query's commands."""
         if query.mode is None:
             return await self._listing.rank_list(query, replies)
         candidates = parse_candidates(query, replies)
@@ -144,7 +144,7 @@ class SearchService:
     async def without_duplicates(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> tuple[Ranking, dict[str, str]]:
         """Return the ranking without repeats, and for each repeat the id of the better memory.
 
-        Looks from the top of the ranking, so that pages agree; `total` counts what is left.
+        Starts at the top of the ranking, so that pages agree. `total` counts the memories that are left.
         """
         first, distinct, repeats = ranking.scored[:_MOST_DISTINCT], DuplicateFilter(), dict[str, str]()
         rest: list[Scored] = []
@@ -158,12 +158,12 @@ class SearchService:
         return replace(ranking, total=ranking.total - len(repeats), scored=rest), repeats
 
     def count_reading(self, query: SearchQuery, memories: Sequence[ShownMemory]) -> None:
-        """Count that memories were shown; not in listings, and not with `recency_boost=False`."""
+        """Count a reading of each shown memory, except in listings and with `recency_boost=False`."""
         if query.mode is not None and query.request.recency_boost is not False:
             self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
 
     async def _rerank(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> Ranking:
-        """Reorder the top of the ranking; unchanged, with a notice, if the model gives no answer in time."""
+        """Rerank the top of the ranking. If the model gives no answer in time, keep the order and add a notice."""
         most, text = self._settings.rerank_candidates, query.request.text
         if self._reranker is None or not text or query.request.offset >= most or not ranking.scored:
             return ranking

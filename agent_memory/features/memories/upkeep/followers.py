@@ -1,4 +1,4 @@
-"""Update what features derive from memories before a caller is answered."""
+"""Update the data that features derive from memories before a caller gets an answer."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ log = logging.getLogger(__name__)
 
 
 class MemoryFollowers:
-    """Calls all followers after a caller deleted, edited or forgot memories: derived text must not lag behind."""
+    """Calls all followers after a caller deleted, edited or forgot memories, so that derived text is current."""
 
     def __init__(self, followers: Sequence[Follower]) -> None:
-        """`followers` may grow: features opened later add theirs."""
+        """`followers` may grow later: features that open later add theirs."""
         self._followers = followers
 
     async def follow(self, mids: Sequence[str]) -> None:
-        """Update what is derived from these memories. Failures are left to the worker."""
+        """Update the data derived from these memories. If Redis is away, the worker does it later."""
         for follower in self._followers if mids else ():
             try:
                 await follower.follow_memories(mids)

@@ -1,4 +1,4 @@
-"""Find idle tenants: nothing of theirs is due, and no memory changed for a while. Two round trips for all."""
+"""Find idle tenants, which have no due work and no recently changed memory. At most three round trips for all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agent_memory.foundation.storage.search.queries import name_query, queue_sea
 from agent_memory.foundation.storage.search.results import parse_hits
 
 QUIET_SECONDS = 300.0
-# Claimed work is due when its lease ends, failed work a little later.
+# A claimed mark is due again when its lease ends, a failed one after its delay. Both count as due.
 _SOON_MS = 300_000
 _MOST_MARKS = 200
 
@@ -28,7 +28,10 @@ class IdleTenants:
         self._keys = keys
 
     async def idle_tenants(self, tenants: Sequence[str], quiet_seconds: float) -> list[str]:
-        """Return tenants without due or claimed work (orders, deletions and long queues count for all) and recent changes."""
+        """Return the tenants without due or claimed work whose memories did not change for `quiet_seconds`.
+
+        An order, a deletion or a long queue counts as work of every tenant.
+        """
         if not tenants:
             return []
         kinds = list(DueKind)
@@ -57,7 +60,7 @@ class IdleTenants:
         ]
 
     async def _owners_of(self, due: Sequence[tuple[DueKind, str]]) -> set[str] | None:
-        """Return the tenants (plain or as tags) that own this work; None if it may be anybody's."""
+        """Return the tenants, plain or as tags, that own this work. None if any tenant may own it."""
         if len(due) > _MOST_MARKS or any(kind in (DueKind.DELETION, DueKind.ORDER) for kind, _ in due):
             return None
 
@@ -71,5 +74,5 @@ class IdleTenants:
                     pipe.hget(f"{self._keys.journal_prefix}{member}", "tn")
 
         owners = await read(self._client, build) if due else []
-        # A deleted or retired memory has no readable owner; its mark disappears in a moment.
+        # A deleted or retired memory has no readable owner. Its mark disappears soon.
         return None if None in owners else {owner.decode() for owner in owners}

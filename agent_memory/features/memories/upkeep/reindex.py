@@ -1,4 +1,4 @@
-"""Mark memories for embedding after the embedding model changed. Searches use the new model's index at once."""
+"""Mark all memories for embedding after the embedding model changed. Searches use the new model's index at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agent_memory.foundation.storage.search.queries import search
 log = logging.getLogger(__name__)
 
 _BATCH = 500
-# Old processes may still search with the former model during a rolling update.
+# During a rolling update, old processes still search with the former model.
 _FORMER_SECONDS = 3600.0
 _FORMER = "former "
 
@@ -38,7 +38,7 @@ class Reindexer:
         self._schemas = schemas
 
     async def reindex_for_model(self) -> int:
-        """Mark all memories if the store was indexed for another model; return how many."""
+        """Mark all memories as due if the store was indexed for another model; return how many."""
         with redis_errors():
             before = await self._client.hget(self._keys.config, "vectors")
         if before == self._spec.digest.encode():
@@ -71,7 +71,10 @@ class Reindexer:
         return over
 
     async def mark_all_memories(self) -> int:
-        """Mark every memory and version as due for its vector; a scan, for workers and commands only."""
+        """Mark every memory and version as due for embedding; return the number of memories.
+
+        This scans all keys: only workers and commands may call it.
+        """
         count = 0
         with redis_errors():
             async for key in self._client.scan_iter(match=self._keys.history_prefix + "*", count=_BATCH):
@@ -87,7 +90,10 @@ class Reindexer:
         return count + len(batch)
 
     async def rebuild_indexes(self) -> dict[str, int]:
-        """Drop and rebuild the indexes (searches answer 503 meanwhile, nothing may write); return their documents."""
+        """Drop and rebuild the indexes; return the number of documents in each.
+
+        Meanwhile searches answer 503, and nothing may write.
+        """
         counts: dict[str, int] = {}
         for name, schema in self._schemas.items():
             await drop_index(self._client, schema.index.name)

@@ -1,4 +1,4 @@
-"""Read many memories: page by page in bounded memory, counts, groups, repeats and vectors."""
+"""Read many memories page by page in bounded memory, or only their counts, groups, repeats and vectors."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ from agent_memory_client.models import (
 
 _PAGE = 1000
 _GROUP_FIELDS = {"namespace": "ns", "user_id": "u", "session_id": "s", "memory_type": "ty"}
-# More terms make the look-up slower, not more exact.
+# More terms would make the look-up slower, but not more exact.
 _TWIN_TERMS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A selection of memories by the contract's filters; empty selects all of the caller's."""
+    """Selects memories by the contract's filters. Without a filter, it selects all memories in the caller's reach."""
 
     session_id: SessionId | None = None
     user_id: UserId | None = None
@@ -87,7 +87,7 @@ class MemoryScan:
         self._queries = MemoryQueries(keys, spec)
 
     async def redis_time(self) -> int:
-        """Return Redis' time in µs, the clock of all versions."""
+        """Return the time in µs by the clock of Redis, which numbers all versions."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
@@ -101,9 +101,10 @@ class MemoryScan:
     async def walk_memories(
         self, scope: Scope, selection: Selection, *, by: Literal["created", "changed"] = "created", since: int | None = None
     ) -> AsyncIterator[list[StoredMemory]]:
-        """Yield pages of all selected memories, by creation or (`by="changed"`, from `since` µs on) by change.
+        """Yield pages of all selected memories, oldest first by creation or by last change, from `since` on.
 
-        Deletions between pages skip nobody. By change, a memory changed meanwhile comes again at the end.
+        `since` is in µs for `by="changed"`. A deletion between pages does not make the walk skip a memory. By change, a
+        memory that changes meanwhile comes once more at the end.
         """
         clause = filters.where(scope, selection)
         field, moment_of = ("c", _created) if by == "created" else ("n", _changed)
@@ -111,7 +112,7 @@ class MemoryScan:
         tied: set[str] = set()
         while True:
             text = clause if low is None else all_of(clause, Num(field) >= low)
-            # Ties with the last instant come again, so the page grows by them; doubled, to avoid a quadratic cost.
+            # Memories of the last instant come again, so the page grows by twice their number: once would be quadratic.
             limit = _PAGE + 2 * len(tied)
             hits = (await search(self._client, self._words, name_query(text, 0, limit, sort_by=(field, "ASC")))).hits
             fresh = [hit.mid for hit in hits if hit.mid not in tied]
@@ -130,10 +131,10 @@ class MemoryScan:
             if len(hits) < limit:
                 return
             if len(missing) == len(fresh):
-                tied |= missing  # The index still names what is gone: look beyond it.
+                tied |= missing  # The index still lists deleted memories: read beyond them.
 
     async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
-        """Return the memories that exist and are in reach, in the same order."""
+        """Return the current memories that exist and are in reach, in the order of `mids`."""
         if not mids:
             return []
 
@@ -156,28 +157,34 @@ class MemoryScan:
         return [memory for memory in memories if within(scope, memory.record)]
 
     async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
-        """Return about `limit` memories changed since (µs), oldest first, and the time to continue from."""
+        """Return about `limit` memories that changed since a time (µs), oldest change first.
+
+        Also return the time to continue from.
+        """
         clause = all_of(filters.where(scope, selection), Num("n") >= since)
         while True:
             hits = (await search(self._client, self._words, name_query(clause, 0, limit + 1, sort_by=("n", "ASC")))).hits
             memories = await self.load_current(scope, [hit.mid for hit in hits])
             if len(hits) <= limit:
                 return memories, max([since, *(memory.version + 1 for memory in memories)])
-            # Ties with the first that is left out are left out, too.
+            # Leave out all memories that changed at the same time as the first one left out.
             following = max((memory.version for memory in memories), default=since)
             if earlier := [memory for memory in memories if memory.version < following]:
                 return earlier, following
-            # All tie, or the index still names deleted memories: read more.
+            # All changed at the same time, or the index still lists deleted memories: read more.
             limit *= 2
 
     async def load_newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[StoredMemory]]:
-        """Return the total and the `limit` newest memories."""
+        """Return the number of selected memories, and the `limit` newest of them."""
         query = name_query(filters.where(scope, selection), 0, limit, sort_by=("c", "DESC"))
         hits = await search(self._client, self._words, query)
         return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
 
     async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
-        """Return the distinct values of some fields together (memories must have all), most frequent first."""
+        """Return the distinct combinations of values in `fields`, most frequent first.
+
+        Memories that lack one of the fields do not count.
+        """
         names = [_GROUP_FIELDS[field] for field in fields]
         fields_of_index = [f"@{name}" for name in names]
         request = AggregateRequest(filters.where(scope, selection)).load(*fields_of_index)
@@ -192,12 +199,15 @@ class MemoryScan:
         groups: dict[tuple[str, ...], None] = {}
         for row in rows:
             if all(name in row for name in names):
-                # A memory said in several sessions belongs to each.
+                # A memory said in several sessions belongs to each of them.
                 groups.update(dict.fromkeys(product(*(row[name].decode().split(",") for name in names))))
         return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
 
     async def find_twins(self, scope: Scope, searches: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
-        """Return, per selection and index terms, names of up to `limit` memories that have all (of the first) terms."""
+        """Return for each search, a selection and index terms, the mids of up to `limit` memories with all its terms.
+
+        Only the first 16 terms count.
+        """
 
         def build(pipe: Pipe) -> None:
             for selection, terms in searches:
@@ -210,7 +220,10 @@ class MemoryScan:
     async def find_near(
         self, scope: Scope, searches: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
     ) -> list[list[NearMemory]]:
-        """Return, per selection and vector, up to `limit` memories within a cosine distance, nearest first."""
+        """Return for each search, a selection and a vector, up to `limit` memories within `radius`, nearest first.
+
+        `radius` is a cosine distance.
+        """
 
         def build(pipe: Pipe) -> None:
             for selection, vector in searches:
@@ -220,7 +233,7 @@ class MemoryScan:
         return [[NearMemory(hit.mid, hit.value) for hit in parse_hits(reply).hits] for reply in replies]
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        """Return stored vectors by name; memories not embedded yet are left out."""
+        """Return stored vectors by mid. Leave out memories that are not embedded yet."""
         vectors = await read(self._client, lambda pipe: [pipe.hget(self._keys.vector(mid), self._spec.field) for mid in mids])
         raw = zip(mids, vectors, strict=True)
         return {mid: np.frombuffer(blob, dtype=self._spec.numpy_type).astype(np.float32) for mid, blob in raw if blob is not None}

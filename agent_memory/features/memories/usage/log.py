@@ -1,4 +1,4 @@
-"""Collect readings of memories in the process and write them in batches after the answers."""
+"""Collect readings of memories in the process, and write them in batches after the answers went out."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from agent_memory.foundation.core.deferred_writes import DeferredWrite
 
 _DELAY_SECONDS = 0.5
 _BATCH = 500
-# Statistics are dropped beyond these numbers, when Redis is away or memory short.
+# Beyond these numbers, as when Redis is away, readings are dropped to save memory.
 _MOST_WAITING = 20_000
 _MOST_REMEMBERED = 100_000
 
 
 class UsageLog:
-    """Notes readings, best effort: no request waits for them or fails because of them."""
+    """Collects readings as a best effort: no request waits for them or fails because of them."""
 
     def __init__(self, store: UsageStore, *, delay_seconds: float = _DELAY_SECONDS) -> None:
         self._store = store
@@ -25,7 +25,7 @@ class UsageLog:
         self._later = DeferredWrite(self.flush, "readings of memories", delay_seconds=delay_seconds)
 
     def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
-        """Note that memories (key names, with the counts shown) were read. Returns at once."""
+        """Note that memories were read, given as pairs of mid and shown count. Returns at once."""
         now = time.monotonic()
         for mid, count in memories:
             last = self._noted.get(mid)
@@ -35,7 +35,7 @@ class UsageLog:
             self._later.soon()
 
     async def flush(self) -> None:
-        """Write waiting readings; failures are retried with the next readings."""
+        """Write waiting readings. After a failure, the next readings retry them."""
         while self._waiting:
             batch = dict(list(self._waiting.items())[:_BATCH])
             await self._store.count_readings(batch)

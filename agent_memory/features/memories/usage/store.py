@@ -1,4 +1,4 @@
-"""Count readings. Kept beside memories: a write to a memory's hash would index all of its words again."""
+"""Count readings in a hash beside the memories: a write to a memory's own hash would index all its words again."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SCAN_STEP = 1000
 
 
 def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
-    """Queue the usage of memories (at least one) as one command; `with_usage` reads each value."""
+    """Queue one command that reads the usage of one or more memories. `with_usage` parses each value of the reply."""
     pipe.execute_command("HMGET", keys.usage, *mids)
 
 
 def with_usage(record: MemoryRecord, raw: bytes | None) -> MemoryRecord:
-    """Update the record's access count and time; larger values of its own stay."""
+    """Raise the record's access count and time to those in the usage. Larger values in the record stay."""
     if raw is not None:
         count, at = raw.split()
         read_at = datetime.fromtimestamp(int(at) / 1000, UTC)
@@ -42,7 +42,10 @@ class UsageStore:
         self._cursor = 0
 
     async def count_readings(self, reading_counts: Mapping[str, int]) -> int:
-        """Count a reading of each memory (name -> count shown), one per 15 minutes; return how many were counted."""
+        """Count one reading of each memory, at most one in 15 minutes; return how many were counted.
+
+        `reading_counts` maps mids to the counts that the answer showed.
+        """
         if not reading_counts:
             return 0
         counted = await self._note(
@@ -55,7 +58,7 @@ class UsageStore:
         return int(counted)
 
     async def fold_usage(self) -> int:
-        """Update the index's reading times in small steps, and forget usage of deleted memories; return how many."""
+        """Copy reading times to the index in small steps; return how many. Delete the usage of deleted memories."""
         written = 0
         while True:
             members = (await read(self._client, lambda pipe: pipe.srandmember(self._keys.usage_unfolded, _BATCH)))[0]
@@ -68,7 +71,7 @@ class UsageStore:
         return written
 
     async def _forget_gone(self) -> None:
-        """Check the next part of all usage."""
+        """Delete the usage of deleted memories in the next part of the usage hash."""
         for _ in range(_SCAN_STEPS):
             cursor = self._cursor
             self._cursor, usage = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]

@@ -1,4 +1,4 @@
-"""Find memories a subject could mean, by words and vector, in all versions."""
+"""Find the memories that a subject could mean, by words and vectors of all their versions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agent_memory.foundation.text.stemming.foreign import is_in_other_script
 from agent_memory.foundation.text.terms import query_terms
 from agent_memory_client.models import MemoryType, MemoryTypeEnum
 
-# Per index; `ForgetService` asks again until nothing more is found.
+# The most hits per index.
 _BY_WORDS = 1000
 _BY_VECTOR = 20
 _SECONDS = 2.0
@@ -31,7 +31,7 @@ _SECONDS = 2.0
 
 class CandidateFinder:
     def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, budget: EmbeddingBudget, *, latin_only: bool) -> None:
-        """`latin_only`: the embedder does not know other scripts, so their vectors are not used."""
+        """`latin_only` means that the embedder does not know other scripts. Vectors of such texts are not used."""
         self._client = client
         self._memories = memories
         self._lineage = lineage
@@ -39,7 +39,10 @@ class CandidateFinder:
         self._latin_only = latin_only
 
     async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], dict[str, float]]:
-        """Return memories whose versions share a word or are related, and the cosines of related ones by mid."""
+        """Return the memories of which a version shares a word with the text or is similar enough.
+
+        Also return the cosine similarities of the similar ones, by mid.
+        """
         clause = filters.where(scope, selection)
         terms = query_terms(text)
         vector = await self._vector(scope, text)
@@ -62,7 +65,7 @@ class CandidateFinder:
         return await self._lineage.read(scope, list(named | dict.fromkeys(near))), near
 
     async def cosines(self, scope: Scope, text: str, sentences: Sequence[str]) -> list[float]:
-        """Return the cosine of each sentence to a text, 0 where they are unrelated or without a model."""
+        """Return the cosine similarity of each sentence to a text. 0 if it is too low, or if no model is available."""
         vector = await self._vector(scope, text)
         rows = None if vector is None else await self._embed(scope, sentences, "document")
         if vector is None or rows is None:
@@ -74,7 +77,7 @@ class CandidateFinder:
         return profile_of(self._budget.metered_embedder(scope.tenant).model).least
 
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
-        """Return None without a model that knows the text's script: words alone decide then."""
+        """Return the vector of a text. None if no available model knows its script: then only words decide."""
         rows = None if self._latin_only and is_in_other_script(text) else await self._embed(scope, [text], "query")
         return None if rows is None else rows[0]
 

@@ -1,4 +1,4 @@
-"""Extract the content words of texts, and match forms of one word (pure)."""
+"""Extract the content words of texts, and match the forms of a word (pure)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from agent_memory.foundation.text.terms import is_blankless, stems, words
 _HIRAGANA = re.compile("[\u3041-\u309f]")
 MOST_TEXT = 20_000
 _SHARED_PREFIX, _PREFIX_SHARE = 5, 0.7
-# Prefixes of longer words would cost memory quadratic in their length.
+# The prefixes of a word take memory quadratic in its length, so longer words have no other forms.
 _MOST_WORD = 64
-# Sentences meet many subjects; whole texts take up to 100 KB each, so few are cached.
+# Sentences are compared with many subjects, so many are cached. A whole text takes up to 100 KB, so few are.
 _SENTENCE_CHARS, _KNOWN_SENTENCES, _KNOWN_TEXTS = 500, 8192, 32
 
 
@@ -25,7 +25,7 @@ def _content(text: str) -> tuple[str, ...]:
     for word in words(text):
         if is_blankless(word):
             signs = [sign for sign in word if sign not in FUNCTION_SIGNS]
-            # Beside other characters, hiragana are Japanese grammar.
+            # Next to other characters, hiragana are only Japanese grammar.
             signs = [sign for sign in signs if not _HIRAGANA.match(sign)] or signs
             content_terms += map("".join, pairwise(signs)) if len(signs) > 1 else signs
         elif word not in FUNCTION_WORDS and (len(word) > 1 or word.isdigit()):  # "l'adresse"
@@ -34,10 +34,10 @@ def _content(text: str) -> tuple[str, ...]:
 
 
 def forms(word: str) -> frozenset[str]:
-    """Return prefixes of a stem; two stems are forms of one word if they share one.
+    """Return a stem and its longest prefixes. Two stems are forms of one word if these sets share an element.
 
-    "allerg" and "allergi" share five characters and 70 % of the longer one. Words with digits, and long ones, have no
-    other forms.
+    "allerg" and "allergi" share at least five characters and 70 % of the longer one. Words with digits, and words of
+    over 64 characters, have no other forms.
     """
     return _forms(word) if len(word) <= _MOST_WORD else frozenset((word,))
 
@@ -52,7 +52,7 @@ def _forms(word: str) -> frozenset[str]:
 
 def _read(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
     content_terms = _content(text)
-    # A sign alone is a word of many texts: "猫".
+    # In scripts without blanks, a single character can be a word: "猫".
     signs = [sign for word in content_terms if is_blankless(word) for sign in word]
     return content_terms, frozenset().union(signs, *map(forms, set(content_terms)))
 
@@ -67,7 +67,7 @@ def _reading(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 def content(text: str) -> tuple[str, ...]:
-    """Return the content words of a text in order, as stems; scripts without spaces by pairs of characters."""
+    """Return the stems of a text's content words, in order. Scripts without blanks give pairs of characters."""
     return _reading(text)[0]
 
 
@@ -76,11 +76,11 @@ def content_forms(text: str) -> frozenset[str]:
 
 
 def shared(terms: Sequence[str], text: str) -> list[str]:
-    """Return the words that a text has in any form."""
+    """Return the words that a text contains in any form."""
     have = content_forms(text)
     return [term for term in terms if not have.isdisjoint(forms(term))]
 
 
 def coverage(terms: Sequence[str], text: str) -> float:
-    """Return the share (0..1) of words that a text has in any form; 0 without words."""
+    """Return the share (0..1) of the words that a text contains in any form. 0 if `terms` is empty."""
     return len(shared(terms, text)) / len(terms) if terms else 0.0

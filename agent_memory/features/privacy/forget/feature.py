@@ -1,4 +1,4 @@
-"""Forgetting what somebody names."""
+"""Announce forgetting by request as a feature: its service, keys and routes."""
 
 from __future__ import annotations
 

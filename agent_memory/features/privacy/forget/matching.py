@@ -1,8 +1,8 @@
 """Decide which statements a request to forget means (pure).
 
 A subject is, for example, "I am allergic to peanuts", "my address" or "everything about Anna". A sentence *states* a
-subject for certain if it has every content word of the subject in any form. It must be about the same person, and must
-not negate more than the request does. Otherwise the best match is only a guess.
+subject for certain if it contains every content word of the subject in any form. It must be about the same person, and
+both or neither must be negated. Otherwise the best match is only a guess.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ from agent_memory.foundation.text.terms import fold, is_blankless, words
 from agent_memory_client.models import MemoryMessage
 
 _CLAUSE = re.compile(r"[,;:，；：、]|\s[-–—]\s")
-# Characters between the speaker and the content, without spaces: "我对花生", "私はピーナッツ".
+# Scripts without blanks: the most characters from the speaker to the content, as in "我对花生", "私はピーナッツ".
 _NEAR_SIGNS = 3
-# A word of more statements tells none of them apart; in long sessions, counting it would take minutes.
+# A word in more statements than this does not distinguish them. In long sessions, counting it would take minutes.
 _MOST_SAYING = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What to forget. `about`: all that mentions it; `thing`: it names a thing or person, else it makes a statement."""
+    """What to forget. `about` means everything that mentions it.
+
+    `thing` is true if the subject names a thing or a person, and false if it is a statement.
+    """
 
     text: str
     terms: tuple[str, ...]
@@ -47,17 +50,17 @@ class Subject:
 
     @property
     def is_name(self) -> bool:
-        """True if it is a bare name, which different things can be said about."""
+        """True if the subject is a bare name. Statements with the same name can be about different things."""
         return self.thing and (self.text.istitle() or len(words(self.text)) == 1)
 
     @property
     def deictic(self) -> bool:
-        """True if it names nothing: "that"."""
+        """True if the subject has no content words, such as "that"."""
         return not self.terms
 
 
 def subject_of(text: str, *, about: bool = False) -> Subject:
-    """Return the subject that is named: "that I am allergic to peanuts", "my address", "everything about Anna"."""
+    """Return the subject that a text names, such as "I am allergic to peanuts", "my address" or "Anna"."""
     bare = without_interrogatives(" ".join(text[:MOST_TEXT].split()).rstrip(".!。！ "))
     text_words = words(bare)
     named = (
@@ -72,13 +75,13 @@ def subject_of(text: str, *, about: bool = False) -> Subject:
 
 
 def requested(text: str) -> Subject:
-    """Return the subject of a text that asks to forget something, or only names it."""
+    """Return the subject of a text. The text may ask to forget something, or only name it."""
     request = next((each for each in (memory_request(text), memory_request(f"forget {text}")) if each and each.kind == "forget"), None)
     return subject_of(text) if request is None else subject_of(request.subject, about=request.about)
 
 
 def asked_to_forget(message: MemoryMessage) -> Subject | None:
-    """Return what a message asks to forget. Only the user can ask, not assistant, tools or quotes."""
+    """Return what a message asks to forget, or None. Only a user's message can ask, not the assistant's or a tool's."""
     request = memory_request(message.content) if message.role == "user" else None
     return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
@@ -88,7 +91,10 @@ def sentences(text: str) -> list[str]:
 
 
 def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: str | None = None) -> bool:
-    """True if a sentence, or a fact with its `slot`, states a subject for certain; facts may name the user by id (`owner`)."""
+    """True if a sentence, or a fact with this `slot`, states a subject for certain.
+
+    `owner` is the user's id, because facts may name the user by it.
+    """
     if slot is not None and subject.thing and not subject.deictic:
         named = slot.replace("_", " ").replace(".", " ")
         if coverage(subject.terms, named) == coverage(content(named), subject.text) == 1.0:
@@ -103,13 +109,13 @@ def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: s
 
 
 def _is_negated(sentence: str, subject: Subject) -> bool:
-    """True if a clause with a word of the subject has a negation: not "No, I am vegetarian"."""
+    """True if a clause with a word of the subject contains a negation. "No, I am vegetarian" is not negated."""
     clauses = [clause for clause in _CLAUSE.split(sentence) if shared(subject.terms, clause)]
     return any(not NEGATIONS.isdisjoint(words(clause)) or not NEGATION_SIGNS.isdisjoint(clause) for clause in clauses)
 
 
 def _names_more(subject: Subject, sentence: str) -> bool:
-    """True if a word before the thing makes it another one: "email address" is not "address"."""
+    """True if a word before the thing makes it a different thing: "email address" is not "address"."""
     own = frozenset().union(*map(forms, subject.terms))
     sentence_words = words(sentence)
     named = [not own.isdisjoint(content_forms(word)) for word in sentence_words]
@@ -118,12 +124,12 @@ def _names_more(subject: Subject, sentence: str) -> bool:
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
-    """True if both are about one person. For a subject with "I", no other person may be named before the content."""
+    """True if both are about one person. If the subject says "I", the sentence must not name another person first."""
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)
     if any(map(is_blankless, sentence_words)):
-        # Somebody named between "我" and the content is another person: "我妹妹对…", "私の妹は…".
+        # A longer text between "我" and the content names another person: "我妹妹对…", "私の妹は…".
         own = next((at for at, sign in enumerate(sentence) if sign in FIRST_PERSON), -1)
         signs = frozenset("".join(subject.terms))
         first = next((at for at, sign in enumerate(sentence) if at > own and sign in signs), own + 1)
@@ -131,13 +137,13 @@ def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
     ahead = next(iter(content(next((word for word in sentence_words if word not in FUNCTION_WORDS), ""))), "")
     begins = any(not forms(ahead).isdisjoint(forms(term)) for term in subject.terms)
     if not OWNERS.isdisjoint(sentence_words[:2]):
-        # "My daughter is …" is about the daughter, "my peanut allergy" about the allergy.
+        # "My daughter is …" is about another person, "my peanut allergy" about the user's allergy.
         return begins or not SPEAKERS.isdisjoint(sentence_words)
     return begins or not (FIRST_PERSON | SECOND_PERSON | ({fold(owner)} if owner else set())).isdisjoint(sentence_words)
 
 
 def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
-    """True if texts say different things about a thing ("Anna"). Half of the words shared is one thing."""
+    """True if texts with a name ("Anna") are about different things. Texts that share half of their words are not."""
     first: set[str] | None = None
     for text in texts:
         other_terms = set(content(text)).difference(subject.terms)
@@ -151,10 +157,10 @@ def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
 
 
 def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, str]]:
-    """Return each sentence of texts with its share (0..1) of the subject, and the position of its text.
+    """Return (share, position of the text, sentence) for each sentence of the texts.
 
-    Of the subject's words those count that any text has, rare ones more. Words that no text has are words of the request ("scrub", "note")
-    or of nothing that is remembered.
+    The share (0..1) says how much of the subject the sentence contains. Only words that occur in some text count, rare
+    words more. Other words belong to the request ("scrub", "note") or to nothing that is remembered.
     """
     parts = [(at, part, shared(subject.terms, part)) for at, text in enumerate(texts) for part in sentences(text)]
     counts = Counter(term for _, _, shared_terms in parts for term in shared_terms)
@@ -164,17 +170,20 @@ def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, st
 
 
 def values_of(stated: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
-    """Return the content words of statements that the user says nowhere else: what repeats one repeats the statement."""
+    """Return the content words of statements that the user says nowhere else.
+
+    A text that repeats one of these words repeats the statement.
+    """
     have = frozenset().union(*map(content_forms, elsewhere))
     return [word for word in dict.fromkeys(word for text in stated for word in content(text)) if have.isdisjoint(forms(word))]
 
 
 def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
-    """Return the positions of messages in which the assistant repeats a deleted statement.
+    """Return the positions of messages in which the assistant repeats a deleted statement of the user.
 
-    `messages` are (role, text, goes), in order. A message repeats a statement if it has a word that the user says
-    nowhere else. It also does if it shares more words with this statement than with any other; rare words count more.
-    Of several such statements, the last one before the message counts.
+    `messages` are (role, text, goes) in order; `goes` is true if the message is deleted. A message repeats a statement
+    if it contains a word that the user says nowhere else. It also does if, of all the user's messages, it shares most
+    words with the deleted one; rare words count more. Of equal ones, the last before the message counts.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     own = values_of([text for _, text, goes in users if goes], [text for _, text, goes in users if not goes])

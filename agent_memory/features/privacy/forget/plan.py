@@ -1,4 +1,7 @@
-"""Plan what goes when something is forgotten: messages whole, facts with their evidence, summaries' statements (pure)."""
+"""Plan what to delete when something is forgotten (pure).
+
+Messages are deleted whole, facts with their evidence, and summaries lose single statements.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,13 @@ from agent_memory.foundation.text.summary_subjects import HEAD
 from agent_memory_client.models import Evidence, ForgetMatch, MemoryRecord
 
 Cited = tuple[SessionRef, str]
-"""A message: its session and its id."""
+"""Identifies a message: its session and its id."""
 _FROM_IT = 0.5
 
 
 @dataclass(slots=True)
 class Chosen:
-    """A fact that goes; with `versions`, only these former versions go."""
+    """A fact to delete. If `versions` is not empty, only these former versions are deleted."""
 
     memory: LineageMemory
     why: str
@@ -37,18 +40,18 @@ class Chosen:
 
 @dataclass(slots=True)
 class Read:
-    """All that a plan needs: what goes by itself, and what could hold something of it."""
+    """The input of a plan: the facts and messages to delete, and the data that may repeat or quote them."""
 
     subject: Subject | None
-    """What is forgotten by its words; None by ids."""
+    """What to forget, if it is named in words. None if it is named by ids."""
     owner: str | None
     values: Sequence[str]
-    """Words that only the statements that go have: a fact of only their messages that repeats one goes, too."""
+    """Words that only deleted statements contain. A fact made only of deleted messages goes if it has one of them."""
     facts: list[Chosen]
     messages: dict[Cited, str]
-    """Messages that go, with the reason."""
+    """The messages to delete, each with the reason."""
     turns: list[LineageMemory]
-    """The memories of these messages."""
+    """The memories of the messages to delete."""
     others: list[LineageMemory]
     sessions: list[SessionCopy]
 
@@ -69,7 +72,7 @@ class Plan:
 
 
 def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = ()) -> list[Cited]:
-    """Return all messages that a memory rests on, or only those of some versions."""
+    """Return the messages that are evidence of a memory, or only of the given versions."""
     about = memory.versions[-1].record
     pieces = [piece for version in versions or memory.versions for piece in evidence_of(version.record)]
     pieces += [piece for _, piece in memory.pieces] if not versions else []
@@ -93,7 +96,7 @@ class Planner:
         self.plan = Plan()
 
     def make(self, count: Callable[[str], int]) -> Plan:
-        """Return the plan; `count` counts the tokens of a text."""
+        """Return the plan. `count` returns the number of tokens of a text."""
         for chosen in self._read.facts:
             self._take_fact(chosen)
         for memory in self._read.turns:
@@ -128,7 +131,7 @@ class Planner:
         self.plan.counts["messages"] += 1
 
     def _look_at(self, memory: LineageMemory) -> None:
-        """Take a fact that rests on nothing else and repeats it; else clean its quotes."""
+        """Delete a fact if all its evidence is deleted and it repeats a deleted word. Otherwise clean its quotes."""
         cited = evidence_messages(memory)
         if memory.mid in self.plan.removed_memories or self._read.messages.keys().isdisjoint(cited):
             return
@@ -139,14 +142,14 @@ class Planner:
             self.plan.quoting.append(memory)
 
     def clean_piece(self, memory: LineageMemory, piece: Evidence) -> Evidence:
-        """Return a piece of evidence without a quote of a message that goes."""
+        """Return a piece of evidence, without its quote if the quote is from a deleted message or says the same."""
         about = memory.versions[-1].record
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         cites_removed = any((ref, message) in self._read.messages for message in piece.message_ids)
         return piece.model_copy(update={"quote": None}) if cites_removed or (piece.quote and self.states(piece.quote)) else piece
 
     def states(self, text: str) -> bool:
-        """True if a text states the subject, or all that a fact says that goes."""
+        """True if a text states the subject, or contains all content words of a deleted fact."""
         subject, owner = self._read.subject, self._read.owner
         return any(coverage(terms, text) == 1.0 for terms in self._facts) or (
             subject is not None and any(states(subject, part, owner=owner) for part in sentences(text))
@@ -159,7 +162,7 @@ class Planner:
         for entry in copy.entries:
             message = entry.stored.message
             if message.id in removed_messages:
-                # A tool call keeps its place without its text.
+                # A message with fields of its own, such as a tool call, keeps its place but loses its text.
                 entries[entry.number] = entry.emptied() if message.own_fields else ""
                 fewer -= entry.stored.tokens
                 why, name = removed_messages[message.id], copy.ref.session_id
@@ -173,14 +176,14 @@ class Planner:
             "entries": entries,
             "fewer_tokens": fewer,
         }
-        # Every journal of a session that loses something is fenced: a worker may be reading it.
+        # If a session loses something, all its journals are fenced, because a worker may be reading them.
         change["journals"] = [_journal(journal, removed_messages) for journal in copy.journals]
         change |= self._own(copy) | self._summary(copy, removed_messages, count)
         if entries or any(journal["entries"] for journal in change["journals"]) or change["own"] or {"memories", "summary"} & change.keys():
             self.plan.sessions.append(change)
 
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
-        """Return the arguments that remove memories from a session, also memories that wait in it."""
+        """Return the arguments that remove memories from a session, including those that wait in its journal."""
         ids = {version.record.id for memory in self.plan.removed_memories.values() for version in memory.versions}
         subject, owner = self._read.subject, self._read.owner
 
@@ -200,7 +203,11 @@ class Planner:
         return own | ({"memories": json.dumps(left, ensure_ascii=False, separators=(",", ":"))} if len(left) < len(copy.memories) else {})
 
     def _summary(self, copy: SessionCopy, removed_messages: Collection[str], count: Callable[[str], int]) -> dict[str, Any]:
-        """Return a summary without what tells of it: if it does, or was made of a message that goes."""
+        """Return the arguments that clean a session's summary. Empty if the summary can stay.
+
+        A summary is cleaned if it states what is forgotten. It is also cleaned if a deleted message is no longer in the
+        session, because the summary may then contain it.
+        """
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):
             return {}
@@ -221,9 +228,10 @@ def _journal(journal: JournalCopy, removed_messages: Collection[str]) -> dict[st
 
 
 def without_statements(summary: str, terms: Sequence[str], removed_texts: Sequence[str]) -> str:
-    """Return an extractive summary without statements that have all `terms` or come mostly from `removed_texts` texts.
+    """Return an extractive summary without the statements that tell what is forgotten.
 
-    "" if nothing is left, and for a summary written by a model.
+    These contain all `terms`, or share at least half of their content words with one of the `removed_texts`. Return ""
+    if nothing is left, or if a model wrote the summary.
     """
     statements = statements_of_summary(summary, split_sentences, datetime.now(UTC))
     if not all(each.speaker for each in statements):

@@ -1,4 +1,4 @@
-"""Requests to forget made in a conversation: proposed for approval or carried out, by setting."""
+"""Handle requests to forget that a user makes in a conversation: propose them for approval, or carry them out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ORIGIN = ChangeOrigin("conversation", "the user asked to forget it")
 
 class ForgetRequests:
     def __init__(self, keys: Keys, scripts: MemoryScripts, changes: ChangeStore, forget: ForgetService, policy: str) -> None:
-        """`policy`: "propose", "auto" or "off"."""
+        """`policy` is "propose", "auto" or "off"."""
         self._keys = keys
         self._scripts = scripts
         self._changes = changes
@@ -36,7 +36,7 @@ class ForgetRequests:
         return self._policy == "propose"
 
     async def answer(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
-        """Carry out or propose what messages ask for, by policy; idempotent."""
+        """Propose or carry out, as the policy says, the requests to forget in these messages. Idempotent."""
         for message in messages if self._policy != "off" else ():
             subject = asked_to_forget(message)
             if subject is not None and self.proposes:
@@ -60,7 +60,7 @@ class ForgetRequests:
         await steps.run_steps(self._scripts)
 
     async def approve(self, scope: Scope, change: StoredChange) -> dict[str, Any]:
-        """Carry out a proposal; return the receipt. Raises Conflict if a memory changed since."""
+        """Carry out a proposal and return its receipt. Raises Conflict if a memory changed after it was proposed."""
         assert change.proposal is not None
         what = change.proposal[FORGET]
         proposed = {memory["id"]: memory for memory in what["memories"]}

@@ -1,4 +1,4 @@
-"""Forgetting by request, and undoing it."""
+"""HTTP operations: forget by request, and undo it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ router = operations("long-term memory")
 @deleting
 @computing
 async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ForgetMemoryRequest, Body()]) -> Response:
-    """Forgets what is named, in words or by ids: messages, facts in all versions with their messages, and what the assistant repeats.
+    """Forgets what the request names in words or by ids: messages, facts in all versions with their messages, and the
+    assistant's repetitions.
 
-    All of it goes at once, with a receipt by which it comes back until `undo_until`. When nothing surely is meant, or several different
-    things could be, nothing goes: the answer is `ambiguous` and lists them, and `ids` say which.
+    Everything is deleted in one step. With the receipt, it can be restored until `undo_until`. If no match is certain,
+    or if several different things match, nothing is deleted: the answer is `ambiguous` and lists the matches. Name the
+    right ones in `ids`.
     """
     services[MemoryService].require()
     return ModelResponse(await services[ForgetService].forget(scope, body))
@@ -35,5 +37,5 @@ async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annot
 async def undo_forget_memory(
     services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The receipt of what was forgotten.")]
 ) -> Response:
-    """Brings back what was forgotten, where nothing newer stands in its place. A second time changes nothing."""
+    """Restores what was forgotten, except where something newer replaced it. A second call changes nothing."""
     return ModelResponse(await services[ForgetService].undo(scope, receipt_id))

@@ -1,6 +1,6 @@
-"""Forget what a user names: find it, show it, remove it in one step, and undo it for a while.
+"""Forget what a user names: find it, show it, delete it in one step, and restore it within the undo time.
 
-Texts are compared in threads: thousands of sentences take seconds.
+Texts are compared in threads, because thousands of sentences take seconds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from agent_memory_client.models import (
 
 _ATTEMPTS = 8
 _MOST_PROPOSALS = 1000
-# Sentences whose vectors are compared, some milliseconds each.
+# The most sentences whose vectors are compared. Each takes some milliseconds.
 _MOST_COMPARED = 64
 
 
@@ -68,7 +68,10 @@ class Whose:
 
 @dataclass(slots=True)
 class Targets:
-    """What a request means: facts and messages that go, the sentences that state it, and what it could mean (`possible`)."""
+    """What a request means: the facts and messages to delete, and the sentences that state it (`stated`).
+
+    `possible` are uncertain matches, which are shown but not deleted.
+    """
 
     whose: Whose
     subject: Subject | None = None
@@ -77,11 +80,11 @@ class Targets:
     messages: dict[Cited, str] = field(default_factory=dict[Cited, str])
     stated: list[str] = field(default_factory=list[str])
     values: list[str] = field(default_factory=list[str])
-    """Words of these sentences that the user says nowhere else."""
+    """Words of the `stated` sentences that the user says nowhere else."""
     sessions: list[SessionCopy] = field(default_factory=list[SessionCopy])
     possible: list[ForgetMatch] = field(default_factory=list[ForgetMatch])
     requests: list[Cited] = field(default_factory=list[Cited])
-    """Messages that ask to forget it: they go with it, and mean nothing alone."""
+    """Messages that ask to forget it. They are deleted too, but only if something else is."""
     ambiguous: bool = False
 
     @property
@@ -120,9 +123,9 @@ class ForgetService:
         self._followers = followers
 
     async def forget(self, scope: Scope, request: ForgetMemoryRequest) -> ForgetMemoryResponse:
-        """Forget what a request means, or show it (`dry_run`); remove nothing if it is ambiguous.
+        """Forget what a request means. With `dry_run`, only show it. Deletes nothing if the request is ambiguous.
 
-        Raises BadInput and Forbidden without a clear owner, and Conflict if the memories keep changing.
+        Raises BadInput or Forbidden if the owner is not clear, and Conflict if the memories keep changing.
         """
         writing(scope)
         whose = _whose(scope, request.namespace, request.user_id, request.session_id, by_text=request.text is not None)
@@ -135,7 +138,10 @@ class ForgetService:
     async def forget_proposed(
         self, scope: Scope, ids: Sequence[str], messages: Sequence[Cited], only_if: Callable[[Sequence[StoredMemory]], bool]
     ) -> ForgetMemoryResponse:
-        """Forget memories by id and messages of sessions; nothing unless `only_if` is true of the memories. Raises as `forget`."""
+        """Forget memories by id, and messages of sessions. Forgets nothing unless `only_if` accepts the memories.
+
+        Raises the errors of `forget`.
+        """
         writing(scope)
 
         async def mean() -> Targets:
@@ -149,14 +155,17 @@ class ForgetService:
         return await self._carry_out(scope, mean)
 
     async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
-        """Forget what a user asked for in a session, with the request itself; None if nothing surely is meant."""
+        """Forget what a user asked to forget in a session, and the request itself. None if no match is certain."""
         answer = await self._carry_out(scope, lambda: self._targets_of_request(scope, ref, message_id, subject))
         return answer if answer.forgotten else None
 
     async def propose_said(
         self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject
     ) -> tuple[list[StoredMemory], list[Cited]]:
-        """Return the memories and messages that would go for a request in a session: what surely is meant, else what most likely is."""
+        """Return the memories and messages that a request in a session would delete.
+
+        These are the certain matches, or else the most likely one. Both are empty if the request is ambiguous.
+        """
         targets = await self._targets_of_request(scope, ref, message_id, subject, guess=True)
         if not targets.has_matches or targets.ambiguous:
             return [], []
@@ -165,7 +174,7 @@ class ForgetService:
         return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
-        """Restore what was forgotten, unless something newer replaced it. Raises NotFound after the undo time."""
+        """Restore what was forgotten, except where something newer replaced it. Raises NotFound after the undo time."""
         writing(scope)
         receipt = await self._store.load(scope, receipt_id)
         restored = None if receipt is None else await self._store.undo(scope, receipt)
@@ -189,7 +198,7 @@ class ForgetService:
             await self._purge(scope, plan)
             until = await self._store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, targets, planner))
             if until is False:
-                continue  # Somebody changed something of it meanwhile: it is looked at anew.
+                continue  # Something in the plan changed after it was read, so plan again.
             await self._settle(scope, plan)
             moment = None if until is None or until is True else until
             return ForgetMemoryResponse(matches=matches, forgotten=dict(plan.counts), receipt_id=name, undo_until=moment)
@@ -240,7 +249,10 @@ class ForgetService:
         request: Cited | None = None,
         guess: bool = False,
     ) -> Targets:
-        """Return what a subject means: all that states it, or with `guess` the most likely, with its repetitions."""
+        """Return everything that states a subject, and the assistant's repetitions.
+
+        If nothing states it, `guess` takes the most likely match; without `guess`, likely matches are only listed.
+        """
         memories, near = await self._finder.find(scope, whose.selection, subject.text)
         targets = Targets(whose, subject, sessions=sessions, requests=[] if request is None else [request])
         memories = [memory for memory in memories if request is None or request not in evidence_messages(memory)]
@@ -256,7 +268,10 @@ class ForgetService:
     async def _take_likely(
         self, scope: Scope, targets: Targets, memories: Sequence[LineageMemory], near: Mapping[str, float], *, guess: bool
     ) -> None:
-        """Take (`guess`) the most likely memory or message, or list the likely ones: by their words, and their nearness in meaning."""
+        """With `guess`, take the most likely memory or message. Otherwise list the likely ones as `possible`.
+
+        Likeness is the share of the subject's words plus the cosine similarity.
+        """
         assert targets.subject is not None
         candidates = await asyncio.to_thread(_candidates, targets, memories)
         parts = await asyncio.to_thread(guesses, targets.subject, [match.text for _, match in candidates])
@@ -313,7 +328,7 @@ class ForgetService:
         return [*(memory for memory in memories if memory.mid not in names), *await self._lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, targets: Targets) -> Planner:
-        """Read the messages behind the facts of the targets, and the facts made from the messages of the targets."""
+        """Return the planner. Reads the messages that the facts cite, and the facts that cite the messages."""
         for chosen in targets.facts:
             current_citations = (
                 evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []
@@ -327,7 +342,7 @@ class ForgetService:
         targets.turns |= {memory.mid: memory for memory in turns if is_turn(memory.versions[-1].record)}
         others: list[LineageMemory] = []
         if targets.messages:
-            # Citing facts can only be found by reading them.
+            # No index knows which facts cite a message, so all facts of the owner are read.
             pages = [page async for page in self._lineage.pages(scope, facts_of(targets.whose.namespace, targets.whose.user_id))]
             others = list({memory.mid: memory for page in pages for memory in page if memory.mid not in facts}.values())
         loaded_refs = {copy.ref for copy in targets.sessions}
@@ -339,7 +354,7 @@ class ForgetService:
         )
 
     async def _proposals(self, scope: Scope, targets: Targets, planner: Planner) -> list[str]:
-        """Return proposed changes whose text states what goes."""
+        """Return the ids of proposed changes whose text states what is forgotten."""
         if targets.whose.user_id is None:
             return []
         conditions = {"st": "proposed", "u": targets.whose.user_id}
@@ -354,8 +369,7 @@ class ForgetService:
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add to the targets the facts (with the versions that state the subject) and the messages that state the
-    subject."""
+    """Add the facts and messages that state the subject to the targets, facts with the versions that state it."""
     subject, owner = targets.subject, targets.whose.user_id
     assert subject is not None
 
@@ -390,7 +404,7 @@ def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
 
 
 def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tuple[LineageMemory | Cited, ForgetMatch]]:
-    """Return what could be meant: facts, and what the user said."""
+    """Return what the request could mean: facts, and messages of the user. Leaves out requests to forget."""
     candidates: list[tuple[LineageMemory | Cited, ForgetMatch]] = []
     covered: set[Cited] = set()
     for memory in memories:
@@ -410,7 +424,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
 
 
 def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Take what the assistant repeated of it in the same sessions, here or in long-term memory."""
+    """Add the assistant's repetitions to the targets. Looks at the same sessions and at their message memories."""
     lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
     turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):
@@ -433,7 +447,7 @@ def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
 
 
 def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) -> Subject | None:
-    """Resolve "that": the user's last statement in sessions, before a message."""
+    """Resolve "that": return the user's last statement in these sessions, before the message `before`."""
     last: str | None = None
     for message in (entry.stored.message for copy in sessions for entry in copy.entries):
         if message.id == before:

@@ -1,4 +1,4 @@
-"""Read a user's whole sessions and journals, so that no part of a forgotten statement stays."""
+"""Read all sessions and journals of a user, so that no part of a forgotten statement remains."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class Entry:
         return str(self.stored.seq)
 
     def emptied(self) -> str:
-        """Return the entry without its text, which is not to be promoted."""
+        """Return the entry without its text, marked so that it is not promoted."""
         body = json.loads(self.raw.split(b" ", 2)[2])
         body["c"] = ""
         if isinstance(body.get("x"), dict):
-            # Content parts repeat the text.
+            # Content parts repeat the text, so they are removed too.
             body["x"].pop("p", None)
         return f"-{self.stored.seq} 0 {json.dumps(body, ensure_ascii=False, separators=(',', ':'))}"
 
 
 @dataclass(frozen=True, slots=True)
 class JournalCopy:
-    """The journal of a session, or of a batch set aside."""
+    """The journal of a session, or a batch of it that extraction set aside."""
 
     name: str
     epoch: str
@@ -52,7 +52,7 @@ class JournalCopy:
 
 @dataclass(frozen=True, slots=True)
 class SessionCopy:
-    """A session as read; not `live` if only waiting work is left."""
+    """A session as read. `live` is false if the session ended and only waiting work is left."""
 
     sid: str
     ref: SessionRef
@@ -73,7 +73,10 @@ class SessionReader:
         self._sessions = sessions
 
     async def of_user(self, scope: Scope, namespace: str | None, user_id: str, session_id: str | None) -> list[SessionCopy]:
-        """Return a user's sessions (of one namespace or id), also ended ones with waiting work."""
+        """Return a user's sessions, including ended ones with waiting work.
+
+        `namespace` and `session_id` limit them to one namespace or id.
+        """
         refs: list[SessionRef] = []
         offset = 0
         while True:
@@ -92,7 +95,7 @@ class SessionReader:
         ]
 
     async def read(self, scope: Scope, sids: Sequence[str]) -> list[SessionCopy]:
-        """Return existing sessions within the caller's reach."""
+        """Return those of the sessions that exist and that the caller may reach."""
         copies: list[SessionCopy] = []
         for start in range(0, len(sids), _PAGE):
             copies += await self._read(scope, sids[start : start + _PAGE])

@@ -1,4 +1,4 @@
-"""Forget in Redis: apply a plan in one step with a copy for its undo, and keep receipts."""
+"""Apply a plan of forgetting in Redis in one step, and keep receipts with a copy for the undo."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Receipt:
 
 class ForgetStore:
     def __init__(self, client: Redis, keys: Keys, *, undo_seconds: int, fsync: bool = False) -> None:
-        """`undo_seconds`: how long a copy is kept for an undo; 0: none."""
+        """`undo_seconds` says how long to keep a copy for an undo. 0 keeps none."""
         self._client = client
         self._keys = keys
         self._undo_seconds = undo_seconds
@@ -53,9 +53,10 @@ class ForgetStore:
     async def take(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, plan: Plan, clean: Clean, proposals: Sequence[str] = ()
     ) -> datetime | bool | None:
-        """Apply a plan in one step. False if something changed since it was read, else the end of the undo time.
+        """Apply a plan in one step. Return the end of the undo time, or None if there is none.
 
-        `owner` is namespace and user of the receipt `name`; `clean` cleans evidence, `proposals` are changes to delete.
+        Return False, and change nothing, if something changed after it was read. `owner` is the namespace and user of
+        the receipt `name`. `clean` cleans evidence. `proposals` are ids of proposed changes to delete.
         """
         positions = await self._positions(scope, plan)
         body = {
@@ -112,7 +113,7 @@ class ForgetStore:
         ]
 
     async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
-        """Return fields whose evidence quotes removed text: in records of all versions, and later evidence."""
+        """Return the changed fields of memories whose evidence quotes removed text, in all versions."""
         fields: list[list[str]] = []
         for memory in plan.quoting:
             names = [f"m:{memory.mid}", f"h:{memory.mid}", *(f"h:{memory.mid}.{version.version}" for version in memory.past)]
@@ -127,7 +128,10 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """Return index terms of messages around removed ones, without their words; a worker adds those of the others."""
+        """Return the index terms of messages around removed ones, without any neighbor's words.
+
+        A worker adds the words of the remaining neighbors again.
+        """
         touched = list(plan.removed_memories.values())
         order_positions = [
             (order, memory.mid) for memory in touched if (order := order_of(self._keys, scope.tenant, memory.versions[-1].record))
@@ -145,7 +149,7 @@ class ForgetStore:
 
         names = {name.decode() for row in (await read(self._client, around) if spans else []) for name in row}
         others = list(names)
-        # A statement that absorbed a message is a neighbor in its place.
+        # If a message became another memory's evidence, that memory is the neighbor in its place.
         aliases = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(mid)) for mid in others]) if others else []
         names |= {raw.split(b" ", 1)[0].decode() for raw in aliases if raw is not None}
         mids = sorted(names - {memory.mid for memory in touched})
@@ -156,7 +160,7 @@ class ForgetStore:
         )
 
     async def load(self, scope: Scope, name: str) -> Receipt | None:
-        """Return a receipt within the caller's reach; None if missing or expired."""
+        """Return a receipt. None if it is missing, expired or out of the caller's reach."""
         row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), ["t", "ns", "u", "un", "undone", "nss"])))[0]
         tenant, namespace, user, until, undone, spaces = (None if value is None else value.decode() for value in row)
         if tenant != tag(scope.tenant) or until is None:
@@ -169,9 +173,10 @@ class ForgetStore:
         return Receipt(name, namespace, user, datetime.fromisoformat(until), undone)
 
     async def undo(self, scope: Scope, receipt: Receipt) -> tuple[int, int, int] | None:
-        """Restore what a receipt holds: counts of memories, messages and memories not restored; None if expired.
+        """Restore what a receipt holds. Return the numbers of restored memories, restored messages, and other memories.
 
-        Idempotent. Raises ErasureUnderWay.
+        The other memories are not restored, because something newer replaced them. Return None if the receipt has
+        expired. Idempotent. Raises ErasureUnderWay.
         """
         reply = await self._undo(
             **outbox_keys(self._keys, DueKind.MEMORY),
@@ -189,7 +194,7 @@ class ForgetStore:
         return memories, messages, left
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete undo copies of a user. With a namespace, also delete copies that cover all namespaces."""
+        """Delete the undo copies of a user. For one namespace, this includes copies that cover all namespaces."""
         names = await self._names(scope, owner.user_id)
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.forgetting(name), "ns") for name in names]) if names else []
         mine = [
@@ -200,7 +205,7 @@ class ForgetStore:
         return await self._drop(scope, owner.user_id, mine)
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
-        """Delete undo copies that hold something of the session."""
+        """Delete the undo copies that contain data of the session."""
         names = await self._names(scope, session.user_id)
         space = {} if session.namespace is None else {"ns": tag(session.namespace)}
         session_words = f'"session_id":{compact(session.session_id)}'
@@ -212,7 +217,7 @@ class ForgetStore:
         return await self._drop(scope, session.user_id, names, holder)
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Delete undo copies that hold something of the agent, whoever asked; scans all receipts."""
+        """Delete the undo copies that contain data of the agent, of any user. Scans all receipts."""
         space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
         holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": [f'"agent_id":{compact(owner.agent_id)}'], "names": []}
         counts: Counter[str] = Counter()
@@ -232,7 +237,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Delete a user's receipts that hold something of `holder` (all without one): see `forget_drop.lua`."""
+        """Delete a user's receipts that contain data of `holder`, or all if it is None. See `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         removed_counts = [
             await self._drop_receipt(
@@ -251,7 +256,7 @@ class ForgetStore:
 def _cleaned(
     memory: LineageMemory, evidence: Mapping[bytes, bytes], records: Sequence[tuple[str, bytes | None]], clean: Clean
 ) -> list[list[str]]:
-    """Return a memory's fields whose evidence quotes removed text: (key, field, old value, new value)."""
+    """Return (key, field, old value, new value) for each field of a memory whose evidence quotes removed text."""
     fields: list[list[str]] = []
     for name, raw in evidence.items():
         piece = Evidence.model_validate_json(raw)

@@ -1,4 +1,4 @@
-"""Closed classes of words, by language (data): words without content, persons, negations."""
+"""Word lists: words without content, words for persons, and negations, in several languages (data)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _NOT = "no not never without don doesn didn nicht kein keine keinen keinem keine
 _SAID = "id said say says told tell mention mentioned know remember bin bist es soy"
 
 OWNERS = frozenset(fold(_POSSESSIVES).split())
-"""Possessives of the user."""
+"""Possessives of the first person: "my"."""
 SPEAKERS = frozenset(["i", "im", "ive", "ich", "yo", "je", "j", "io", "ik", "я"])
 FIRST_PERSON = OWNERS.union(SPEAKERS, _OTHERS.split())
-"""Words for the user, as users and facts say them."""
+"""Words by which users and facts name the user: "I", "user"."""
 SECOND_PERSON = frozenset(_YOU.split())
-"""Words for the user, as an assistant says them."""
+"""Words by which an assistant names the user: "you"."""
 NEGATIONS = frozenset(_NOT.split())
 NEGATION_SIGNS = frozenset("不没沒未无無别別")
 FUNCTION_SIGNS = frozenset("我私僕俺你他她的是在了对對有和得地得們们吗嗎呢はがをにのでとも에를을는")
 FUNCTION_WORDS = STOP_WORDS.union(FIRST_PERSON, SECOND_PERSON, _SAID.split(), *map(frequent_words, ["german", "spanish", "french"]))
-"""Words without content."""
+"""Words without content, such as "the", "I" and "remember"."""

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Replaces a finished order by a receipt, unless renewed; admits writes to `place` of work begun after this.
+-- Replaces a finished order by a receipt, unless the order was renewed.
+-- Work that begins after this may write to `place` again.
 -- KEYS: order
 -- ARGV: root, place, remembered_seconds: number, carried_out, receipt, ttl_seconds
 local clock = require("storage/clock")

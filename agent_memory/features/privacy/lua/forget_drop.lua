@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- Deletes a receipt of forgetting and frees its ids, if it holds something of the holder, or any without a holder:
--- `fields`: tags of a kept memory (s: one of its sessions); `words`: what its JSON says instead; `names`: of fields.
+-- Deletes a receipt of forgetting and frees its ids, if it contains data of `holder`, or always without a holder.
+-- Data is the holder's if a kept memory has all tags in `fields` (s: one of its sessions), if JSON contains one of
+-- `words`, or if the name of a receipt's field contains one of `names`.
 -- KEYS: receipt, receipts
 -- ARGV: root, tenant, name, holder: json?
--- -> 1 deleted, 0 it holds nothing of theirs, or is another tenant's
+-- -> 1 if deleted; 0 if it contains no data of the holder, or belongs to another tenant
 local kept_keys = require("privacy/kept_keys")
 if redis.call('HGET', receipt, 't') ~= tenant then return 0 end
 local receipt_fields, flat = {}, redis.call('HGETALL', receipt)

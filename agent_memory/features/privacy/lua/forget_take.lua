@@ -1,17 +1,20 @@
 #!lua
--- Takes all that is to be forgotten at once, with a copy for an undo (`keeps`) under `receipt`, which `receipts` (of its owner) names.
---   gone      [{mid, expect (version, "" for none), order, positions (as `memory_delete`)}…]: memories that go whole
---   dropped   [{mid, expect, versions}…]: former versions that go
---   fields    [[key (without the root), field, before, after (nothing: it goes)]…]: fields of hashes, such as evidence that quotes
---   proposals [change…]: they go
---   sessions  [{sid, epoch, version, live, entries: {number: entry or ""}, fewer_tokens (negative), summary: {text ("": it goes), tokens}
---             or nothing, memories (JSON or nothing), own: [ids that wait in its journal], journals: [{name, epoch, entries: {number: entry}, asked: {number: true}}…]}…]
---             `requests`: requests to forget, which an undo does not carry out again
--- Background work that has read what goes is fenced: sessions and journals get a new epoch.
+-- Deletes everything in `plan` at once.
+-- With `keeps`, keeps a copy for an undo in `receipt`, and lists it in the owner's `receipts`.
+--   gone      [{mid, expect (version, "" for none), order, positions (as `memory_delete`)}…]: memories to delete whole
+--   dropped   [{mid, expect, versions}…]: former versions to delete
+--   fields    [[key (without the root), field, before, after (nothing: delete)]…]: fields of hashes, such as evidence
+--   proposals [change…]: proposed changes to delete
+--   sessions  [{sid, epoch, version, live, entries: {number: entry or ""}, fewer_tokens (negative),
+--             summary: {text ("": delete), tokens} or nothing, memories (JSON or nothing),
+--             own: [ids that wait in its journal],
+--             journals: [{name, epoch, entries: {number: entry}, asked: {number: true}}…]}…]
+--             `asked`: requests to forget. An undo does not restore them, so they are not carried out again
+-- Sessions and journals get a new epoch, so that background work that has read the deleted data is fenced.
 -- KEYS: due, tries, reasons, dead, session_due, wake, receipt, receipts
 -- ARGV: root, tombstone_seconds, reach: number, keeps: flag, name, undo_seconds: number
 -- ARGV: header: json, plan: json
--- -> {"ok"} or {"moved"}: something was changed since it was read, and nothing was done
+-- -> {"ok"}, or {"moved"} if something changed after it was read; then nothing is deleted
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
@@ -51,7 +54,7 @@ local function drop_versions(mid, versions)
     redis.call('SREM', root .. 'bare', name)
   end
 end
--- Its ids stay its owner's while it can be restored: see `memories/owners`.
+-- While a memory can be restored, nobody else can take its ids: see `memories/owners`.
 local function keep_ids(mid)
   local owner = keeps and owners.owner_of(mid)
   if not owner then return end
@@ -77,7 +80,7 @@ local function set_field(key, name, before, after)
   kept_copy.keep_field(key, name, before, after)
   if after then redis.call('HSET', root .. key, name, after) else redis.call('HDEL', root .. key, name) end
 end
--- Entries by their number: another text, or out; an undo restores those not `requests`.
+-- Replaces or removes entries by their number. An undo restores all but `requests`.
 local function strike(key, entries, requests)
   local GONE = '\0gone'
   for i, entry in ipairs(redis.call('LRANGE', root .. key, 0, -1)) do

@@ -1,8 +1,10 @@
 #!lua
--- Restores a receipt's memories that nothing newer replaced, and empties it. Refused while an owner is being erased.
+-- Restores the memories of a receipt that nothing newer replaced, and empties the receipt.
+-- Refuses while an owner is being erased.
 -- KEYS: due, tries, reasons, dead, session_due, wake, receipt
 -- ARGV: root, tombstone_seconds, reach: number, guard: json
--- -> {"gone"}, or {"undone", answer of then} and {"ok", answer}: "<memories that are back> <messages that are back> <memories that are not>"
+-- -> {"gone"}, {"undone", the first answer} or {"ok", answer}
+--    answer: "<restored memories> <restored messages> <memories not restored>"
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
@@ -123,7 +125,7 @@ for name, json in pairs(receipt_fields) do
 end
 local function number_of(entry) return tonumber(string.match(entry, '^%-?(%d+) ')) end
 local function tokens_of(entry) return entry == '' and 0 or tonumber(string.match(entry, '^%-?%d+ (%d+) ')) end
--- Restores an entry: over the rest of it, or between its neighbors.
+-- Restores an entry: in place of its emptied rest, or between its neighbors.
 local function put_back(key, number, before, after)
   local list = redis.call('LRANGE', root .. key, 0, -1)
   if after ~= '' then
@@ -146,7 +148,7 @@ local function put_back(key, number, before, after)
   if follower then redis.call('LINSERT', root .. key, 'BEFORE', follower, before) else redis.call('RPUSH', root .. key, before) end
   return true
 end
--- Skipped work waits again; promoting twice changes nothing.
+-- Moves the cursors back, so that skipped work waits again. Promoting a message twice changes nothing.
 local function wait_again(journal, number)
   local then_at = {string.match(receipt_fields['j ' .. journal] or '', '^(%d+) (%d+)$')}
   for i, cursor in ipairs({'jp', 'je'}) do

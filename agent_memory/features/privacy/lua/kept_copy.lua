@@ -1,10 +1,10 @@
--- What an undo of forgetting needs, in the hash of a receipt (`receipt`); without `keeps` nothing is written down.
---   d <key>        a key as DUMP gives it         k <mid>     the keys of a memory that went, in order
+-- Keeps what an undo of forgetting needs in fields of the hash `receipt`. Without `keeps`, keeps nothing.
+--   d <key>        a key as DUMP gives it         k <mid>     the keys of a deleted memory, in order
 --   z <order> <mid>  a message's position          f <key> <field>  a field of a hash that was set (JSON: before, after)
---   p <mid>        the version that a memory has since it lost former versions
---   o <mid>        an id that stays its owner's until then (`fo:<mid>` says whose)
+--   p <mid>        the version of a memory when it lost former versions
+--   o <mid>        an id that nobody else can take until the undo time ends (`fo:<mid>` names its owner)
 --   e <list> <number>  an entry of a list (JSON: before, after)
---   h <sid>        the fence of a session since then            j <journal>  its cursors of then      c <change>  a proposal
+--   h <sid>        the new fence of a session            j <journal>  its cursors before      c <change>  a proposal
 -- NEEDS: root, receipt, keeps
 local aliases = require("memories/aliases")
 local function keep(name, value)
@@ -38,7 +38,7 @@ end
 local function keep_position(order, mid)
   if order ~= '' then keep('z ' .. order .. ' ' .. mid, redis.call('ZSCORE', order, mid)) end
 end
--- The other messages that stand in the order of sessions as names of a memory.
+-- Keeps the positions of the messages that are aliases of a memory, in the order of their sessions.
 local function keep_positions(positions)
   for order, message in string.gmatch(positions, '([^\n]+) (%x+)') do keep_position(order, message) end
 end

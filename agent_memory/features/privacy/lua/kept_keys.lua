@@ -1,7 +1,7 @@
--- Looks into the keys that a receipt of forgetting keeps as DUMP gives them.
+-- Reads the keys that a receipt of forgetting keeps in the format of DUMP.
 -- NEEDS: root
 local LOOK = root .. 'fg-look'
--- Calls `look(key)` with each version of a memory that is kept (`receipt_fields`: the receipt's fields), as a key that is there meanwhile.
+-- Calls `look(key)` for each kept version of a memory, restored as a temporary key.
 local function each_memory(receipt_fields, look)
   for name, dump in pairs(receipt_fields) do
     if string.match(name, '^d [mh]:') then

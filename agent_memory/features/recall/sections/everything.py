@@ -1,7 +1,7 @@
 """List memories for a question about everything ("What do you know about me?"), most durable first.
 
-Vectors do not help: the question shares no words with memories. So the newest facts, events and procedures,
-user's statements, and statements with a name or a word of lasting things are listed.
+A search does not help, because the question shares no words with memories. Instead, the prompt lists the newest facts,
+events, procedures and statements, and statements that contain a name or a word for something lasting.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from agent_memory.foundation.storage.search.syntax import having
 from agent_memory.foundation.text.languages.lasting import is_lasting, lasting_terms, name_terms, says_name
 
 _NAME_SLOT = ".name"
-# Memories read per list, times the prompt's places.
+# Memories to read per list, as a multiple of the prompt's places.
 _ROOM = 2
-# The first lists are disjoint and include the others.
+# The first three lists do not overlap and include the other lists, so their totals add up.
 _KINDS = 3
 _TYPES = ("semantic", "procedural", "episodic")
 
 
 @dataclass(frozen=True, slots=True)
 class EverythingReads:
-    """Lists memories of a query's users and namespaces, at most `most` tokens."""
+    """Reads that list the memories in a query's users and namespaces. At most `most` tokens of them are shown."""
 
     ask: PromptAsk
     query: SearchQuery
@@ -45,7 +45,7 @@ class EverythingReads:
     most: int
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue the lists; return the number of replies."""
+        """Queue the reads of the lists. Return the number of replies."""
         current = self.query.clause
         stated = filters.statements(current)
         lasting = [having(stated, terms) for terms in (name_terms(), lasting_terms())]
@@ -55,7 +55,7 @@ class EverythingReads:
         return len(clauses)
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
-        """Return the memories: facts, then events, then messages."""
+        """Return the memories of the replies, most durable first."""
         pages = [parse_listed(reply) for reply in replies]
         scored = [(0.0, mid) for mid in dict.fromkeys(row.mid for page in pages for row in page.rows)]
         ranking = Ranking(sum(page.total for page in pages[:_KINDS]), scored, listed=True)
@@ -65,7 +65,10 @@ class EverythingReads:
 
 
 def _durability(memory: ShownMemory) -> tuple[bool, bool, int, bool, bool, bool, int, float]:
-    """Sort by type, pin, whether it still holds, name, lasting topic, repetitions and date."""
+    """Return the sort key of a memory.
+
+    Facts precede messages. Then come: pinned, type, still true, says a name, lasting topic, times said, newest date.
+    """
     kind = memory.memory_type
     rank = _TYPES.index(kind) if kind in _TYPES else len(_TYPES)
     ended = no_longer_true_since(memory) is not None

@@ -1,5 +1,8 @@
-"""The memories section of a prompt: the user's latest messages of other sessions, and the memories that match the
-query."""
+"""Build the memories section of a prompt.
+
+It holds the memories that match the query, and the matching messages from the user's other sessions that are not
+memories yet.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +43,14 @@ from agent_memory.foundation.text.stemming.foreign import language_of
 from agent_memory.foundation.text.terms import content_of, terms
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchModeEnum, SearchRequest, UserId
 
-# Two texts of a word or two are near each other because both are short: of 1,960 pairs of a word ("quasar") and a phrase that has nothing
-# to do with it ("A squeaky one.", "A rusty saw.") 34 to 57 % had a similarity of 0.2 or more, and 4 to 8 % one of 0.3; of pairs with the
-# messages of LoCoMo 0.2 to 1.7 % and at most 0.1 %. Of 108 phrases that answer ("pets": "Two grey cats.") 94 to 100 % had 0.2, and 79 to
-# 93 % had 0.3. (MiniLM; the query being the word alone, "What is a …?" or "What is my …?".)
+# Two very short texts are similar only because both are short. Measured with MiniLM; the query was the word alone,
+# "What is a …?" or "What is my …?". Shares of pairs with a similarity of at least 0.2, and of at least 0.3:
+# - word ("quasar") and unrelated phrase ("A rusty saw."), 1,960 pairs: 34 to 57 %, 4 to 8 %
+# - word and message of LoCoMo: 0.2 to 1.7 %, at most 0.1 %
+# - word and phrase that answers it ("pets": "Two grey cats."), 108 pairs: 94 to 100 %, 79 to 93 %
 _SHORT_PHRASE = 2
 _PHRASE_FACTOR = 1.5
-# Among so many memories a name alone links two of them.
+# With fewer memories than this, sharing a name is enough to link two of them.
 _FEW_MEMORIES = 100
 
 
@@ -71,7 +75,7 @@ class MemoriesSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads of a prompt's search; None if the prompt does not search. Raises like the search."""
+        """Return the reads of a prompt's search. None if the prompt does not search. Raises the search's errors."""
         request = self._search_request(ask)
         if request is None:
             return None
@@ -80,23 +84,23 @@ class MemoriesSection:
             listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
             return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
         if text.strip() and not has_content(text) and not literal_words(text):
-            # For thanks or a sigh, even the nearest memory is noise.
+            # If the query is only thanks or a sigh, even the most similar memory is noise.
             return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
         query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
         return MemoryReads(self, ask, query, self._recent.recent_query(ask.scope, query.request))
 
     def queue_memories(self, pipe: Pipe, ask: PromptAsk, query: SearchQuery, recent: RecentQuery | None) -> int:
-        """Queue the search and the read of the user's messages in other sessions. Return the number of replies."""
+        """Queue the search and the read of the user's messages from other sessions. Return the number of replies."""
         count = 0 if recent is None else self._recent.queue_recent(pipe, recent, but=ask.session)
         return count + (0 if query.empty else self._search.queue_query(pipe, query))
 
     async def load_memories(
         self, ask: PromptAsk, query: SearchQuery, recent: RecentQuery | None, replies: Sequence[Any], session: SessionMessages | None
     ) -> MemoriesContent:
-        """Return the memories of these replies, best first, without the session's newest messages, which the prompt
-        shows anyway.
+        """Return the memories of these replies, best first.
 
-        Messages of other sessions that are not memories yet come before them, because the index cannot rank them.
+        Memories of the session's newest messages are left out, because the prompt shows these messages anyway. Messages
+        of other sessions that are not memories yet come first, because the index cannot rank them.
         """
         elsewhere: list[ShownMemory] = []
         if recent is not None:
@@ -131,9 +135,10 @@ class MemoriesSection:
     async def _with_later_mentions(
         self, scope: Scope, query: SearchQuery, page: Sequence[ShownMemory], newest: set[str]
     ) -> Sequence[ShownMemory]:
-        """Return the page with later statements about things that it names by name and number.
+        """Return the page with later statements about things that it identifies by name and number.
 
-        This takes another round trip, but few pages name such things. A query about a time keeps its page.
+        This takes another round trip, but few pages name such things. For a query about a time, return the page
+        unchanged.
         """
         things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
         if not things:
@@ -144,23 +149,23 @@ class MemoriesSection:
         return with_mentions(page, zip(things, others, strict=True))
 
     async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
-        """Return the best memories that are left out because the session's messages show them."""
+        """Return the best memories that are left out because the prompt shows their messages."""
         hits = [scored for scored in ranking.scored[: query.request.limit + len(newest)] if scored[1] in newest]
         cards = await self._pages.read_ranked(scope, query, ranking, hits)
         return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
 
     def _search_request(self, ask: PromptAsk) -> SearchRequest | None:
-        """Return the prompt's search for the query, within the session's user and namespace unless the search names its
-        own.
+        """Return the search request of the prompt. None if the prompt does not search.
 
-        For a session without a user, search only memories without a user.
+        Unless the request names a user and namespace, those of the session or prompt apply. For a session without a
+        user, an unlimited caller searches only memories without a user, unless `prompt_all_users` is set.
         """
         body, session = ask.body, ask.session
         search_option = body.long_term_search
         if search_option is None or search_option is False:
             return None
         request = SearchRequest(timezone=body.timezone) if search_option is True else search_option
-        # Models never see quarantined memories, whoever asks.
+        # Models never see quarantined memories, no matter who calls.
         update: dict[str, Any] = {"text": body.query, "quarantined": False}
         if "limit" not in request.model_fields_set:
             update["limit"] = self._settings.prompt_memories
@@ -178,7 +183,7 @@ class MemoriesSection:
 
 
 def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
-    """Return the facts that were made from messages on the page. A message may match although its fact does not."""
+    """Return the facts that were made from messages on the page. A message may match even if its fact does not."""
     cited_ids = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not cited_ids.isdisjoint(cited_messages(fact))] if cited_ids else []
 
@@ -186,7 +191,7 @@ def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> lis
 def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
     """Return the memories that contain a literal of the query, such as "C++", a sign or a single letter.
 
-    Return the page unchanged if the query also has other words.
+    Return the page unchanged if the query has content words.
     """
     text = query.request.text or ""
     if has_content(text):
@@ -196,11 +201,10 @@ def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequenc
 
 
 def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], least: float) -> Sequence[ShownMemory]:
-    """Return the page without short messages (one or two words) that neither share the query's only word nor are
-    similar enough.
+    """Return the page without short messages that neither share the query's only word nor have a similarity of `least`.
 
-    Similarity means little between such short texts. The page stays unchanged for other queries, or if the caller's
-    filter leaves nothing else.
+    Short messages have one or two content words. Similarity means little between such short texts. Return the page
+    unchanged if the query has several words, or if the request filters by content and no memory would remain.
     """
     if ranking.similarities is None or query.mode is not SearchModeEnum.HYBRID or query.span is not None or len(query.words.terms) != 1:
         return page
@@ -217,12 +221,13 @@ def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[Sho
 
 
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
-    """Return the memories that match the subject of a query that also names a time.
+    """Return the memories that match a query which names a subject and a time.
 
-    A memory matches if its own text shares a word, if it is similar enough, or if it happens in that time or names a
-    day in it. The page stays unchanged if no memory is about the subject, or if the query names only a time.
+    A memory is about the subject if its text shares a word with it or is similar enough. A memory matches if it is
+    about the subject, happens in that time or names a day in it. Return the page unchanged if no memory is about the
+    subject, or for other queries.
 
-    For an `english_only` model, similarity of texts in another language means nothing.
+    `english_only` ignores the similarities of a query in another language, because the model does not understand it.
     """
     if ranking.similarities is None or not names_days(query):
         return page
@@ -239,10 +244,10 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
 
 
 def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
-    """Return the memories, of a page and further ones, for a query that names only a time of a month at most.
+    """Return the page's and further memories that match a query which names only a time of at most a month.
 
-    A memory matches if it happens in that time, names a day in it, or was said in it. Return the page if no memory
-    matches, and for other queries.
+    A memory matches if it happens in that time, names a day in it, or was said in it. Return the page unchanged if no
+    memory matches, or for other queries.
     """
     if not names_time_alone(query):
         return page
@@ -250,7 +255,7 @@ def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequen
 
 
 def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory was created, or said again, in the time that the query names."""
+    """True if a memory was created or last said in the time that the query names."""
     if query.span is None:
         return False
     days = [memory.created_at, *([memory.last_said_at] if memory.last_said_at else [])]
@@ -258,7 +263,7 @@ def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory has its own date in the time that the query names, or names a day that may be in it."""
+    """True if a memory's event is in the time that the query names, or its text names a day that may be in it."""
     if query.span is None:
         return False
     start, end, zone = query.span.start, query.span.end, zone_of(query.request.timezone)
@@ -267,7 +272,7 @@ def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
     if date is not None and start <= as_in_zone(date, zone) < end:
         return True
     said_on = (memory.last_said_at or memory.created_at).astimezone(zone).date()
-    # An uncertain date keeps the memory.
+    # If a date is ambiguous, one possible meaning in the time is enough.
     possible = (moments(each, zone) for mention in mentions(memory.text, said_on) for each in mention.possible)
     return any(start < until and begin < end for begin, until in possible)
 

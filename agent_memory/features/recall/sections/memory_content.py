@@ -1,4 +1,4 @@
-"""Fit a prompt's memories into their tokens, and write them."""
+"""Select the memories that fit a prompt's tokens, and write them as a section."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 class MemoriesContent:
     """The memories that match, best first. At most `most` tokens of them are shown.
 
-    `alone`: no other section follows. `follows_tokens`: the request names the prompt's tokens.
+    `ids` shows their ids. `formatted` is true if the request names a format. `alone` is true if the prompt has no
+    session. `follows_tokens` is true if the request names `max_tokens`: then that limit replaces `most`.
     """
 
     query: SearchQuery
@@ -61,12 +62,12 @@ class MemoriesContent:
         return cls(query, ranking, cards, cut, counter, most, count_reading, *shown_as)
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
-        """Return the best memories that fit, without repeats."""
+        """Return the best memories that fit, without near duplicates unless the request wants them."""
         around = _AROUND_TOKENS + PER_MESSAGE if self.alone and not self.formatted else 0
         budget, request = self.most if tokens is None else max(tokens - around, 0), self.query.request
         if not self.follows_tokens:
             budget = min(budget, self.most)
-        # No prompt shows a text longer than twice the budget, so counting stops there.
+        # Counting stops at twice the budget: a text of that size does not fit anyway.
         count = partial(self.counter.count, enough=2 * budget)
         distinct, line = request.distinct is not False, LINE_TOKENS + (ID_TOKENS if self.ids else 0)
         selection = MemorySelection(count, request.text or "", request.limit, budget, distinct, line)
@@ -82,13 +83,13 @@ class FittedMemories:
     budget: int
 
     def count_tokens(self) -> int:
-        """Return the list's tokens, including memories the session's messages may already show."""
+        """Return the tokens of the list, including memories that the session's messages may already show."""
         if self.content.formatted and not self.listed.memories:
             return 0
         return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """Return the list without what the session's messages say, and count its reading."""
+        """Return the list without memories that the session's messages already show. Counts the others as read."""
         content, request = self.content, self.content.query.request
         listed = self.listed if messages is None else self.listed.without(lambda memory: _rests_on(memory, messages))
         cards = listed.memories
@@ -111,7 +112,7 @@ class FittedMemories:
 
 
 def _rests_on(memory: ShownMemory, messages: SessionMessages) -> bool:
-    """True if a memory comes only from messages the prompt shows."""
+    """True if the prompt shows all messages from which the memory was made."""
     ref, cited = messages.ref, memory.values["extracted_from"]
     if not cited or (memory.values["session_id"], memory.namespace, memory.user_id) != (ref.session_id, ref.namespace, ref.user_id):
         return False

@@ -1,4 +1,4 @@
-"""The session in a prompt: its summary and the last messages that fit, from one read."""
+"""Build the session's sections of a prompt: the summary, and the last messages that fit. Both come from one read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_memory_client.models import MemoryPromptRequest
 
 
 class SessionSection:
-    """Reads the session of a prompt. It loads first, as other sections depend on it."""
+    """Reads the session of a prompt. It loads first, because other sections depend on it."""
 
     def __init__(self, settings: Settings, store: SessionStore, counter: TokenCounter) -> None:
         self._settings = settings
@@ -30,14 +30,14 @@ class SessionSection:
         self._counter = counter
 
     def queue_session(self, pipe: Pipe, ask: PromptAsk) -> int:
-        """Queue the session's reads; return the number of replies."""
+        """Queue the session's reads. Return the number of replies."""
         if ask.session is None:
             return 0
         self._store.queue_turns(pipe, ask.scope, ask.session, self._read_window(ask.body))
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """Return the session, or the only one of its id."""
+        """Return the session. If the named one does not exist, return the only session with its id, if there is one."""
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)
@@ -97,7 +97,7 @@ class SummaryContent:
 
 @dataclass(slots=True)
 class WindowContent:
-    """The last messages, as read for the model's window."""
+    """The session's last messages, as many as the model's window can hold."""
 
     turns: SessionTurns | None
     named_window: int | None
@@ -107,7 +107,7 @@ class WindowContent:
         return tokens if self.named_window is None else min(tokens, self.named_window)
 
     def fit_section(self, tokens: int | None) -> FittedWindow:
-        """Return the last messages that fit the window and the tokens, at least the newest."""
+        """Return the last messages that fit both the window and `tokens`. The newest message is always among them."""
         if self.turns is None or tokens is None:
             return FittedWindow(self.turns, () if self.turns is None else self.turns.messages)
         window = tokens if self.named_window is None else min(self.named_window, tokens)
@@ -134,7 +134,10 @@ class FittedWindow:
 
 
 def turn_message(turn: PromptTurn) -> dict[str, Any]:
-    """Return a message of a prompt; other roles become the assistant's, with `original_role`."""
+    """Return a message of a prompt. A role that prompts do not support becomes the assistant's.
+
+    `original_role` then keeps the old role.
+    """
     message = text_message("user" if turn.role == "user" else "assistant", plain_text(turn.content))
     if turn.role not in ("user", "assistant"):
         message["original_role"] = turn.role

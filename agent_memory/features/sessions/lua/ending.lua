@@ -1,4 +1,4 @@
--- Ends a session and its pending work. Running work is fenced: the journal it read is gone.
+-- Deletes a session and its pending work. Work that still runs cannot write, because the journal that it read is gone.
 -- NEEDS: sid, meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, user_waiting, outboxes
 local outbox = require("storage/outbox")
 local function end_work()

@@ -1,5 +1,5 @@
--- A JSON merge patch (RFC 7396) on texts: cjson turns empty lists into objects and rounds large numbers.
--- `scripts.compact` writes both texts, so equal names are equal texts.
+-- Applies a JSON merge patch (RFC 7396) to texts, because cjson turns empty lists into objects and rounds large
+-- numbers. `scripts.compact` writes both texts, so equal names have equal texts.
 local function value_end(text, at)
   local first = string.sub(text, at, at)
   if first == '"' then
@@ -21,7 +21,7 @@ local function value_end(text, at)
   end
   return string.find(text, '[,%]}]', at) - 1
 end
--- The members of an object: names in order, and values by name.
+-- Returns the members of an object: the names in order, and the values by name.
 local function members_of(text)
   local names, values, at = {}, {}, 2
   while string.sub(text, at, at) == '"' do

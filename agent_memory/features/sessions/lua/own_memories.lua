@@ -1,5 +1,6 @@
--- Returns the positions in `to_promote` of new memories, and by id those the session still holds unchanged.
--- `to_promote`: per memory its id, JSON, mid, owner and creation time (µs, or ""); `memories`: id, mark, creation time.
+-- Returns the positions in `to_promote` of new memories, and by id the memories that the session already has unchanged.
+-- `to_promote` has for each memory its id, JSON, mid, owner and creation time (µs, or ""); `memories` has id, digest of
+-- the content, and creation time.
 local function new_ones(to_promote, memories, meta)
   local new, unchanged, mark_by_id = {}, {}, {}
   if #to_promote == 0 then return new, unchanged end
@@ -16,7 +17,8 @@ local function new_ones(to_promote, memories, meta)
   end
   return new, unchanged
 end
--- Stores what the session holds; new or removed memories are neither promoted (`pm`) nor refused (`pr`).
+-- Stores the digests of the session's memories (`held`). Only unchanged memories keep being marked as promoted (`pm`)
+-- or refused (`pr`).
 local function note(memories, meta, unchanged)
   local stored = redis.call('HMGET', meta, 'pm', 'pr', 'held')
   for at, name in ipairs({'pm', 'pr'}) do

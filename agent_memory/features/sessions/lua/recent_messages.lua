@@ -1,6 +1,7 @@
 #!lua flags=no-writes
--- A user's newest unpromoted messages, last written session first, within limits. Entries are read one by one, as their
--- size is unknown; one above the rest of the limit ends its session. `namespaces`: only these, if any are given.
+-- Returns a user's newest unpromoted messages within limits, from the last written session on. Reads entries one by
+-- one, because their size is unknown; an entry above the rest of `most_bytes` ends its session. With `namespaces`,
+-- reads only sessions in these.
 -- KEYS: user_waiting
 -- ARGV: journal_prefix, excluded_sid, looked_at: number, most_sessions: number, most_each: number, most: number, most_bytes: number, namespaces...
 -- -> {tenant, session, namespace or "", user, has namespace 1/0, entries (newest first)…}…

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
--- Reads pending work in one step, as another worker may trim it. `cursor`: "jp" (promotion) or "je" (extraction);
--- `context`: messages read before it.
+-- Reads pending work in one step, because another worker may trim it. `cursor` is "jp" (promotion) or "je"
+-- (extraction); `context` is how many messages to read before it.
 -- KEYS: journal, journal_list, journal_own
 -- ARGV: cursor, limit: number, context: number
 -- -> {the journal's fields, entries, memories}

@@ -1,9 +1,9 @@
 #!lua
--- Sets aside a batch that extraction gave up, from `cursor` to `cursor_end` with up to `context` messages before:
--- it becomes a dead journal of its own, and the session's extraction goes on behind it.
+-- Sets aside a batch that extraction gave up, from `cursor` to `cursor_end`, with up to `context` messages before it.
+-- The batch becomes a dead journal of its own; the session's extraction continues after it.
 -- KEYS: journal, journal_list, batch_journal, batch_list, set_aside, due, reasons, dead, wake
 -- ARGV: sid, epoch, cursor, cursor_end, context: number, reason?, never_ended
--- -> 1 done, 0 the session moved on
+-- -> 1 if done, 0 if the session changed
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local chunks = require("storage/chunks")

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Deletes a session's record of pending work if it has none; ends a batch (its cursor) first.
--- `user_waiting`: the user's waiting sessions (or `meta`).
+-- Deletes the record of a session's pending work if no work is left. Before that, ends a set-aside `batch` (its
+-- cursor). `user_waiting` is the set of the user's waiting sessions, or `meta` without a user.
 -- KEYS: meta, journal, journal_list, journal_own, set_aside, user_waiting, due, tries, reasons, dead
 -- ARGV: sid, batch?
--- -> 1 nothing waits
+-- -> 1 if no work is left
 local outbox = require("storage/outbox")
 if batch then
   redis.call('DEL', journal .. '.' .. batch, journal .. '.' .. batch .. ':l')

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Removes messages (`numbers`), and the summary if asked to. Their identities stay known, so none is written again.
--- The journal counts by position: an empty, unpromoted entry takes the place of each.
+-- Removes messages by `numbers`, and with `drop_summary` the summary. Their identities stay known, so that a retry does
+-- not write them again. The journal counts by position, so an empty, unpromoted entry replaces each message there.
 -- KEYS: meta, messages, journal_list
 -- ARGV: epoch, fence, drop_summary: flag, numbers...
--- -> 1 done, 0 the session moved on
+-- -> 1 if done, 0 if the session changed
 local clock = require("storage/clock")
 local session = redis.call('HMGET', meta, 'ep', 'hd')
 if session[1] ~= epoch or session[2] ~= fence then return 0 end

@@ -1,8 +1,8 @@
 #!lua
--- Replaces the oldest messages by a summary, if neither they nor the summary that it continues changed meanwhile.
+-- Replaces the `count` oldest messages by a summary, unless these or the former summary changed meanwhile.
 -- KEYS: meta, messages, ids
 -- ARGV: fence, count: number, context, context_tokens, remembered_ids: number
--- -> 1 done, 0 the session moved on
+-- -> 1 if done, 0 if the session changed
 local clock = require("storage/clock")
 if redis.call('HGET', meta, 'hd') ~= fence then return 0 end
 if redis.call('LLEN', messages) < count then return 0 end

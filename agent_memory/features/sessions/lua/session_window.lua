@@ -1,9 +1,10 @@
 #!lua flags=no-writes
--- A session's newest messages whose tokens, each with an overhead, fit a window, at least the newest. By default the
--- session's own window. Up to `most_before` earlier ones follow, which may hold the calls that the first ones answer.
+-- Returns a session's newest messages that fit a window, but at least the newest one. A message counts its tokens and
+-- `overhead`. The default is the session's own window. If any message has more than text, up to `most_before` earlier
+-- messages follow, which may contain the tool calls that the first messages answer.
 -- KEYS: messages, meta
 -- ARGV: window: number?, default_window: number, overhead: number, most_before: number
--- -> {how many there are, how many fit, entries, newest first…}
+-- -> {number of messages, number that fit, entries (newest first)…}
 local session = redis.call('HMGET', meta, 'cw', 'mx')
 local left = window or tonumber(session[1] or '') or default_window
 local before = session[2] and most_before or 0

@@ -1,27 +1,32 @@
 #!lua
--- Writes a session (`mode` "put" replaces, "append" adds) and decides which messages are new and what work is due.
---   ttl                 seconds, -1: none
---   window              tokens that the session's messages may have; without one its own, or `default_window`
---   summarize_ratio     of the window, from which on there is something to summarize; 0: never
---   extract_after_ms    how long extraction waits for more, -1: it is off; extract_within_ms at most; extract_tokens make it due at once
---   remembered_ids      identities of dropped messages that stay known
---   max_messages        that the session may have
---   fed_back            a memory prompt's messages are among these
---   updated_at          µs, the time of its change if not now
+-- Writes a session (`mode` "put" replaces, "append" adds), and decides which messages are new and what work is due.
+--   ttl                 seconds; -1 for none
+--   window              tokens that the session's messages may have; without it, the session's own or `default_window`
+--   summarize_ratio     share of the window above which the session needs a summary; 0 for never
+--   extract_after_ms    how long extraction waits for more messages; -1 if extraction is off
+--   extract_within_ms   how long extraction waits at most
+--   extract_tokens      tokens that make extraction due at once
+--   remembered_ids      how many identities of dropped messages stay known
+--   max_messages        how many messages the session may have
+--   fed_back            some of the messages repeat a memory prompt
+--   updated_at          time of the change (µs), if it is not now
 --   fields              {create, doc, set: [field, value…], unset: [field…], to_promote, memories: see `own_memories`,
---                       empty: [positions of messages that must be known already],
---                       distinct_ids: whether an id that is known with other words is refused, of a PUT where that made another id before,
---                       agents: the only ones that the writer reaches, if it is limited to some,
---                       anew: whether an append takes the place of the session that is there}
---   new_messages        per message: identity, tokens, whether it is promoted (1/0), JSON of its text, JSON of what stands beside it or ""
--- `user_waiting`, `outboxes` (when it begins anew): see `session_delete.lua`.
+--                       empty: [positions of messages that the session must have already],
+--                       distinct_ids: refuse an id that the session has with other words; in a PUT, only if that id
+--                       was replaced by another one before,
+--                       agents: the agents in the writer's reach, if it is limited,
+--                       anew: an append replaces the stored session}
+--   new_messages        for each message: identity, tokens, 1 if it is promoted or else 0, JSON of its text, and
+--                       JSON of its content beside the text, or ""
+-- `user_waiting` and `outboxes` (only with `anew`) are as in `session_delete.lua`.
 -- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, session_due, extraction_due, wake, user_waiting, outboxes...
 -- ARGV: root, sid, mode, if_match?, ttl: number, window: number?, default_window: number, summarize_ratio: number, summary?, strategy?
 -- ARGV: extract_after_ms: number, extract_within_ms: number, extract_tokens: number?, remembered_ids: number, max_messages: number?
 -- ARGV: fed_back: flag, updated_at?, guard: json, fields: json, new_messages...
--- -> {"ok", version, tokens, messages, added, epoch, created (µs), created as the caller said or "",
---     [position, JSON of what stood beside its text and stays…]},
---    {"mismatch", version or "0"}, {"full", messages}, {"empty", position}, {"reused", positions…}, {"taken", position among those to promote} or {"agent"}
+-- -> {"ok", version, tokens, messages, added, epoch, created (µs), creation time from the caller or "",
+--     [position, JSON of the stored content beside the text that stays…]},
+--    {"mismatch", version or "0"}, {"full", messages}, {"empty", position}, {"reused", positions…},
+--    {"taken", position among the memories to promote} or {"agent"}
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local chunks = require("storage/chunks")
@@ -41,7 +46,7 @@ local function of_another_agent()
   for _, reached in ipairs(fields.agents) do if reached == agent then return false end end
   return true
 end
--- Returns the reply if nothing is written, or nil.
+-- Returns the reply if the write is refused, or nil.
 local function refusal()
   if of_another_agent() then return {'agent'} end
   if if_match == 'absent' then
@@ -66,8 +71,8 @@ local function refusal()
   end
   return nil
 end
--- The positions of messages whose id names another message. A PUT may correct a message under its id,
--- unless that id was made here (`message_ids.py`).
+-- Returns the positions of messages whose id belongs to another message. A PUT may correct a message under its id,
+-- unless the message was stored under another id before (`message_ids.py`).
 local function reused_ids()
   local positions = {}
   if not fields.distinct_ids or not exists or fields.anew then return positions end
@@ -112,13 +117,13 @@ elseif not exists then
   redis.call('HSET', journal, 'ep', epoch)
 end
 
--- Messages a program sends back with a memory prompt are shown again, but not remembered again.
+-- Messages that a program sends back with a memory prompt are stored, but not remembered again.
 local said_before = {}
 local function words_of(identity) return string.match(identity, '^[^\n]*\n([^\n]*)') end
 if fed_back then
   for _, identity in ipairs(redis.call('ZRANGE', ids, 0, -1)) do said_before[words_of(identity) or ''] = true end
 end
--- What existing messages hold beside their texts: text-only programs send them back without it.
+-- Stored content beside texts: programs that know only text send the messages back without it.
 local old_entries = put and redis.call('LRANGE', messages, 0, -1) or {}
 local extras, restored = {}, {}
 for _, entry in ipairs(has_extras and old_entries or {}) do
@@ -132,7 +137,7 @@ local entries, journal_entries, tokens_written, added, tokens_to_extract = {}, {
 for i = new_messages_at, #ARGV, 5 do
   local identity, tokens, promoted, text, extra = unpack(ARGV, i, i + 4)
   local seq = redis.call('ZSCORE', ids, identity)
-  -- A PUT may correct a message back to words it had before.
+  -- A PUT may change a message back to words that it had before.
   local latest = seq and put and redis.call('ZSCORE', ids, string.match(identity, '^[^\n]*\n'))
   local is_stored = seq and (not latest or latest == seq)
   if not is_stored then
@@ -165,7 +170,7 @@ for i = new_messages_at, #ARGV, 5 do
   end
 end
 
--- True if a PUT changes neither messages nor summary.
+-- True if a PUT keeps all stored messages and the summary, so that it only adds messages.
 local function only_adds()
   if #old_entries > #entries or (stored_summary or '') ~= (summary or '') then return false end
   for i = 1, #old_entries do
@@ -173,9 +178,9 @@ local function only_adds()
   end
   return true
 end
--- A program that sends a sliding window must not leave all ids behind.
+-- Forgets old identities: a program that sends a sliding window of messages would make them grow without end.
 local function forget_old_ids()
-  -- A message has three entries at most: its id, with its words, and with what stands beside them.
+  -- A message has at most three entries: its id alone, with its words, and with its content beside the text.
   local spare = redis.call('ZCARD', ids) - 3 * (#entries + remembered_ids)
   if spare <= remembered_ids then return end
   local current = {}
@@ -226,7 +231,7 @@ end
 local cursors = redis.call('HMGET', journal, 'jp', 'je')
 local idle = math.min(tonumber(cursors[1]), tonumber(cursors[2])) >= last_seq and redis.call('EXISTS', journal_own) == 0
 for _, key in ipairs({journal, journal_list}) do
-  -- Pending work outlives its session; a finished journal expires soon after it.
+  -- Pending work outlives its session. A journal without work expires soon after the session.
   if idle and lifetime >= 0 then redis.call('EXPIRE', key, lifetime + 60) else redis.call('PERSIST', key) end
 end
 
@@ -244,7 +249,7 @@ if extract_after_ms >= 0 and #journal_entries > 0 then
     redis.call('HSET', journal, 'x0', string.format('%.0f', clock.ms))
   end
   local at = math.min(clock.ms + extract_after_ms, tonumber(waits_since) + extract_within_ms)
-  -- A full batch, or the session's end, is extracted at once.
+  -- Extraction is due at once for a full batch, or if the session ends.
   local enough = extract_tokens and redis.call('HINCRBY', journal, 'xt', tokens_to_extract) >= extract_tokens
   if enough or (put and ttl == 0) then
     at = clock.ms

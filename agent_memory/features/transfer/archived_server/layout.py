@@ -1,9 +1,9 @@
-"""The Redis of the archived server, read only: keys and their types, found by SCAN and read in pages.
+"""Read the Redis of the archived server: find its keys by SCAN and read them in pages. Writes nothing to it.
 
 `working_memory:[namespace:][user:]session`     JSON document, or a string of the same JSON (early releases)
 `memory_idx:<id>`                               hash, with the vector as float32 bytes
 `summary_view:<id>:config`, `summary_view:<id>:summary:<group>`   JSON
-`auth_token:<bcrypt>`                           JSON; cannot be moved: the token itself is not in it
+`auth_token:<bcrypt>`                           JSON; cannot be migrated, because it does not contain the token
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class OldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OldPrefixes:
-    """Prefixes of old keys, by REDISVL_INDEX_PREFIX and WORKING_MEMORY_INDEX_PREFIX; the last colon is optional."""
+    """Prefixes of the old keys. The final colon is optional.
+
+    The archived server sets them by REDISVL_INDEX_PREFIX and WORKING_MEMORY_INDEX_PREFIX.
+    """
 
     memories: str = "memory_idx"
     sessions: str = "working_memory:"
@@ -46,7 +49,10 @@ class OldPrefixes:
 
 @dataclass(frozen=True, slots=True)
 class OldItem:
-    """A key with its hash's fields or document, or the `problem` with it. Without an expiry, `seconds_left` is None."""
+    """A key with the fields of its hash or its document, or with the `problem` that prevents reading it.
+
+    `seconds_left` is None if the key does not expire.
+    """
 
     key: bytes
     name: str
@@ -62,7 +68,7 @@ class OldItem:
 
 @dataclass(frozen=True, slots=True)
 class OldPage:
-    """Items, and the cursor behind them (0: no more)."""
+    """Items, and the cursor of the next page (0: there are no more)."""
 
     cursor: int
     items: list[OldItem]
@@ -70,20 +76,20 @@ class OldPage:
 
 class OldStore:
     def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
-        """`ours` is the prefix of our own keys, which are skipped; `source` names this Redis and its prefixes."""
+        """`ours` is the prefix of our own keys, which are skipped. `source` identifies this Redis and its prefixes."""
         self._client = client
         self._prefixes = prefixes
         self._ours = ours.encode()
         self.source = source
 
     async def run_id(self) -> str:
-        """Return the server's run id: a SCAN cursor is invalid after a restart."""
+        """Return the run id of the Redis server. It changes at a restart, which makes SCAN cursors invalid."""
         info = (await read(self._client, lambda pipe: pipe.info("server")))[0]
         value = info.get("run_id", b"")
         return value.decode() if isinstance(value, bytes) else str(value)
 
     async def count(self, kind: OldKind) -> int:
-        """Return the approximate number of keys of a kind: SCAN may return one twice."""
+        """Return the approximate number of keys of a kind. SCAN may return a key twice."""
         total, cursor = 0, 0
         while True:
             cursor, names = await self._scan(kind, cursor, 1000)
@@ -92,7 +98,7 @@ class OldStore:
                 return total
 
     async def page(self, kind: OldKind, cursor: int, size: int) -> OldPage:
-        """Return about `size` items of a kind from a cursor. Raises RedisUnavailable, StartupError."""
+        """Return about `size` items of a kind, starting at a cursor. Raises RedisUnavailable and StartupError."""
         cursor, names = await self._scan(kind, cursor, size)
         return OldPage(cursor, await self._read(kind, names))
 
@@ -126,7 +132,7 @@ class OldStore:
 
 
 def _is(kind: OldKind, rest: bytes) -> bool:
-    """True if the rest of a key is of this kind: views and partitions share a prefix."""
+    """True if a key with this rest after the prefix is of the kind. Views and partitions share a prefix."""
     if kind is OldKind.VIEW:
         return rest.endswith(b":config")
     if kind is OldKind.PARTITION:
@@ -164,7 +170,7 @@ def _item(kind: OldKind, key: bytes, name: str, form: bytes, left: int, reply: A
 
 @asynccontextmanager
 async def open_old(url: str, display_url: str, prefixes: OldPrefixes, *, ours: str, command_timeout: float) -> AsyncGenerator[OldStore]:
-    """Open the old Redis for reading; `display_url` is its URL without credentials. Raises StartupError."""
+    """Open the old Redis for reading. `display_url` is its URL without credentials. Raises StartupError."""
     client = connect(url, pool_size=4, command_timeout=command_timeout)
     try:
         try:

@@ -1,7 +1,7 @@
-"""Migrate an archived server's Redis through our own write path: dry-run, repeatable, resumable.
+"""Migrate the Redis of an archived server through our own write path. Supports a dry run, and can be resumed.
 
-Nothing here changes, and nothing deleted here returns, however often it runs. A session that changed there since
-it was migrated is migrated again, unless it changed here as well.
+It can run repeatedly: it never changes data that exists here, and never restores data that was deleted here. A session
+that changed on the archived server after its migration is migrated again, unless it changed here too.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from agent_memory.foundation.llm.base import Embedder
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import MemoryTypeEnum
 
-# Sessions can be large.
+# Items per page. Sessions can be large, so their pages are short.
 _PAGES = {OldKind.MEMORY: 200, OldKind.SESSION: 25, OldKind.VIEW: 50, OldKind.PARTITION: 50, OldKind.TOKEN: 500}
 _LISTED = 1000
 _PROBES = 2
-# One model's vectors of a text differ by rounding only; two models' are unrelated.
+# Vectors of one text by the same model differ only by rounding. Vectors by two models are unrelated.
 _SAME_MODEL = 0.98
 
 
 class MigrationCounts(BaseModel):
-    """What became of the items of one kind. `there`: present already; `other`: different content has its id."""
+    """Counts of the items of one kind by result. `there` already exist here. `other` have an id with other content."""
 
     read: int = 0
     written: int = 0
@@ -71,7 +71,7 @@ class MigrationRemark(BaseModel):
 
 
 class Report(BaseModel):
-    """What a migration did, or would do in a dry run."""
+    """Reports what a migration did, or in a dry run, what it would do."""
 
     dry_run: bool
     finished: bool = False
@@ -96,9 +96,11 @@ class _Progress(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class MoveOptions:
-    """`vectors`: `auto` compares some with the model's own, `reuse` trusts them, `embed` computes all.
+    """Options of a migration.
 
-    With `extract`, facts are extracted here from messages not extracted there. `restart` ignores earlier progress.
+    `vectors` is `auto` (compare some old vectors with the model's own), `reuse` (trust all) or `embed` (compute all).
+    `extract` extracts facts from messages from which the archived server extracted none. `restart` ignores earlier
+    progress.
     """
 
     dry_run: bool = True
@@ -109,7 +111,7 @@ class MoveOptions:
 
 
 OnProgress = Callable[[OldKind, int, int], None]
-"""Called with the kind, the items read in this run, and their approximate total."""
+"""Called with the kind, the number of items read in this run, and their approximate total."""
 
 
 class MigrationService:
@@ -140,7 +142,10 @@ class MigrationService:
         self._preview = MigrationPreview(moves, memories)
 
     async def run(self, scope: Scope, options: MoveOptions, on_progress: OnProgress | None = None) -> Report:
-        """Migrate everything, or report what would become of it. Raises RedisUnavailable; run it again then."""
+        """Migrate everything, or in a dry run, report what would happen.
+
+        Raises RedisUnavailable. Run the migration again after this error.
+        """
         progress = await self._begin(options)
         self._preview = MigrationPreview(self._moves, self._memories)
         report = progress.report
@@ -157,7 +162,7 @@ class MigrationService:
                 page = await self._old.page(kind, progress.cursor, options.page or _PAGES[kind])
                 brought = await self._move_page(scope, kind, page.items, report, options)
                 progress.cursor = page.cursor
-                if page.cursor == 0:  # Said in the same write as the counts: a kind that was read whole is not counted again.
+                if page.cursor == 0:  # Saved together with the counts, so that a finished kind is not counted again.
                     progress.done.append(kind)
                 if page.items and not options.dry_run:
                     await self._moves.save(self._old.source, progress.model_dump_json(), brought)
@@ -179,7 +184,7 @@ class MigrationService:
             try:
                 progress = _Progress.model_validate_json(stored)
             except ValidationError:
-                progress = None  # Written by another release: begin again, which is harmless.
+                progress = None  # Another release wrote it. Starting again is harmless.
             if progress is not None and progress.run_id == run_id and not progress.report.finished:
                 progress.report.resumed = True
                 return progress
@@ -243,7 +248,7 @@ class MigrationService:
                     _note_changes(report, OldKind.MEMORY, memory.record.id, memory.notes)
                 case "same":
                     counts.there += 1
-                    arrived.append(memory)  # A run that was killed may have written it without its vector.
+                    arrived.append(memory)  # A killed run may have written the memory without its vector.
                 case "repeat":
                     counts.merged += 1
                     _note_remark(
@@ -270,7 +275,10 @@ class MigrationService:
         report.vectors_to_embed += new - reused
 
     async def _vectors(self, memories: Sequence[OldMemory], options: MoveOptions) -> dict[str, NDArray[np.float32]]:
-        """Return usable vectors by id: of this model, and of memories indexed by their own text alone."""
+        """Return the usable old vectors by memory id.
+
+        They are of the model in use, and of memories whose vector covers only their own text.
+        """
         usable: dict[str, NDArray[np.float32]] = {}
         for memory in memories if options.vectors != "embed" else ():
             in_session = memory.record.memory_type is MemoryTypeEnum.MESSAGE and memory.record.session_id is not None
@@ -298,7 +306,7 @@ class MigrationService:
         return usable
 
     async def _move_session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
-        """Return the version the session has here, 0 if it is not ours. Raises UnmovableRecord."""
+        """Migrate a session. Return its version here, or 0 if no run has written it. Raises UnmovableRecord."""
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
         stored = await self._memories.get(scope, [record.id for record in old.body.memories])
@@ -344,13 +352,13 @@ class MigrationService:
         promotes = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)
         own = enumerate(body.memories if longterm.enabled else ())
         waiting = [position for position, record in own if record.persisted_at is None and record.id not in present_ids]
-        # Without ttl_seconds its last PUT removed any expiry.
+        # If the last PUT had no `ttl_seconds`, it removed any expiry.
         left = None if body.ttl_seconds is None else item.seconds_left
         debounce = longterm.extraction_debounce_seconds
         return SessionWrite(
             mode="put",
             messages=[
-                # Messages promoted or extracted there are not processed again.
+                # Messages that the archived server promoted or extracted are not processed again.
                 NewMessage(
                     message,
                     self._counter.count_chat(message),
@@ -407,6 +415,6 @@ def _note_changes(report: Report, kind: OldKind, name: str, notes: Sequence[str]
 
 
 def _note_remark(remarks: list[MigrationRemark], kind: OldKind, name: str, reason: str) -> None:
-    """Add a remark to the report, which is bounded; counts are complete."""
+    """Add a remark, unless the list is full. Only the lists of remarks are bounded, not the counts."""
     if len(remarks) < _LISTED:
         remarks.append(MigrationRemark(kind=kind.value, id=name[:512], reason=reason))

@@ -1,4 +1,4 @@
-"""Predict exactly what a migration would do, without writing: the dry run."""
+"""Predict exactly what a migration would do, without writing anything. The dry run uses this."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _PreviewedRecord:
 
 
 class MigrationPreview:
-    """Remembers what the run would have written so far, which later items would meet."""
+    """Records what the run would have written so far, because later items depend on it."""
 
     def __init__(self, moves: MoveStore, memories: MemoryStore) -> None:
         self._moves = moves
@@ -37,10 +37,10 @@ class MigrationPreview:
         self._records: dict[str, MemoryRecord] = {}
         self._by: dict[tuple[str, str], str] = {}
         self.sessions: dict[SessionRef, set[str]] = {}
-        """The messages of sessions that would be here by now."""
+        """The message identities of the sessions that the run would have written so far."""
 
     async def states(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """Return the states `adopt_settled` would return after what the run would have written."""
+        """Return the states that `adopt_settled` would return if the run had written everything before."""
         coming = [
             _PreviewedRecord(record, self._memories.mid(scope, record.id), memory_digest(record), standing(scope.tenant, record), here)
             for record, here in zip(records, await self._moves.here(scope, records), strict=True)
@@ -48,7 +48,7 @@ class MigrationPreview:
         await self._read_holders(scope, coming)
         others = set(await self._memories.taken_ids(scope, records))
         states = [""] * len(coming)
-        # In the order of adoption; repeats are decided last, when all others exist.
+        # `adopt_settled` writes in this order. It decides repeats last, when all other memories exist.
         twins: list[tuple[int, MemoryRecord]] = []
         for position in sorted(range(len(coming)), key=lambda position: records[position].created_at):
             preview = coming[position]
@@ -67,11 +67,11 @@ class MigrationPreview:
         return states
 
     def knows(self, scope: Scope, memory_id: str) -> bool:
-        """True if a memory of this id would exist by now."""
+        """True if the run would have written a memory with this id."""
         return self._memories.mid(scope, memory_id) in self._digests
 
     async def permit(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
-        """Raise IdTaken for a session's memories whose id belongs to another owner."""
+        """Raise IdTaken if the id of a waiting memory of the session belongs to another owner."""
         placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
         taken_ids = set(await self._memories.taken_ids(scope, [record for _, record in placed]))
         for position, record in placed:
@@ -89,7 +89,7 @@ class MigrationPreview:
                 self._by.setdefault((preview.standing.scope, name), mid)
 
     def _state(self, preview: _PreviewedRecord, *, of_another: bool) -> str:
-        """Return the state if the record's id decides it, else ""."""
+        """Return the state if the id of the record decides it. Return "" if it does not."""
         if preview.here.buried:
             return "buried"
         if of_another:
@@ -104,7 +104,7 @@ class MigrationPreview:
         return None if mid is None or mid == preview.mid else self._records.get(mid)
 
     def _twin(self, preview: _PreviewedRecord) -> MemoryRecord | None:
-        """Return the memory that a statement would repeat; messages of sessions have their own place."""
+        """Return the memory that a record would repeat, or None. Always None for messages of sessions."""
         record = preview.record
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
         if in_session or record.quarantine is not None or not preview.standing.kin:
@@ -113,7 +113,7 @@ class MigrationPreview:
         return kin if kin is not None else self._holder_of(preview, preview.standing.words)
 
     def _settle_new(self, preview: _PreviewedRecord) -> str:
-        """Record it as written, unless it is a message in known words."""
+        """Record a memory as written and return "new". Return "repeat" for a message in the words of a known memory."""
         self._digests[preview.mid] = preview.digest
         if self._said_before(preview):
             return "repeat"
@@ -125,7 +125,7 @@ class MigrationPreview:
             if stands.kin:
                 self._by.setdefault((stands.scope, name), preview.mid)
             else:
-                # Of turns, the last one counts.
+                # Of several messages with the same words, the last one counts.
                 self._by[stands.scope, name] = preview.mid
         return "new"
 

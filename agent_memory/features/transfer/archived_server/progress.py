@@ -1,4 +1,4 @@
-"""The progress of a migration on our side, and what of its memories exists here."""
+"""Store the progress of a migration, and look up which of its memories exist here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIFETIME_SECONDS = 30 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class MovedRecord:
-    """The fingerprint of a migrated session or view there, and its version here."""
+    """A migrated session or view: the fingerprint of its old document, and its version here."""
 
     fingerprint: str
     version: int
@@ -32,9 +32,10 @@ class MovedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExistingDigests:
-    """What exists of a memory: the digests under its id and its alias, whether it was deleted, and
+    """What exists here for a memory.
 
-    the memories (mids) with its words, by `standing` field.
+    `digest` and `alias` are the digests under its id and under an alias with its id. `buried` is true if it was deleted
+    here. `holders` maps `standing` fields to the memories (mids) with its words.
     """
 
     digest: str | None
@@ -50,12 +51,12 @@ class MoveStore:
         self._memories = memories
 
     async def load(self, source: str) -> bytes | None:
-        """Return the progress of a source, as `save` wrote it."""
+        """Return the progress of a source as `save` stored it, or None."""
         key = self._keys.move(source)
         return (await read(self._client, lambda pipe: pipe.get(key)))[0]
 
     async def save(self, source: str, progress: str, brought: Mapping[bytes, MovedRecord] | None = None) -> None:
-        """Store progress and what was migrated since in one step."""
+        """Store the progress, and the sessions and views migrated since, in one step."""
         key = self._keys.move(source)
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
@@ -90,7 +91,7 @@ class MoveStore:
         return [_here(fields, row) for fields, row in zip(names, rows, strict=True)]
 
     async def give_vectors(self, scope: Scope, items: Sequence[tuple[MemoryRecord, NDArray[np.float32]]]) -> int:
-        """Index memories by their own vectors (length 1) where they still wait for one; return how many."""
+        """Index memories with the given vectors of length 1, if they still wait for one. Return their number."""
         mids = [self._memories.mid(scope, record.id) for record, _ in items]
         due = self._keys.due(DueKind.MEMORY)
 

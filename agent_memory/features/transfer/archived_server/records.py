@@ -1,6 +1,6 @@
-"""Convert the archived server's data to our models (pure), in every form its releases wrote.
+"""Convert the archived server's data to our models, in all formats that its releases wrote (pure).
 
-Each change is a note; what cannot be converted raises `UnmovableRecord`.
+Each change adds a note. Data that cannot be converted raises `UnmovableRecord`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class UnmovableRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OldMemory:
-    """A memory, its float32 vector, and notes of changes."""
+    """A converted memory, its old float32 vector, and notes of what the conversion changed."""
 
     record: MemoryRecord
     vector: bytes | None
@@ -59,7 +59,7 @@ class OldMemory:
 
 @dataclass(frozen=True, slots=True)
 class OldSession:
-    """A session; `body.ttl_seconds` is from its last PUT."""
+    """A converted session. `body.ttl_seconds` is the value of its last PUT."""
 
     ref: SessionRef
     body: WorkingMemory
@@ -67,7 +67,7 @@ class OldSession:
 
 
 def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
-    """Return a memory from its hash; `name` is its key without the prefix. Raises UnmovableRecord."""
+    """Return a memory from its hash. `name` is its key without the prefix. Raises UnmovableRecord."""
     notes: list[str] = []
     values: dict[str, Any] = {}
     for raw_name, raw in fields.items():
@@ -89,7 +89,7 @@ def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
 
 
 def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> MemoryRecord:
-    """Return a memory from its fields; `flag` is the default extraction mark. Raises UnmovableRecord."""
+    """Return a memory from its fields. `flag` is the default of `discrete_memory_extracted`. Raises UnmovableRecord."""
     text = clean_text(values.get("text"), notes, "text")
     if not text.strip():
         raise UnmovableRecord("it has no text")
@@ -119,7 +119,10 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
 
 
 def _fill_times(fields: dict[str, Any]) -> None:
-    """Fill missing times by the nearest known one or that of a ULID; else they become the time of the migration."""
+    """Fill missing times with a known time of the memory, or with the time of a ULID.
+
+    Without either, they become the time of the migration.
+    """
     times = [fields[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in fields]
     nearest = times[0] if times else ulid_time(str(fields["id"]))
     for name in ("created_at", "updated_at", "last_accessed"):
@@ -211,7 +214,7 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
         )
         name = fields.get("id")
         built = {
-            # A missing id is made of content and position, so that another run makes the same.
+            # A missing id is made from content and position, so that every run makes the same id.
             "id": name if isinstance(name, str) and name.strip() else made_id(str(position), text, moment),
             "role": role[:_MAX_ROLE_CHARS] or "user",
             "content": text,

@@ -1,4 +1,4 @@
-"""Convert single values of the archived server (pure); every change is a note."""
+"""Convert single values of the archived server (pure). Every change adds a note."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def decode_text(raw: bytes, notes: list[str], name: str) -> str:
 
 
 def clean_text(value: Any, notes: list[str], name: str) -> str:
-    """Return a text without control characters and lone surrogates."""
+    """Return a text with control characters and lone surrogates replaced."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else str(value)
@@ -41,7 +41,7 @@ def clean_text(value: Any, notes: list[str], name: str) -> str:
 
 
 def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
-    """Return a caller's object; what JSON or UTF-8 cannot represent is replaced."""
+    """Return a caller's object. Replaces values that JSON or UTF-8 cannot represent, or that are nested too deeply."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -85,7 +85,7 @@ def json_object(value: str | None, name: str, notes: list[str]) -> dict[str, Any
 
 
 def split_tags(value: Any) -> list[str] | None:
-    """Return tags joined by commas, by `|` in old releases, or from a list."""
+    """Return a list of tags from a list, or from a text with commas, or with `|` as in old releases."""
     if value is None or value == "":
         return None
     if isinstance(value, list):
@@ -95,7 +95,7 @@ def split_tags(value: Any) -> list[str] | None:
 
 
 def tags_of(values: list[str] | None, name: str, notes: list[str]) -> list[str] | None:
-    """Return topics or entities cut to our limits."""
+    """Return topics or entities, cut to our limits of number and length."""
     if values is None:
         return None
     clean = [" ".join(clean_text(value, notes, name).split()).replace(",", " ") for value in values]
@@ -106,7 +106,7 @@ def tags_of(values: list[str] | None, name: str, notes: list[str]) -> list[str] 
 
 
 def count_of(value: Any, notes: list[str]) -> int:
-    """Return a count, never negative."""
+    """Return a count from 0 to 2**53 - 1. A value that is not a number becomes 0."""
     try:
         return min(max(int(float(value or 0)), 0), 2**53 - 1)
     except (TypeError, ValueError, OverflowError):
@@ -123,7 +123,7 @@ def memory_type_of(value: Any, notes: list[str]) -> str:
 
 
 def number_or_text(value: Any) -> Any:
-    """Return a field's number, or its text: an ISO date perhaps."""
+    """Return the number in a field, or else its text, which may be an ISO date. None if the field is empty."""
     try:
         return None if value is None or value == "" else float(value)
     except ValueError:
@@ -131,11 +131,11 @@ def number_or_text(value: Any) -> Any:
 
 
 def instant(value: Any, name: str, notes: list[str]) -> datetime | None:
-    """Return a time from seconds since 1970 or ISO 8601; naive ones are UTC."""
+    """Return a time from seconds since 1970 or ISO 8601, or None if it is invalid. Times without a zone are UTC."""
     if value is None or value == "":
         return None
     try:
-        # pydantic would read a large number as milliseconds.
+        # Refuse large numbers, because pydantic would read them as milliseconds.
         if isinstance(value, bool) or (isinstance(value, int | float) and not abs(value) < _END_OF_TIME):
             raise ValueError("out of range")
         moment = datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else _DATETIME.validate_python(value)
@@ -153,7 +153,7 @@ def ulid_time(name: str) -> datetime | None:
 
 
 def made_id(*parts: Any) -> str:
-    """Return an id that is the same for the same parts."""
+    """Return an id made from the parts. The same parts always give the same id."""
     text = "\0".join(str(part) for part in parts)
     return str(ULID.from_bytes(b"\x01" + blake2b(text.encode("utf-8", "replace"), digest_size=15).digest()))
 
@@ -163,7 +163,7 @@ def to_json(value: Any) -> str:
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return why a model refused, without the value."""
+    """Return the field and reason of a validation error, without the refused value."""
     problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
     path = ".".join(str(part) for part in problem["loc"])
     return f"{path}: {problem['msg']}"

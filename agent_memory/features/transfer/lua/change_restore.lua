@@ -1,9 +1,9 @@
 #!lua
--- Restores a change unless its id exists. `at`: its time (µs); `mids`: its memories, separated by spaces;
--- `fields`: fields and values, the tenant first.
+-- Restores a change unless its id exists. `at` is its time (µs). `mids` are its memories, separated by spaces.
+-- `fields` are pairs of field and value, the tenant first.
 -- KEYS: change
 -- ARGV: root, id, at, mids, guard: json, fields...
--- -> 1 brought back, 0 it is here, -1 something else stands here
+-- -> 1 if restored, 0 if the change exists, -1 if another change has its id
 local erasures = require("storage/erasures")
 erasures.refuse(guard)
 local stored = redis.call('HMGET', change, 't', 'ms')

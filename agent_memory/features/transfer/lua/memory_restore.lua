@@ -1,14 +1,18 @@
 #!lua
--- Brings memories back from an export, each as it was there, with all that is known of them. What is here stays as it is.
---   vector_field  of this store's model
---   items         [{mid, owner, state ("current", "over" or "gone"), version, digest, fields, count (where in `values` the fields and values
---                 of its hash stand, and how many), vector (where in `values`)?, order?, score?, scope?, slot?, words? (what knows a memory
---                 of its words), versions: [{version, fields, count, bare: bool}…], aliases: [[mid, digest]…], evidence: [field, JSON…]}…]
---   values        fields and values of hashes, and vectors; items count from 0 among them
+-- Restores memories from an export unchanged, with their versions, aliases and evidence.
+-- Existing memories stay unchanged.
+--   vector_field  field of the vectors of this store's model
+--   items         [{mid, owner, state ("current", "over" or "gone"), version, digest,
+--                 fields, count (position and number of the hash's fields and values in `values`),
+--                 vector (position in `values`)?, order?, score?, scope?, slot?,
+--                 words? (fields of the standing that find a memory in the same words),
+--                 versions: [{version, fields, count, bare: bool}…], aliases: [[mid, digest]…],
+--                 evidence: [field, JSON…]}…]
+--   values        fields and values of hashes, and vectors; positions count from 0
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: root, vector_field, tombstone_seconds, guard: json, items: json, values...
--- -> per memory "new", "same" (it is here), "other" (something else stands here), "slot" (another fact of its slot is current),
---    "twin <mid>" (a memory of its words is current)
+-- -> for each memory "new", "same" (it exists), "other" (its id has other content or another owner),
+--    "slot" (another fact of its slot is current), "twin <mid>" (a memory in the same words is current)
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
@@ -84,7 +88,7 @@ local function restore(item)
     write(documents.history_key(item.mid), item)
     if not item.vector then outbox.mark_due(due, clock.ms, item.mid) end
   elseif redis.call('EXISTS', root .. 'al:' .. item.mid) == 0 then
-    -- Forgotten there, and so here: background work does not bring it back, an undo does.
+    -- The memory was forgotten there. The tombstone keeps background work from restoring it here; an undo still can.
     redis.call('SET', root .. 'mt:' .. item.mid, clock.us_text(), 'EX', tombstone_seconds)
   end
   for _, alias in ipairs(item.aliases) do write_alias(item, alias[1], alias[2]) end

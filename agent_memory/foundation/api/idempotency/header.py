@@ -1,4 +1,4 @@
-"""The `Idempotency-Key` header, honored on every POST."""
+"""Apply the `Idempotency-Key` header, which every POST accepts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def key_of(scope: AsgiScope) -> str | None:
 async def answered_once(
     services: Services, scope: Scope, key: str, asgi: AsgiScope, body: bytes, answer: Callable[[], Awaitable[Response]], *, keeps: bool
 ) -> Response:
-    """Return the stored or new answer to this request. Only successful answers are stored.
+    """Return the stored answer to this request, or run the request. Only successful answers are stored.
 
-    Without `keeps` only the key's request is stored, and a repeated request is answered anew.
+    Without `keeps`, no content of the answer is stored, only that the key was used. A repeated request then runs again.
     """
     service = services[IdempotencyService]
     request = request_digest(asgi["method"], asgi["path"], asgi["query_string"], body)

@@ -1,4 +1,4 @@
-"""POSTs under an Idempotency-Key: a repeated request gets the first answer and changes nothing."""
+"""Run a POST with an Idempotency-Key only once. A repeated request gets the first answer and changes nothing."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 
 MAX_KEY_CHARS = 255
 LEASE_SECONDS = 6.0
-"""A key stays locked this long after the process that runs its request dies."""
+"""If the process that runs the request dies, the key stays locked this long."""
 _RENEWALS = 3
 _KEPT_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """An answer: HTTP status, body, and headers as "name: value" lines."""
+    """A stored answer: its HTTP status, body, and headers as "name: value" lines."""
 
     status: int
     body: bytes
@@ -39,14 +39,14 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedKey:
-    """A key that this request claimed. Ids that the request makes follow from `seed`; `holder` owns the lease."""
+    """A key that this request claimed. Its ids are derived from `seed`. `holder` names the owner of the lease."""
 
     seed: str
     holder: str
 
 
 class IdempotencyService:
-    """Store answers under their keys for a day, within a tenant."""
+    """Store each answer under its tenant and idempotency key for a day."""
 
     def __init__(self, client: Redis, keys: Keys, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self._keys = keys
@@ -58,14 +58,18 @@ class IdempotencyService:
         self._lease_ms = round(lease_seconds * 1000)
 
     def _name(self, scope: Scope, key: str) -> str:
-        """Callers of different reach never share an answer: the same request can mean something else to them."""
+        """Return the Redis key.
+
+        Callers with different limits never share an answer, because a request may mean other data to each of them.
+        """
         limits = [None if limit is None else json.dumps(sorted(limit)) for limit in (scope.namespaces, scope.users, scope.agents)]
         return self._keys.idempotency(scope.tenant, key, *(limits if scope.limited else ()))
 
     async def claim_key(self, scope: Scope, key: str, request: str) -> StoredAnswer | ClaimedKey:
-        """Return the stored answer, or claim the key: then call `hold_key`, and `keep_answer` or `free_key`.
+        """Return the stored answer, or claim the key. After a claim, call `hold_key`, then `keep_answer` or `free_key`.
 
-        Raises BadInput for a malformed key or one of another request, RequestUnderWay while the first request runs.
+        Raises BadInput if the key is malformed or was used for another request, and RequestUnderWay while the first
+        request runs.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")
@@ -92,7 +96,7 @@ class IdempotencyService:
 
     @asynccontextmanager
     async def hold_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> AsyncGenerator[None]:
-        """Renew the key's lease while its request runs."""
+        """Renew the lease of the key while the request in this context runs."""
 
         async def renew() -> None:
             while True:
@@ -119,12 +123,12 @@ class IdempotencyService:
         )
 
     async def free_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
-        """Free the key of a refused or failed request; ignore a key that another request holds by now."""
+        """Free the key of a refused or failed request. Do nothing if another request holds the key by now."""
         await self._free(answer=self._name(scope, key), holder=claimed.holder)
 
 
 def request_digest(method: str, path: str, query: bytes, body: bytes) -> str:
-    """Return a digest that is equal for equal requests."""
+    """Return a digest that is the same for equal requests."""
     h = blake2b(digest_size=16)
     for part in (method.encode(), path.encode("utf-8", "surrogateescape"), query, body):
         h.update(b"%d:" % len(part))

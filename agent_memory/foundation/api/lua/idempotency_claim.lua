@@ -1,5 +1,6 @@
 #!lua
--- Claims a key for a request (its digest). A repeated request gets the first one's seed, and so makes the same ids.
+-- Claims an idempotency key for a request, given by its digest. A repeated request gets the seed of the first request,
+-- so that it makes the same ids.
 -- KEYS: answer
 -- ARGV: request, lease_ms: number, ttl_seconds: number, seed, holder
 -- -> {"new", the key's seed} | {"other"} | {"underway", ms until its lease ends} | {"done", status, body, headers}

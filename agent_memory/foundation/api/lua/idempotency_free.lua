@@ -1,5 +1,5 @@
 #!lua
--- Releases a key of its holder.
+-- Frees an idempotency key if `holder` still holds it.
 -- KEYS: answer
 -- ARGV: holder
 if redis.call('HGET', answer, 'o') == holder then redis.call('HDEL', answer, 'q', 'u', 'o') end

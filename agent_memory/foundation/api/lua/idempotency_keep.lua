@@ -1,5 +1,5 @@
 #!lua
--- Stores the answer to a request (its digest).
+-- Stores the answer to a request, given by its digest, if the key still belongs to this request.
 -- KEYS: answer
 -- ARGV: request, status, body, headers, ttl_seconds: number
 if redis.call('HGET', answer, 'q') == request then

@@ -1,5 +1,5 @@
 #!lua
--- Renews the lease of a key's holder.
+-- Renews the lease of an idempotency key if `holder` still holds it.
 -- KEYS: answer
 -- ARGV: holder, lease_ms: number
 local clock = require("storage/clock")

@@ -1,4 +1,4 @@
-"""Limit the structure of a request before its validation."""
+"""Limit the number of values in a request's JSON before it is validated."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, cast
 from agent_memory.foundation.core.errors import BadInput
 
 MAX_JSON_VALUES = 100_000
-"""8 MB of text take 20 ms; 8 MB of `{},{},…` take seconds in each of parsing, validation and writing."""
+"""8 MB of text take 20 ms. 8 MB of `{},{},…` take seconds to parse, seconds to validate and seconds to write."""
 MAX_LIST_ITEMS = 10_000
 _FREE_JSON = frozenset({"data", "metadata", "config", "extraction_strategy_config"})
 
 
 def check_values(*parts: bytes, field: str = "body") -> None:
-    """Raise BadInput for unparsed JSON of more than MAX_JSON_VALUES values in all parts."""
+    """Raise BadInput if all `parts` of unparsed JSON together have more than `MAX_JSON_VALUES` values."""
     most = MAX_JSON_VALUES
     if sum(map(len, parts)) > most and sum(map(_count_signs, parts)) > most and sum(map(_count_values, parts)) > most:
         raise BadInput(f"must hold at most {most} values (lists, objects and what they hold): send several requests", field=field)
 
 
 def check_texts(value: Any, field: str) -> None:
-    """As `check_values`, for texts in parsed JSON that hold JSON themselves."""
+    """Raise BadInput as `check_values` does, for the texts in parsed JSON that contain JSON."""
     texts: list[bytes] = []
     left = [value]
     while left:
@@ -34,26 +34,26 @@ def check_texts(value: Any, field: str) -> None:
 
 
 def looks_like_json(text: str) -> bool:
-    """True if the text begins like a list or an object."""
+    """True if the text begins like a JSON list or object."""
     return text.lstrip()[:1] in ("{", "[")
 
 
 def _count_signs(body: bytes) -> int:
-    """Return an upper bound of the values: each but the first follows a comma or an opening bracket."""
+    """Return an upper bound of the number of values: each but the first follows a comma or an opening bracket."""
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def _count_values(body: bytes) -> int:
     outside = body.replace(rb"\\", b"").replace(rb"\"", b"")
-    # A value has at most two texts, its key and itself. Splitting at more quotes is slow.
+    # A value has at most two texts, its key and itself: four quotes. Splitting a body with more quotes is slow.
     quotes = outside.count(b'"')
     return quotes if quotes > 4 * MAX_JSON_VALUES else _count_signs(b"".join(outside.split(b'"')[::2]))
 
 
 def check_lists(value: Any, root: str) -> None:
-    """Raise BadInput for a list of more than MAX_LIST_ITEMS in parsed JSON, except in free JSON such as metadata.
+    """Raise BadInput for a list of more than `MAX_LIST_ITEMS` in parsed JSON. Free JSON, such as metadata, is exempt.
 
-    Validation would visit all wrong items before it reports the first one. `root` names `value` itself.
+    Without this check, validation visits all wrong items before it reports the first. `root` is the name of `value`.
     """
     level: list[tuple[str, Any]] = [(root, value)]
     while level:

@@ -1,5 +1,7 @@
-"""Read arguments as language models send them: null for a missing field, one item for a list, one text for an object,
-and objects and lists as JSON texts.
+"""Accept tool arguments in the forms that language models send.
+
+Models send null for a missing field, one item instead of a list, and one text instead of an object. Some send objects
+and lists as JSON texts.
 """
 
 from __future__ import annotations
@@ -14,23 +16,29 @@ from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.input.bounds import check_lists, looks_like_json
 
 _AROUND = frozenset({"default", "nullable", "function-before", "function-after", "function-wrap"})
-"""Kinds of schemas that wrap the schema of the value itself."""
+"""Types of schemas that wrap the schema of a value."""
 
 _Read = Callable[[Any], Any]
 
 
 def lenient(schema: CoreSchema) -> CoreSchema:
-    """Return a copy of `schema` that reads fields and list items leniently, at any depth, except unions and free JSON."""
+    """Return a copy of `schema` that reads fields and list items leniently, at any depth.
+
+    Unions and free JSON are left unchanged.
+    """
     return _Copy(schema).copy(schema)
 
 
 def parse_json_text(value: Any) -> Any:
-    """Return the JSON object or list in a text, else the value. Raises PydanticCustomError for long lists."""
+    """Return the JSON object or list that a text contains. Return any other value unchanged.
+
+    Raises PydanticCustomError if a list in the text is too long.
+    """
     if isinstance(value, str) and looks_like_json(value):
         try:
             parsed = from_json(value)
         except ValueError:
-            return value  # validation says what was expected
+            return value  # validation reports what it expected
         try:
             check_lists(parsed, "")
         except BadInput as error:
@@ -82,7 +90,7 @@ class _Copy:
         return schema
 
     def _without_nulls(self, model: Any) -> _Read:
-        """Leave out optional fields that are null, or objects of nothing but null."""
+        """Return a reader that removes optional fields that are null, or objects with only null in them."""
         schema = model["cls"].model_json_schema()
         optional = schema.get("properties", {}).keys() - set(schema.get("required", ()))
         fields: Mapping[str, Any] = self._value(model["schema"]).get("fields", {})
@@ -107,7 +115,7 @@ class _Copy:
 
 
 def _is_null(value: Any) -> bool:
-    """True for null and for an object of nothing but null, but not for an empty object."""
+    """True for null, and for an object with only null in it. False for an empty object."""
     if not isinstance(value, dict) or not value:
         return value is None
     return all(_is_null(item) for item in cast("dict[str, Any]", value).values())

@@ -1,6 +1,7 @@
 """Repair JSON with lone surrogates (half an emoji), which UTF-8 and Redis cannot store.
 
-Text gets U+FFFD and the answer a notice. An id is refused: two ids must not become one.
+In a text, U+FFFD replaces each of them, and the answer gets a notice. An id with a lone surrogate is refused, because
+two ids must not become one.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Any, NamedTuple, cast
 from agent_memory_client.models._types import REPLACEMENT
 
 _MAX_REPAIRED_BYTES = 4 * 1024 * 1024
-"""Larger bodies are refused: repairing reads them three times."""
+"""Larger bodies are refused instead of repaired, because a repair reads the body three times."""
 _NAMED_DEPTH = 6
 _LONE = re.compile("[\ud800-\udfff]")
 _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class RepairedJson(NamedTuple):
-    """The value as sent, JSON of it with U+FFFD for each lone surrogate, and a notice for the caller."""
+    """`sent`: the value as sent. `body`: its JSON with U+FFFD for each lone surrogate. `notice`: a text for callers."""
 
     sent: Any
     body: bytes
@@ -28,7 +29,7 @@ class RepairedJson(NamedTuple):
 
 
 def repair_json(body: bytes) -> RepairedJson | None:
-    """Return the repaired body if only lone surrogates make it invalid, else None."""
+    """Return the repaired body if lone surrogates are all that is wrong with it, else None."""
     if len(body) > _MAX_REPAIRED_BYTES or _ESCAPED.search(body) is None:
         return None
     try:

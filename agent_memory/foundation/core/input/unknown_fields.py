@@ -1,6 +1,7 @@
-"""Ignore unknown fields of a request, but refuse fields whose name is nearly a scope field's.
+"""Ignore unknown fields of a request, but refuse an unknown field whose name resembles that of a scope field.
 
-An ignored typo of `user_id` would open all users' memories. Requests without unknown fields cost nothing here.
+If a typo of `user_id` were ignored, the request would reach the memories of all users. For requests without unknown
+fields, this check costs no time.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ NARROWING = SCOPE_FIELDS | {
     *("session", "topics", "entities", "created_at", "last_accessed", "event_date", "memory_type", "extraction_strategy"),
     *("metadata", "slot", "category", "source_class", "filter", "min_trust", "min_relevance"),
 }
-"""Fields that narrow a search or a deletion."""
+"""Fields that narrow a search or a deletion to fewer memories."""
 SENT_BACK = frozenset({"session_id"})
-"""Fields that clients repeat in a session's body beside the path: ignored silently."""
+"""Fields that clients repeat in a session's body, although the path has them. They are ignored silently."""
 
 MOST_NAMED = 1000
 _MOST_SHOWN = 20
@@ -28,7 +29,7 @@ _LONGEST = 64
 
 
 class Unknown(NamedTuple):
-    """An unknown field by its path, and the known field that it resembles."""
+    """An unknown field: its path in the request, and the known field that its name resembles, if any."""
 
     path: Sequence[str | int]
     suggestion: str | None = None
@@ -41,7 +42,7 @@ class Unknown(NamedTuple):
 
 
 class UnknownFields(Exception):
-    """Unknown fields refuse the request; `error` holds its other validation errors."""
+    """The request is refused because of unknown fields. `error` has the request's other validation errors."""
 
     def __init__(self, fields: Sequence[Unknown], error: ValidationError | None = None) -> None:
         super().__init__(f"{len(fields)} unknown fields")
@@ -50,7 +51,7 @@ class UnknownFields(Exception):
 
 
 class FieldCheck:
-    """Validate values of a type: once without unknown fields, else two more times to name them."""
+    """Validate values of a type. Validates once; if there are unknown fields, twice more to name them."""
 
     def __init__(self, hint: Any, change: Callable[[CoreSchema], CoreSchema] | None = None) -> None:
         self._hint = hint
@@ -81,7 +82,7 @@ class FieldCheck:
 
     @cached_property
     def scope_fields(self) -> Collection[str]:
-        """The scope fields that a value may hold at any depth."""
+        """The scope fields that a value may contain, at any depth."""
         field_names: set[str] = set()
 
         def collect(model: dict[str, Any]) -> None:
@@ -91,7 +92,10 @@ class FieldCheck:
         return field_names
 
     def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the value and its ignored fields. Raises ValidationError, and UnknownFields for refused fields."""
+        """Return the validated value and its ignored fields. `strict` refuses all unknown fields.
+
+        Raises ValidationError, and UnknownFields if the value has refused fields.
+        """
         try:
             return validate(self._strict), ()
         except ValidationError as error:
@@ -151,7 +155,7 @@ def _behaviour(model: dict[str, Any]) -> str:
 
 
 def _forbidding(model: dict[str, Any]) -> None:
-    """Refuse unknown fields, except fields that clients repeat."""
+    """Make the model refuse unknown fields, except those in `SENT_BACK`."""
     if _behaviour(model) != "ignore" or (fields := _fields_of(model)) is None:
         return
     model["config"] = {**model.get("config", {}), "extra_fields_behavior": "forbid"}
@@ -177,7 +181,10 @@ def _naming(model: dict[str, Any], models: set[str]) -> None:
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """Return the known field that a name resembles: without case, `_`, plural and `_id`, or within two letters."""
+    """Return the field of `NARROWING` in `names` that `name` resembles, or None.
+
+    Names resemble each other if only case, `_`, plural or `_id` differ, or at most two letters of a longer name.
+    """
     if len(name) > 2 * _LONGEST:
         return None
     return _nearest(name, frozenset(names))
@@ -192,7 +199,7 @@ def _nearest(name: str, names: frozenset[str]) -> str | None:
             return candidate
     written = name.lower()
     for candidate in candidates:
-        # In a short word another letter makes another word.
+        # In a short name, one different letter often makes another word.
         near = len(candidate) >= 6 and abs(len(written) - len(candidate)) <= 2
         if written == f"{candidate}s" or (near and _distance(written, candidate) <= 2):
             return candidate
@@ -224,13 +231,16 @@ def _distance(word: str, other: str) -> int:
 
 
 def narrows(field: Unknown) -> bool:
-    """True if an unknown field is, or resembles, a scope field."""
+    """True if the name of an unknown field is, or resembles, that of a scope field."""
     name = field.path[-1]
     return isinstance(name, str) and (name in SCOPE_FIELDS or nearest(name, SCOPE_FIELDS) is not None)
 
 
 def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) -> list[Unknown]:
-    """Return unknown fields that resemble a scope field; `places` returns where its name belongs, or None."""
+    """Return the unknown fields that resemble a scope field, with the place where the scope field belongs.
+
+    `places` returns this place by the scope field's name, or None if the request has no place for it.
+    """
     misplaced_fields: list[Unknown] = []
     for field in fields:
         if narrows(field):
@@ -242,12 +252,12 @@ def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) ->
 
 
 def narrowing_nothing(field: Unknown) -> Unknown:
-    """Return the field with the message for a deletion."""
+    """Return the field with the message for a refused deletion: the field would not narrow what is deleted."""
     return Unknown(field.path, "with the operation's own parameters what is to be deleted, since this one would not narrow it")
 
 
 def ignored_names(fields: Iterable[Unknown]) -> str:
-    """Return the names of ignored fields as plain ASCII, each once and without list positions."""
+    """Return the names of ignored fields as ASCII text. Each name is there once, without list positions."""
     names = dict.fromkeys(".".join(str(part)[:_LONGEST] for part in field.path if isinstance(part, str)) for field in fields)
     quoted = [quote(name.encode("utf-8", "replace"), safe=" []$@:/-_.") for name in list(names)[:_MOST_SHOWN]]
     return ", ".join([*quoted, "..."] if len(names) > _MOST_SHOWN else quoted)

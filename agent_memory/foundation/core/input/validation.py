@@ -1,4 +1,4 @@
-"""Validate outside values as models."""
+"""Validate values from outside the server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
-    """Return the values as a model. Raises BadInput that names the field and never echoes it."""
+    """Return the values as a model. Raises BadInput, which names the wrong field but never shows its value."""
     try:
         return model.model_validate(values, context=ANSWER)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Estimate the work of a request in characters of text: large work runs in a thread."""
+"""Estimate how much work a request is, in characters of text. Much work runs in a thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _ENOUGH = 8_000
 
 
 def json_work(value: Any) -> int:
-    """Count the texts and values of JSON, up to the limit for a thread."""
+    """Return the work of a JSON value: 64 for each value in it, plus the length of all texts.
+
+    Stops counting above 8,000, because a thread does the work then.
+    """
     work, left = 0, [value] if value else []
     while left and work <= _ENOUGH:
         node = left.pop()

@@ -1,4 +1,4 @@
-"""All settings, their environment variables and defaults. Only composition roots build a `Settings`."""
+"""Define all settings with their environment variables and defaults. Only composition roots build a `Settings`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ GROUPS = cast("dict[str, type[Group]]", {name: field.annotation for name, field 
 
 
 def variables() -> dict[str, tuple[str, str]]:
-    """Return every environment variable as name -> (group, field)."""
+    """Return a dict of every environment variable's name to its group and field."""
     return {
         variable: (group, name)
         for group, model in GROUPS.items()
@@ -82,7 +82,10 @@ def variables() -> dict[str, tuple[str, str]]:
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Read the environment and `.env`; `overrides` win unless None. Raises StartupError naming the variable."""
+    """Read settings from the environment and `.env`. An override takes precedence unless it is None.
+
+    Raises StartupError, which names the wrong variable.
+    """
     fields_by_variable = variables()
     values: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     for name, value in overrides.items():
@@ -94,20 +97,23 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings.model_validate({group: model(**values[group]) for group, model in GROUPS.items()})
     except SettingsError as error:
-        # Its message names the field; name its variable instead.
+        # The message names the field. Operators know only its variable.
         named = [name for name, (_, field) in fields_by_variable.items() if f'"{field}"' in str(error)]
         raise StartupError(f"setting {named[0] if named else '?'}: must be JSON") from error
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         place = [str(part) for part in first["loc"]] or ["?"]
-        # What was read from the environment is named by its variable, an override by its field.
+        # For a value from the environment, `loc` is the variable; for an override, it is the field.
         fields = {field: name for name, (group, field) in fields_by_variable.items() if GROUPS[group].__name__ == error.title}
         name = next((part for part in place if part in fields_by_variable), fields.get(place[0], place[0]))
         raise StartupError(f"setting {name.upper()}: {first['msg']}") from error
 
 
 def settings_in_force(settings: Settings, *, defaults: bool) -> dict[str, tuple[str, bool]]:
-    """Return what settings say, without secrets, by variable, and whether that is no default. Leaves defaults out unless `defaults`."""
+    """Return a dict of each variable to its value, as text without secrets, and True if that is not the default.
+
+    Settings that have their default value are omitted unless `defaults` is true.
+    """
     first: dict[tuple[str, str], str] = {}
     for variable, place in variables().items():
         first.setdefault(place, variable)

@@ -1,4 +1,4 @@
-"""Authentication."""
+"""Define the settings of authentication."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class AuthSettings(Group):
 
     @property
     def mode(self) -> Literal["disabled", "token", "oauth2"]:
-        """The kind of credentials; the archived server's `DISABLE_AUTH=true` beats everything."""
+        """The kind of credentials. The archived server's `DISABLE_AUTH=true` overrides all other variables."""
         if self.disable_auth:
             return "disabled"
         return "token" if self.auth_mode == "disabled" and self.token_auth_enabled else self.auth_mode
@@ -70,7 +70,7 @@ class AuthSettings(Group):
         return self.mode != "disabled"
 
     def claim(self, use: ClaimUse) -> str | None:
-        """Return the JWT claim with this value, None if none is named."""
+        """Return the name of the JWT claim for this use, or None if `OAUTH2_CLAIMS` names none."""
         return self.oauth2_claims.get(use)
 
     @property
@@ -79,5 +79,5 @@ class AuthSettings(Group):
 
     @property
     def default_role(self) -> RoleName:
-        """The role while no claim names roles."""
+        """The role of callers if `OAUTH2_CLAIMS` names no claim for roles."""
         return self.oauth2_roles.get(_EVERYBODY, "write")

@@ -1,4 +1,4 @@
-"""The base of a group of settings, and the three kinds of settings."""
+"""Define the base class of settings groups, and the three kinds of settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class Group(BaseSettings):
-    """One group of settings, from the environment and `.env`; blank values count as absent."""
+    """A group of settings, read from the environment and `.env`. Empty values count as not set."""
 
     model_config = SettingsConfigDict(
         env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True, case_sensitive=False, populate_by_name=True
@@ -18,17 +18,20 @@ class Group(BaseSettings):
 
 
 def setting(default: Any, *names: str, meaning: str, **rules: Any) -> Any:
-    """Define an operator's setting, a row of docs/running/configuration.md. The first set variable counts."""
+    """Define a setting for operators, with a row in docs/running/configuration.md.
+
+    If several variables in `names` are set, the first one counts.
+    """
     return Field(default, validation_alias=AliasChoices(*names), description=meaning, **rules)
 
 
 def archived(default: Any, *names: str, **rules: Any) -> Any:
-    """Define a variable of the archived server that deployments may have set; see docs/migrating.md."""
+    """Define a variable of the archived server that existing deployments may set. See docs/migrating.md."""
     return Field(default, validation_alias=AliasChoices(*names), json_schema_extra={"kind": "archived"}, **rules)
 
 
 def internal(default: Any, *names: str, **rules: Any) -> Any:
-    """Define a value that only tests set; no page names its variable."""
+    """Define a value that only tests set. No page of the docs names its variable."""
     return Field(default, validation_alias=AliasChoices(*names), json_schema_extra={"kind": "internal"}, **rules)
 
 
@@ -38,5 +41,5 @@ def variables_of(field: FieldInfo) -> list[str]:
 
 
 def kind_of(field: FieldInfo) -> str:
-    """Return `setting`, `archived` or `internal`."""
+    """Return the kind of a setting: `setting`, `archived` or `internal`."""
     return str(field.json_schema_extra.get("kind", "setting")) if isinstance(field.json_schema_extra, dict) else "setting"

@@ -1,16 +1,16 @@
-"""Options of the query engine, wherever it runs."""
+"""Options of Redis' query engine: `REQUIRED` ones everywhere, `EMBEDDED` ones for our own Redis."""
 
 from __future__ import annotations
 
-# A slow search fails instead of returning partial results; prefix queries match every tag.
+# A search that times out fails instead of returning partial results. Prefix queries match up to a million tags.
 REQUIRED: tuple[tuple[str, str], ...] = (
     ("TIMEOUT", "3000"),
     ("ON_TIMEOUT", "fail"),
     ("MINPREFIX", "1"),
     ("MAXEXPANSIONS", "1000000"),
 )
-# Overwritten documents leave the word statistics within seconds. Large indexes are collected less often
-# (`embedded/upkeep.py`).
+# With this interval, word statistics forget overwritten documents within seconds. Garbage in large indexes is
+# collected less often (`embedded/upkeep.py`).
 COLLECTOR_SECONDS = "5"
 EMBEDDED: tuple[tuple[str, str], ...] = (
     ("FORK_GC_RUN_INTERVAL", COLLECTOR_SECONDS),

@@ -1,4 +1,4 @@
-"""Limits of a tenant."""
+"""Define the limits of tenants and the largest sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 
 
 class TenantLimits(BaseModel):
-    """The limits of one tenant; None: as for all tenants."""
+    """The limits of one tenant. None means the limit for all tenants."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -19,7 +19,7 @@ class TenantLimits(BaseModel):
 
 
 class LimitSettings(Group):
-    """Limits of a tenant (0: none), and the largest sizes."""
+    """The limits of each tenant (0 means no limit), and the largest sizes."""
 
     requests_per_minute: int = setting(
         0,

@@ -1,4 +1,4 @@
-"""Sessions, long-term memory, searches and summary views."""
+"""Define the settings of sessions, long-term memory, searches and summary views."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class LongTermSettings(Group):
-    """Long-term memory: promotion and indexing.
+    """Settings of long-term memory: promotion, indexing and forgetting.
 
-    `neighbours_after_seconds`: messages around a new one are indexed again with its words that much later, so that each
-    message is indexed twice instead of once for each neighbor.
-    `forgotten_kept_days`: forgotten memories can be restored that long.
+    `neighbours_after_seconds`: delay before the neighbors of a new message are indexed again with its words. It lets
+    each message be indexed twice instead of once for each neighbor.
+    `forgotten_kept_days`: for how many days a forgotten memory can be restored.
     """
 
     enabled: bool = archived(True, "LONG_TERM_MEMORY")
@@ -45,7 +45,7 @@ class LongTermSettings(Group):
     forget_undo_seconds: int = setting(
         86400,
         "FORGET_UNDO_SECONDS",
-        meaning="time for undoing a request to forget; 0 deletes at once",
+        meaning="seconds in which a request to forget can be undone; 0: no undo",
         ge=0,
         le=2592000,
     )
@@ -62,19 +62,27 @@ class LongTermSettings(Group):
 
 
 class ForgettingSettings(Group):
-    """Automatic forgetting: off unless enabled and bounded."""
+    """Settings of automatic forgetting. It is off unless it is enabled and at least one limit is set."""
 
-    enabled: bool = setting(False, "FORGETTING_ENABLED", meaning="forget memories automatically, by the limits below; undo within 30 days")
+    enabled: bool = setting(
+        False,
+        "FORGETTING_ENABLED",
+        meaning="retention policy: delete memories beyond the limits below, except pinned ones; undo within 30 days",
+    )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
-    max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="forget memories older than this", ge=0)
-    max_inactive_days: float | None = setting(None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="forget memories not found for this long", ge=0)
+    max_age_days: float | None = setting(
+        None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories created more than this many days ago", ge=0
+    )
+    max_inactive_days: float | None = setting(
+        None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="delete memories that no search or read returned for this many days", ge=0
+    )
     budget_keep_top_n: int | None = setting(
-        None, "FORGETTING_BUDGET_KEEP_TOP_N", meaning="keep only this many memories, the most recent ones", ge=0
+        None, "FORGETTING_BUDGET_KEEP_TOP_N", meaning="keep only this many memories per tenant, the most recently created and used", ge=0
     )
 
 
 class CompactionSettings(Group):
-    """Merging of repeats; `COMPACTION_EVERY_MINUTES=0` leaves it to requests."""
+    """Settings of merging repeated memories. With `COMPACTION_EVERY_MINUTES=0`, only requests start it."""
 
     every_minutes: float = archived(10.0, "COMPACTION_EVERY_MINUTES", ge=0)
     semantic: bool = archived(True, "COMPACT_SEMANTIC_DUPLICATES")
@@ -82,7 +90,7 @@ class CompactionSettings(Group):
 
 
 class WorkingMemorySettings(Group):
-    """Sessions: summaries and the rules for messages."""
+    """Settings of sessions: summaries, and rules for messages."""
 
     summarize: bool = archived(True, "ENABLE_WORKING_MEMORY_SUMMARIZATION")
     summarization_threshold: float = archived(0.7, "SUMMARIZATION_THRESHOLD", gt=0.0, le=1.0)

@@ -1,4 +1,4 @@
-"""The store."""
+"""Define the settings of Redis."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 
 
 class RedisSettings(Group):
-    """Without `REDIS_URL` the embedded Redis runs and keeps its files in `DATA_DIR`.
+    """Settings of Redis. Without `REDIS_URL`, the server runs an embedded Redis with its files in `DATA_DIR`.
 
-    `buckets`: parts of the tenants, each with its own indexes and outbox; fixed when a store is made.
+    `buckets`: number of buckets. Each holds some of the tenants, with indexes and an outbox of its own. It cannot
+    change after the store is created.
     """
 
     url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it, `serve` runs its own")
@@ -38,7 +39,7 @@ class RedisSettings(Group):
     @field_validator("url")
     @classmethod
     def _check_url(cls, url: SecretStr | None) -> SecretStr | None:
-        """Refuse what is not the URL of a Redis, without showing it: it may hold a password."""
+        """Raise an error if this is not the URL of a Redis. The error omits the URL, which may contain a password."""
         if url is None:
             return None
         try:

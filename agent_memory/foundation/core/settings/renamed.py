@@ -1,4 +1,4 @@
-"""Find set variables that nobody reads: the archived server's retired ones, and likely typos."""
+"""Find environment variables that are set but never read: retired ones of the archived server, and likely typos."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agent_memory.foundation.core.settings import variables
 
 _SOURCE = resources.files("agent_memory.foundation.core.settings").joinpath("data", "retired.toml").read_text(encoding="utf-8")
 RETIRED: Mapping[str, str] = {name: group["reason"] for group in tomllib.loads(_SOURCE)["retired"] for name in group["names"]}
-# Other programs read these, too.
+# Other programs also read these.
 _COMMON = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 _NEVER_READ = "REDIS_MEMORY_"
 _NEAR, _NEAR_IN_OUR_FILE = 0.88, 0.8
@@ -25,7 +25,7 @@ _SHORTEST = 8
 
 @dataclass(frozen=True, slots=True)
 class UnreadVariable:
-    """A set but unread variable. `common`: other programs may need it."""
+    """A variable that is set but never read. `common` is true if other programs may need it."""
 
     name: str
     advice: str
@@ -33,13 +33,19 @@ class UnreadVariable:
 
 
 def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
-    """Return unread variables of the environment and `.env` that look like ours. Blank values count as absent."""
+    """Return variables in the environment and `.env` that look like ours but are never read.
+
+    Empty values count as not set.
+    """
     ours = dotenv_values(dotenv) if dotenv is not None and dotenv.is_file() else {}
     return unread([name for name, value in os.environ.items() if value], [name for name, value in ours.items() if value])
 
 
 def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadVariable]:
-    """As `unread_variables`, for names; our own file gets suggestions sooner than a shared environment."""
+    """Return the unread variables among these names.
+
+    A name in our own `file` needs less similarity to count as a typo than one in the shared `environment`.
+    """
     variable_names = list(variables())
     unread: dict[str, UnreadVariable] = {}
     for names, near in ((file, _NEAR_IN_OUR_FILE), (environment, _NEAR)):

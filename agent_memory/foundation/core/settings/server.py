@@ -1,4 +1,4 @@
-"""The HTTP and MCP interfaces, and the APIs of other products."""
+"""Define the settings of HTTP, MCP, and the compatible APIs of other products."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class CompatSettings(Group):
         return frozenset(self._namespaces)
 
     def namespace_of(self, product: str) -> str:
-        """Return the namespace that holds the data of a product's API."""
+        """Return the namespace for the data of this product's API."""
         return self._namespaces[product]
 
     @property

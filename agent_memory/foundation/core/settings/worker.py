@@ -1,4 +1,4 @@
-"""Background work."""
+"""Define the settings of background work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class WorkerSettings(Group):
-    """`niceness`: how much a separate worker process yields to the API and Redis on its machine."""
+    """Settings of workers.
+
+    `niceness`: a separate worker process adds this to its nice value, so that the API and Redis go first.
+    """
 
     docket_name: str = archived("agent-memory", "DOCKET_NAME", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
     concurrency: int = setting(40, "WORKER_CONCURRENCY", meaning="parallel tasks of a worker", ge=1, le=1000)

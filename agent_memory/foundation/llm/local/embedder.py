@@ -1,4 +1,4 @@
-"""Sentence embeddings in this process, without a key or a network."""
+"""Embed sentences in this process, without a key or a network."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from agent_memory.foundation.llm.threads import giving_way
 
 MAX_TOKENS = 256
 RUN_TEXTS = 32  # texts in one run of the network
-RUN_TOKENS = 512  # padded tokens in one run: 25 to 60 ms of one core; more was not faster
-URGENT_CHARS = 2000  # a call up to this size is one run, and does not queue behind the large ones
-_CHARS = 8192  # what of a text is looked at: eight times what 256 tokens usually hold
+RUN_TOKENS = 512  # padded tokens in one run, which takes 25 to 60 ms of one core; more tokens were not faster
+URGENT_CHARS = 2000  # a call up to this size is one run and does not queue behind larger calls
+_CHARS = 8192  # characters of a text that are read: eight times the usual size of 256 tokens
 
 Result = TypeVar("Result")
 
@@ -42,7 +42,7 @@ class SentenceEncoder(Protocol):
 
 
 class LocalEmbedder:
-    """Embed in two threads: one for small calls (queries), one for batches.
+    """Embed texts in two threads: one for small calls (queries), one for batches.
 
     A batch yields its thread after each run of `RUN_TOKENS` tokens, so batches interleave.
     """
@@ -55,7 +55,7 @@ class LocalEmbedder:
 
     @classmethod
     async def open(cls, settings: Settings) -> LocalEmbedder:
-        """Load the model in a thread. Raises StartupError that says what is missing and how to get it."""
+        """Load the model in a thread. Raises StartupError, which says what is missing and how to get it."""
         return cls(await asyncio.to_thread(_load, settings.models))
 
     @property
@@ -79,7 +79,7 @@ class LocalEmbedder:
         return unit_rows(rows, count=len(texts), dimensions=self._encoder.dimensions, model=self._encoder.name)
 
     async def close(self) -> None:
-        """Wait for running calls and drop queued ones. May be called twice."""
+        """Wait for running calls and cancel queued ones. May be called twice."""
         self._closed = True
         for executor in (self._urgent, self._batch):
             await asyncio.to_thread(executor.shutdown, wait=True, cancel_futures=True)
@@ -99,7 +99,7 @@ class LocalEmbedder:
         try:
             return await asyncio.get_running_loop().run_in_executor(executor, work)
         except asyncio.CancelledError:
-            if self._closed:  # `close` drops queued work: its callers were not cancelled, their model went away
+            if self._closed:  # `close` dropped the queued work; the callers did not cancel it
                 raise ModelUnavailable(f"{self._encoder.name} was closed") from None
             raise
 
@@ -112,7 +112,7 @@ class LocalEmbedder:
 
 
 def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
-    """Group texts of these token counts into runs of similar length, within RUN_TEXTS and RUN_TOKENS (padded)."""
+    """Group texts by their token counts into runs of similar length, within RUN_TEXTS and RUN_TOKENS (padded)."""
     runs: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if runs and len(runs[-1]) < RUN_TEXTS and (len(runs[-1]) + 1) * lengths[index] <= RUN_TOKENS:
@@ -127,11 +127,11 @@ def _bound(function: Callable[[Sequence[Sequence[int]]], Vectors], tokens: list[
 
 
 def _load(models: ModelSettings) -> SentenceEncoder:
-    """The first run allocates memory, which must not delay a user."""
+    """Load the model and run it once. The first run allocates memory, which must not delay a user."""
     encoder = _read(models)
     try:
         encoder.forward(encoder.tokenize([BLANK]))
-    except Exception as error:  # the libraries raise bare Exceptions, too: any of them means "does not run"
+    except Exception as error:  # the libraries also raise bare Exception; all errors mean "does not run"
         raise StartupError(f"the local model {encoder.name} does not run: {error}") from error
     return encoder
 

@@ -1,4 +1,7 @@
-"""Build the ONNX graph of a BERT-shaped sentence encoder; its weights stay outside, named as in model.safetensors."""
+"""Build the ONNX graph of a BERT-shaped sentence encoder.
+
+Its weights stay outside the graph, named as in model.safetensors.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from typing import Any, Literal
 OPSET = 20  # the first with Gelu as a standard operator
 IR_VERSION = 10
 _MASKED = -1e9  # added to the scores of padding before the softmax
-_ZERO = 128  # the 0 of a rounded row of numbers, which are unsigned bytes
+_ZERO = 128  # the unsigned byte that stands for 0 in a rounded row of numbers
 
 Precision = Literal["int8", "fp32"]
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """The shape from a config.json. The defaults are all-MiniLM-L6-v2."""
+    """The shape of an encoder, as in its config.json. The defaults are the shape of all-MiniLM-L6-v2."""
 
     layers: int = 6
     heads: int = 12
@@ -33,7 +36,10 @@ class EncoderShape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], pooling: Mapping[str, Any]) -> EncoderShape:
-        """Read config.json and 1_Pooling/config.json (empty = mean). Raises ValueError for unsupported encoders."""
+        """Read config.json and 1_Pooling/config.json (if empty: mean pooling).
+
+        Raises ValueError for unsupported encoders.
+        """
         for key, supported in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
             if config.get(key, supported) != supported:
                 raise ValueError(f"{key} is {config[key]!r}; only {supported!r} is supported")
@@ -84,12 +90,12 @@ def weight_shapes(shape: EncoderShape) -> dict[str, tuple[int, ...]]:
 
 
 def is_rounded(name: str, precision: Precision) -> bool:
-    """True if this weight is a large matrix of integers at this precision."""
+    """True if this weight is a large matrix that is stored as integers at this precision."""
     return precision == "int8" and name.startswith("encoder.") and name.endswith(".weight") and "LayerNorm" not in name
 
 
 def scale_name(name: str) -> str:
-    """Return the name of a rounded weight's factors, one per output."""
+    """Return the name of a rounded weight's scaling factors, one per output."""
     return name.removesuffix(".weight") + ".scale"
 
 
@@ -99,12 +105,12 @@ def build_graph(shape: EncoderShape, precision: Precision = "fp32") -> bytes:
     With `given_words`, `words` (float32, [texts, tokens, width]) replaces `input_ids`. int8 takes the weights of
     `weights.round_weights`. Raises ImportError without the `onnx` package.
     """
-    # Only building needs onnx: a developer's tool, no dependency.
+    # Only building the graph needs `onnx`. It is a tool for developers, not a dependency.
     return (_RoundedBuilder if precision == "int8" else _Builder)(importlib.import_module("onnx"), shape).build()
 
 
 class _Builder:
-    """Collect nodes and constants; every method returns the name of its result."""
+    """Collect nodes and constants. Every method returns the name of its result."""
 
     def __init__(self, onnx: Any, shape: EncoderShape) -> None:
         self.onnx = onnx
@@ -131,7 +137,7 @@ class _Builder:
     def build(self) -> bytes:
         helper, proto = self.onnx.helper, self.onnx.TensorProto
         hidden = self._embeddings()
-        # Token 1, padding 0 -> 0 and a huge negative number, as [texts, 1, 1, tokens].
+        # Turn the mask (1 for a token, 0 for padding) into 0 and a huge negative number, as [texts, 1, 1, tokens].
         mask = self.node("Cast", "attention_mask", to=proto.FLOAT)
         bias = self.node("Mul", self.node("Sub", self.real(1.0), mask), self.real(_MASKED))
         bias = self.node("Unsqueeze", bias, self.ints(1, 2))
@@ -167,11 +173,11 @@ class _Builder:
         return self.node("LayerNormalization", value, f"{name}.weight", f"{name}.bias", axis=-1, epsilon=self.shape.epsilon)
 
     def _dense(self, value: str, name: str) -> str:
-        # Gemm takes the weights as stored, so that nothing is transposed in memory.
+        # Gemm takes the weights as stored, so nothing is transposed in memory.
         return self.node("Gemm", value, f"{name}.weight", f"{name}.bias", transB=1)
 
     def _embeddings(self) -> str:
-        """[texts * tokens, width]: word, position and first token type, normalized."""
+        """Return [texts * tokens, width]: the normalized sum of word, position and first token type."""
         words = "words" if self.shape.given_words else self.node("Gather", "embeddings.word_embeddings.weight", "input_ids")
         length = self.node("Shape", "attention_mask", start=1, end=2)
         positions = self.node("Slice", "embeddings.position_embeddings.weight", self.ints(0), length, self.ints(0))
@@ -211,7 +217,7 @@ class _Builder:
 
 
 class _RoundedBuilder(_Builder):
-    """Large products in integers: 2.4 times as fast, at a cosine of about 0.996.
+    """Compute large products in integers: 2.4 times as fast, at a cosine of about 0.996 to the exact vectors.
 
     Inputs are rounded per token. onnxruntime's quantizer rounds per call, which would make a vector depend on the other
     texts.
@@ -231,7 +237,7 @@ class _RoundedBuilder(_Builder):
         return [self._outside(name, size[::-1], proto.INT8), self._outside(scale_name(name), size[:1], proto.FLOAT)]
 
     def _rows(self, value: str) -> tuple[str, str]:
-        """Return [rows, columns] as unsigned bytes around `_ZERO`, and their factors [rows, 1]."""
+        """Return [rows, columns] as unsigned bytes around `_ZERO`, and their scaling factors [rows, 1]."""
         if value not in self._rounded:
             largest = self.node("ReduceMax", self.node("Abs", value), self.ints(1), keepdims=1)
             scale = self.node("Mul", self.node("Max", largest, self._least), self._factor)

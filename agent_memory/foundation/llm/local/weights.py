@@ -19,7 +19,7 @@ from agent_memory.foundation.llm.local.graph import is_rounded, scale_name
 
 @dataclass(frozen=True, slots=True)
 class WeightPackage:
-    """A package with a model's files: their folder, and the digests of the files that determine its vectors."""
+    """A package with a model's files: their folder, and digests of the files that determine the vectors."""
 
     distribution: str
     module: str
@@ -53,13 +53,13 @@ HOW_TO_INSTALL = (
     "or set OPENAI_API_KEY or OPENAI_BASE_URL"
 )
 _MAX_HEADER_BYTES = 16 * 1024 * 1024
-# Seven bits: two products of such a weight and an unsigned byte fit into 16 bits, in which older processors add them.
-# With eight bits the vectors would depend on the processor.
+# Weights use seven bits. Two products of such a weight and an unsigned byte fit into 16 bits, in which older processors
+# add them. With eight bits, vectors would depend on the processor.
 _LARGEST = 63
 
 
 def find_package(model: str) -> Path:
-    """Return the folder of a packaged model, its digests checked. Raises StartupError.
+    """Return the folder of a packaged model after checking its digests. Raises StartupError.
 
     The package is not imported: that would run code that we do not need, or import torch.
     """
@@ -82,7 +82,7 @@ def _check_digest(path: Path, expected: str) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the object in `path`. Raises StartupError naming the file."""
+    """Return the JSON object in the file `path`. Raises StartupError, which names the file."""
     try:
         value: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -93,7 +93,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[np.float32]]:
-    """Return tensors as float32 views of the mapped file, which processes share. Raises StartupError."""
+    """Return tensors as float32 views of the mapped file, whose memory processes share. Raises StartupError."""
     try:
         data = np.memmap(path, dtype=np.uint8, mode="r")
         size = int.from_bytes(bytes(data[:8]), "little")
@@ -118,7 +118,7 @@ def _tensor(data: NDArray[np.uint8], name: str, entry: Mapping[str, Any] | None,
 
 
 def round_weights(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
-    """Return weights for int8: large matrices transposed and rounded, with a factor per output."""
+    """Return the weights for int8. Large matrices are transposed and rounded, with a scaling factor per output."""
     rounded_weights: dict[str, NDArray[Any]] = {}
     for name, weight in weights.items():
         if not is_rounded(name, "int8"):

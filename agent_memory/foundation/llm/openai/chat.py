@@ -25,18 +25,18 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 log = logging.getLogger(__name__)
 
 _REASONING = ("gpt-5", "o1", "o3", "o4")
-_THINKING_TOKENS = 4096  # reasoning counts as answer: without room for it a short answer is cut off before it begins
+_THINKING_TOKENS = 4096  # reasoning counts as answer; without room for it, a short answer is cut off before it begins
 # Tokens that a server's template adds to a message and to a request.
 _MESSAGE_TOKENS = 8
 _REQUEST_TOKENS = 16
-# A cut-off answer with this share of the context in use ran out of context.
+# If a cut-off answer used this share of the context, the context was full.
 _FULL = 0.98
 _MOST_MODELS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """`full`: cut off because the context was full."""
+    """A model's answer. `full` is True if it was cut off because the context was full."""
 
     text: str
     cut_off: bool
@@ -47,19 +47,19 @@ class OpenAIChat:
     def __init__(
         self, server: ModelServer, model: str, contexts: Callable[[str], ModelContext], counter: TokenCounter | None = None
     ) -> None:
-        """`contexts` returns a model's context as known beforehand; without a `counter` tokens are estimated."""
+        """`contexts` returns what is known of a model's context. Without a `counter`, tokens are estimated."""
         self._server = server
         self._contexts = contexts
         self._counter = counter or TokenCounter()
         self._model = model
-        if len(server.contexts) >= _MOST_MODELS:  # views name models as they like
+        if len(server.contexts) >= _MOST_MODELS:  # summary views may name any model
             server.contexts.clear()
         self._context = server.contexts.setdefault(model, contexts(model))
         self._what = f"{model} at {server.shown_url}"
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIChat:
-        """Open GENERATION_MODEL without a call. Raises StartupError for an unusable address or key."""
+        """Open GENERATION_MODEL without calling it. Raises StartupError for an unusable address or key."""
         server = server or chat_server(settings)
         where = server.shown_url
 
@@ -69,7 +69,7 @@ class OpenAIChat:
         return cls(server, settings.models.generation_model, contexts, counter)
 
     def with_model(self, model: str) -> OpenAIChat:
-        """Return another model at the same server; close only this one."""
+        """Return a client for another model at the same server. Close only the original client."""
         return OpenAIChat(self._server, model, self._contexts, self._counter)
 
     @property
@@ -90,7 +90,7 @@ class OpenAIChat:
         if not served_context.tells(self._server.url):
             self._context.postpone_asking()
             return
-        self._context.note_limit(None)  # who asks meanwhile need not ask as well
+        self._context.note_limit(None)  # so that other calls do not ask meanwhile
         served = await served_context.ask(self._server.look, self._server.url, self._model)
         if served is not None:
             self._context.note_limit(served.tokens, guess=served.guess)
@@ -116,7 +116,7 @@ class OpenAIChat:
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Remembers per model which rung the server accepted."""
+        """Return a validated `answer`. For each model, remember the response format (rung) that the server accepted."""
         deadline = Deadline(timeout)
         reply = _Reply("", cut_off=False)
         try:
@@ -124,7 +124,7 @@ class OpenAIChat:
             try:
                 return _read(reply, answer)
             except structured.UnusableAnswer as problem:
-                if reply.full:  # a repair is longer than what had no room
+                if reply.full:  # a repair would be longer than the request that did not fit
                     raise self._no_room() from problem
                 repair = structured.repair_messages(messages, answer, reply.text, problem)
                 longer = 2 * max_tokens if max_tokens and reply.cut_off else max_tokens
@@ -139,18 +139,18 @@ class OpenAIChat:
             error = ModelAnswerInvalid(f"{self._what}: no usable answer even after a repair: {problem}", reason=reason)
             error.cut_off = reply.text if reply.cut_off else ""
             raise error from problem
-        if rung == structured.JSON_SCHEMA:  # taken and not kept to: from now on the prompt carries the schema
+        if rung == structured.JSON_SCHEMA:  # accepted but not followed: from now on the prompt carries the schema
             self._server.rungs[self._model] = structured.JSON_OBJECT
         return value
 
     async def close(self) -> None:
-        """Close the server's connections, for all models that share it."""
+        """Close the server's connections for all models that share it."""
         await self._server.close()
 
     async def _on_best_rung(
         self, messages: Sequence[ChatMessage], answer: type[Answer], max_tokens: int | None, deadline: Deadline
     ) -> tuple[_Reply, int]:
-        """Ask on the remembered rung, and climb down while the server refuses the format."""
+        """Ask on the remembered rung. Take the next lower rung while the server refuses the format."""
         rung = self._server.rungs.get(self._model, structured.JSON_SCHEMA)
         while True:
             prompt, shape = structured.with_schema(messages, rung, answer), structured.response_format(rung, answer)
@@ -168,7 +168,7 @@ class OpenAIChat:
     async def _complete(
         self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, max_tokens: int | None, deadline: Deadline
     ) -> _Reply:
-        """Find out the server's name for the limit of the answer's length."""
+        """Ask, and find out which name the server uses for the limit of the answer's length."""
         first = "max_completion_tokens" if self._reasons else "max_tokens"
         names: list[str | None] = [first, "max_tokens" if self._reasons else "max_completion_tokens", None]
         accepted = self._server.token_parameters.get(self._model, first)
@@ -266,7 +266,7 @@ def _sendable(text: str) -> str:
 
 
 def _reply(completion: Any, what: str) -> _Reply:
-    """The SDK does not validate completions: missing parts raise and are mapped in `server.py`."""
+    """Read a completion. The SDK does not validate it: missing parts raise errors that `server.py` maps."""
     choice = completion.choices[0]
     if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
         raise ModelAnswerInvalid(f"{what}: the model refuses to answer", reason="refusal")
@@ -279,7 +279,7 @@ def _reply(completion: Any, what: str) -> _Reply:
 
 
 def _read(reply: _Reply, answer: type[Answer]) -> Answer:
-    """Raises UnusableAnswer."""
+    """Parse a reply. Raises UnusableAnswer."""
     try:
         return structured.parse_answer(reply.text, answer)
     except structured.UnusableAnswer as problem:

@@ -1,4 +1,4 @@
-"""A circuit breaker: while a server is down, calls fail at once instead of waiting for their timeout."""
+"""Break the circuit: while a server is down, calls fail at once instead of waiting for their timeout."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from agent_memory.foundation.core.errors import ModelUnavailable
 
 
 class Breaker:
-    """Closed (calls pass), open (calls fail at once), half-open (one call probes, the others fail at once).
+    """A circuit breaker: closed (calls pass), open (calls fail at once), or half-open (one probe passes, others fail).
 
-    Opens after `threshold` failures in a row for `cooldown` seconds; a failing probe doubles that up to `longest`.
+    After `threshold` failures in a row it opens for `cooldown` seconds. A failed probe doubles that time, up to
+    `longest`.
     """
 
     def __init__(
@@ -33,21 +34,21 @@ class Breaker:
         return self._open_until is not None and (self._probing or self._clock() < self._open_until)
 
     def admit_call(self) -> None:
-        """Call before a request, and one of the `note_…` methods after it. Raises ModelUnavailable while open."""
+        """Call this before a request, and one of the `note_…` methods after it. Raises ModelUnavailable while open."""
         if self.is_open:
             left = round((self._open_until or 0.0) - self._clock())
             raise ModelUnavailable(f"{self._name} does not answer; trying again soon", retry_after=max(1, left), reason="breaker_open")
         self._probing = self._open_until is not None
 
     def note_success(self) -> None:
-        """The server answered, whatever the answer."""
+        """Note that the server answered, whatever the answer was."""
         self._failures = 0
         self._wait = self._shortest
         self._open_until = None
         self._probing = False
 
     def note_failure(self) -> None:
-        """The server did not answer, or reported a failure of its own."""
+        """Note that the server did not answer, or reported a failure of its own."""
         self._failures += 1
         if self._probing:
             self._wait = min(2 * self._wait, self._longest)
@@ -57,5 +58,5 @@ class Breaker:
         self._probing = False
 
     def note_abandoned(self) -> None:
-        """The call was cancelled: nothing was learned."""
+        """Note that the call was cancelled, which says nothing about the server."""
         self._probing = False

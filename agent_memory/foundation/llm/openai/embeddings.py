@@ -1,4 +1,4 @@
-"""Embeddings through any OpenAI-compatible server."""
+"""Embed texts through any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT_DIMENSIONS = 1536
 PROBE_TIMEOUT = 3.0
 MAX_INPUTS = 256
 MAX_INPUT_TOKENS = 8191
-MAX_BATCH_CHARS = 400_000  # at least two characters per token on average: below the 300,000 tokens that a request may have
+MAX_BATCH_CHARS = 400_000  # below the 300,000 tokens of a request: a token has two characters or more on average
 MIN_INPUT_TOKENS = 64
 _IN_THREAD_CHARS = 50_000
 _STATED_LIMIT = re.compile(r"(?:maximum|max|limit|most)\D{0,40}(\d{2,6})", re.IGNORECASE)
@@ -39,14 +39,14 @@ class OpenAIEmbedder:
     def __init__(
         self, server: ModelServer, model: str, dimensions: int, *, ask_dimensions: bool = False, counter: TokenCounter | None = None
     ) -> None:
-        """`ask_dimensions`: name the dimension in requests, for models that can shorten their vectors."""
+        """`ask_dimensions` puts the dimension into requests, for models that can shorten their vectors."""
         self._server = server
         self._model = model
         self._dimensions = dimensions
         self._counter = counter
         self._what = f"{model} at {server.shown_url}"
         self._limit = MAX_INPUT_TOKENS
-        # Ways to ask, best first; the first accepted one is kept. base64 has a quarter of the bytes and parses faster.
+        # Ways to ask, best first. The first accepted way is kept. base64 has a quarter of the bytes and parses faster.
         own_fields = [{"dimensions": dimensions}] if ask_dimensions else []
         self._ways: list[dict[str, Any]] = [
             {**extra, "encoding_format": form} for extra in [*own_fields, {}] for form in ("base64", "float")
@@ -54,9 +54,11 @@ class OpenAIEmbedder:
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIEmbedder:
-        """Use EMBEDDING_DIMENSIONS, else the catalog, else one call, else 1536 with a log line.
+        """Open EMBEDDING_MODEL.
 
-        Raises StartupError for an unusable address or key, never for an unknown model or a silent server.
+        The dimensions are EMBEDDING_DIMENSIONS, or else come from the catalog, or else from one call. If all fail, they
+        are 1536, with a log line. Raises StartupError for an unusable address or key, never for an unknown model or a
+        silent server.
         """
         server = server or embedding_server(settings)
         model, configured = settings.models.embedding_model, settings.models.embedding_dimensions
@@ -74,7 +76,7 @@ class OpenAIEmbedder:
         return self._dimensions
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """Texts beyond the model's limit are cut."""
+        """Embed texts as EmbeddingModel. Texts that exceed the model's limit are cut."""
         deadline = Deadline(timeout)
         rows = np.empty((len(texts), self._dimensions), dtype=np.float32)
         for batch in _batches(texts):
@@ -83,7 +85,7 @@ class OpenAIEmbedder:
         return rows
 
     async def close(self) -> None:
-        """Close the server's connections, for all models that share it."""
+        """Close the server's connections for all models that share it."""
         await self._server.close()
 
     async def probe(self) -> int:
@@ -101,7 +103,7 @@ class OpenAIEmbedder:
         return DEFAULT_DIMENSIONS
 
     async def _ask(self, texts: list[str], deadline: Deadline) -> list[Any]:
-        """On refusals, ask in other ways or with shorter texts."""
+        """Ask for embeddings. After a refusal, ask in another way or with shorter texts."""
         way = 0
         while True:
             sent = await self._fitted(texts)
@@ -119,7 +121,7 @@ class OpenAIEmbedder:
             return rows
 
     async def _once(self, texts: list[str], way: dict[str, Any], deadline: Deadline) -> list[Any]:
-        # The SDK's models cost more than all our work: read the raw answer.
+        # Read the raw answer, since the SDK's models cost more time than all our work.
         body = {"model": self._model, "input": texts, **way}
         address = self._server.address("/embeddings")
 
@@ -142,7 +144,7 @@ class OpenAIEmbedder:
         return clean_text(cut)
 
     def _shorten(self, sent: list[str], refused: RequestRefused) -> bool:
-        """Lower the limit to the refusal's number or by half. False if nothing is left to cut."""
+        """Lower the limit to the number in the refusal, or by half. Return False if nothing is left to cut."""
         longest = max(map(len, sent))
         limit = min(self._limit, longest)  # a token is seldom shorter than a character
         stated_limit = refused.overflow.limit if refused.overflow is not None else None
@@ -158,7 +160,7 @@ class OpenAIEmbedder:
 
 
 def embedding_server(settings: Settings) -> ModelServer:
-    """Return the server of EMBEDDING_BASE_URL, else of OPENAI_BASE_URL. Never sends one's key to the other."""
+    """Return the server of EMBEDDING_BASE_URL, else of OPENAI_BASE_URL. Never send the key of one to the other."""
     models = settings.models
     key = models.embedding_api_key
     if key is None and models.embedding_base_url in (None, models.openai_base_url):
@@ -172,7 +174,7 @@ def embedding_server(settings: Settings) -> ModelServer:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Yield indices in order, at most MAX_INPUTS and MAX_BATCH_CHARS at a time."""
+    """Yield the indices of texts in order, at most MAX_INPUTS texts and MAX_BATCH_CHARS characters at a time."""
     batch: list[int] = []
     chars = 0
     for index, text in enumerate(texts):
@@ -187,7 +189,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
 
 
 def _in_order(items: list[Any]) -> list[Any]:
-    """Sort by `index` if the server numbers its items properly."""
+    """Sort items by `index` if the server numbers them properly."""
     indices = [item.get("index") for item in items]
     if sorted(indices, key=str) == sorted(range(len(items)), key=str):
         return sorted(items, key=itemgetter("index"))

@@ -8,31 +8,31 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 Look = Callable[[str], Awaitable[Any]]
-"""Return an address' JSON, None without any."""
+"""A function that returns the JSON at an address, or None."""
 
-# Fields of a listed model, best first; not the training size `n_ctx_train`, which servers seldom serve.
+# Fields of a listed model, best first. The training size `n_ctx_train` is left out: servers seldom serve it.
 _FIELDS = ("max_model_len", "context_length", "context_window", "loaded_context_length", "max_context_length", "context_size")
-# Ollama's default on most machines, until the model is loaded.
+# Ollama's default on most machines until the model is loaded.
 _OLLAMA_DEFAULT = 4096
-# Hosts whose model lists have only names.
+# Hosts whose model lists contain only names.
 _SILENT_HOSTS = frozenset({"api.openai.com"})
 
 
 @dataclass(frozen=True, slots=True)
 class ServedContext:
-    """The server's tokens; `guess`: only a hint at a limit."""
+    """The context size in tokens that a server reports. `guess` is True if it is only a hint at the limit."""
 
     tokens: int
     guess: bool = False
 
 
 def tells(base_url: str) -> bool:
-    """True if the server can be worth asking."""
+    """True if the server may report its context size."""
     return (urlsplit(base_url).hostname or "").lower() not in _SILENT_HOSTS
 
 
 async def ask(look: Look, base_url: str, model: str) -> ServedContext | None:
-    """Return the served context of `model`, None if unknown. `look` must not raise."""
+    """Return the context that the server serves for `model`, or None if unknown. `look` must not raise."""
     base = base_url.split("?", 1)[0].rstrip("/")
     root = base.removesuffix("/v1")
     entry = _entry(await look(f"{base}/models"), model)
@@ -59,7 +59,7 @@ def _list(value: Any) -> list[dict[str, Any]]:
 
 
 def _entry(listed: Any, model: str) -> dict[str, Any]:
-    """Return the model's entry, or the only one of a server that answers under any name."""
+    """Return the model's entry, or the only entry of a server that answers to any name."""
     entries = _list(_dict(listed).get("data")) or _list(listed)
     for entry in entries:
         if model in (entry.get("id"), entry.get("name"), entry.get("root")) or model in (entry.get("aliases") or ()):
@@ -73,19 +73,19 @@ def _of_entry(entry: dict[str, Any]) -> int | None:
 
 
 def _of_props(answer: Any, _: str) -> ServedContext | None:
-    """llama.cpp: the context of a slot."""
+    """Return the context of a slot (llama.cpp)."""
     tokens = _number(_dict(_dict(answer).get("default_generation_settings")).get("n_ctx"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
-    """LM Studio: the loaded context, not the largest possible one."""
+    """Return the loaded context, not the largest possible one (LM Studio)."""
     tokens = _number(_entry(answer, model).get("loaded_context_length"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_ollama(answer: Any, model: str) -> ServedContext | None:
-    """Ollama: the loaded context. It silently cuts longer prompts, so an unloaded model counts as small."""
+    """Return the loaded context (Ollama). It silently cuts longer prompts, so an unloaded model counts as small."""
     if not isinstance(_dict(answer).get("models"), list):
         return None
     names = {model, f"{model}:latest"}
@@ -97,6 +97,6 @@ def _of_ollama(answer: Any, model: str) -> ServedContext | None:
 
 
 def _of_tgi(answer: Any, _: str) -> ServedContext | None:
-    """Text Generation Inference."""
+    """Return the limit of prompt and answer together (Text Generation Inference)."""
     tokens = _number(_dict(answer).get("max_total_tokens"))
     return ServedContext(tokens) if tokens else None

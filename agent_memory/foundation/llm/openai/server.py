@@ -1,4 +1,4 @@
-"""One OpenAI-compatible server: a client, bounded calls, a breaker, and all its errors mapped to ours."""
+"""Call one OpenAI-compatible server with bounded calls and a circuit breaker, and map all its errors to ours."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ OPENAI_URL = "https://api.openai.com/v1"
 NO_KEY = "not-needed"
 _RETRY_PAUSE = 0.5  # seconds before the one retry of a background call
 _MAX_RETRY_AFTER = 3600
-# Shorter strings occur in normal words ("key-value", the "x" of "exceeds").
+# Shorter strings also occur in normal words ("key-value", the "x" of "exceeds").
 _SHORTEST_SECRET = 8
 _KEY_LIKE = re.compile(rf"\b(sk-|key-)[\w*-]{{{_SHORTEST_SECRET},}}")
 # A background answer may take this many timeouts while tokens arrive.
 _MOST_SILENCES = 30
-_FAIR_CHANCE = 0.2  # seconds: a shorter wait says nothing about the server
+_FAIR_CHANCE = 0.2  # seconds; a shorter wait says nothing about the server
 _TOO_LONG = re.compile(
     r"context.{0,20}(length|window|size)|too (long|large|many tokens)|maximum.{0,30}(token|length)|exceed", re.IGNORECASE
 )
-# Work waits at most this long for a server's information.
+# Work waits at most this long for information about a server.
 _LOOK_SECONDS = 2.0
-_MOST_TOLD = 4_000_000  # bytes; the longest list of models of a provider has about one million
+_MOST_TOLD = 4_000_000  # bytes; the longest list of models of any provider has about one million
 
 _VERSION_AT_END = re.compile(r"/v\d[\w.]*/?\Z")
 
 Result = TypeVar("Result")
 Alive = Callable[[], None]
-"""Reports that data has arrived."""
+"""A function to call when data arrives."""
 
 
 class RequestRefused(Exception):
-    """The server refused (4xx, neither key nor rate): the caller may ask in another way."""
+    """The server refused a request (4xx, but not for the key or the rate). The caller may ask in another way."""
 
     def __init__(self, status: int, detail: str, overflow: ContextOverflow | None = None) -> None:
-        """`overflow`: the refusal's numbers, if it is about the model's context."""
+        """`overflow` has the numbers in the refusal, if it is about the model's context."""
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status
         self.detail = detail
@@ -68,7 +68,7 @@ class RequestRefused(Exception):
     def as_error(self, what: str) -> AgentMemoryError:
         """Return the error to raise when there is no other way to ask."""
         if self.status == 404:
-            # Most APIs are below /v1; an unknown model is named in the refusal.
+            # Most APIs are below /v1. A refusal of an unknown model names the model.
             has_version = _VERSION_AT_END.search(what) is not None or "model" in self.detail.casefold()
             hint = "" if has_version else "; does OPENAI_BASE_URL (or EMBEDDING_BASE_URL) want /v1 at its end?"
             message = f"{what}: not found (HTTP 404): {self.detail}{hint}"
@@ -80,10 +80,13 @@ class RequestRefused(Exception):
 
 
 class ModelServer:
-    """One OpenAI-compatible server, shared by embedder and chat at the same address."""
+    """One OpenAI-compatible server, shared by embedder and chat if both use its address."""
 
     def __init__(self, base_url: str | None, api_key: SecretStr | None, *, timeout: float, max_concurrent_calls: int) -> None:
-        """`timeout` (s) bounds calls without their own. Raises StartupError for an unusable address or key."""
+        """`timeout` (s) bounds calls that have no timeout of their own.
+
+        Raises StartupError for an unusable address or key.
+        """
         self.url = (base_url or OPENAI_URL).strip()
         self.shown_url = shown_url(self.url)
         self._key = (api_key.get_secret_value().strip() if api_key else "") or NO_KEY
@@ -94,30 +97,31 @@ class ModelServer:
         self._timeout = timeout
         self.breaker = Breaker(self.shown_url)
         self.rungs: dict[str, int] = {}
-        """Model -> rung of the structured ladder that the server accepts."""
+        """Model -> the response format (rung) that the server accepts."""
         self.token_parameters: dict[str, str | None] = {}
-        """Model -> the server's name of the answer's length limit."""
+        """Model -> the server's name for the limit of the answer's length."""
         self.streaming: dict[str, Streaming] = {}
         """Model -> how the server streams answers."""
         self.contexts: dict[str, ModelContext] = {}
         # Two pools: a query never waits behind background calls.
         self._background = asyncio.Semaphore(max_concurrent_calls)
         self._urgent = asyncio.Semaphore(max_concurrent_calls)
-        # No SDK retries: it waits up to a minute on 429 while holding our slot. No redirects: the target need not be
-        # the server that the operator named.
+        # The SDK must not retry: on 429 it would wait up to a minute and occupy our slot. No redirects: they may lead
+        # to a server that the operator did not name.
         if http11.suits(self.url):
             http = httpx2.AsyncClient(transport=http11.PlainTransport(), trust_env=False, follow_redirects=False, timeout=timeout)
         else:
             http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout)
         self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=timeout, http_client=http)
-        # Our transport reads whole answers; `_guarded` measures the time between tokens here.
+        # Our transport reads whole answers. This client streams, so that `_guarded` can measure the time between
+        # tokens.
         streaming = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None)
         self._streaming = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=None, http_client=streaming)
 
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
         """Run `request`, which asks and reads the answer, within `timeout` seconds including the wait for a slot.
 
-        A call without a timeout is a background call: bounded by the server's timeout and tried twice. Raises
+        A call without a timeout is a background call. The server's timeout bounds it, and it is tried twice. Raises
         ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
         """
         if timeout is None:
@@ -138,19 +142,20 @@ class ModelServer:
             self._urgent.release()
 
     async def stream(self, what: str, request: Callable[[openai.AsyncOpenAI, Alive], Awaitable[Result]]) -> Result:
-        """Run a background `request` that calls its second argument whenever data arrives.
+        """Run a background `request`, which must call its second argument whenever data arrives.
 
-        The server's timeout bounds each silence, `_MOST_SILENCES` times that the whole call. Raises as `call`.
+        The server's timeout limits each silence; `_MOST_SILENCES` times the timeout limits the whole call. Raises like
+        `call`.
         """
         async with self._background:
             return await self._with_one_retry(what, lambda alive: request(self._streaming, alive))
 
     def address(self, path: str) -> str:
-        """Return a path in the form that the SDK resolves fastest."""
+        """Return the address of a path in the form that the SDK resolves fastest."""
         return path if "?" in self.url else self.url.rstrip("/") + path
 
     async def look(self, url: str) -> Any:
-        """Return an address' JSON, None on any failure. Raises nothing."""
+        """Return the JSON at an address, or None after any failure. Raises nothing."""
         if self.breaker.is_open:
             return None
         try:
@@ -179,8 +184,8 @@ class ModelServer:
         now, began = asyncio.get_running_loop().time, False
         last = now() + _MOST_SILENCES * timeout
         try:
-            # The SDK's timeout is per read: a server that drips bytes would hold us for ever. Only tokens extend this
-            # one.
+            # The SDK's timeout is per read, so a server that drips bytes would block us for ever. Only tokens extend
+            # this timeout.
             async with asyncio.timeout(timeout) as limit:
 
                 def alive() -> None:
@@ -215,20 +220,20 @@ class ModelServer:
         if isinstance(error, openai.APIStatusError):
             return self._of_status(what, error)
         if isinstance(error, openai.APIError) and not isinstance(error, openai.APIResponseValidationError):
-            # An error in the middle of an answer.
+            # The error came in the middle of an answer.
             detail = self._without_secrets(error.message)
             return ModelUnavailable(f"{what}: the server broke its answer off: {detail}", reason="server_error")
         return ModelAnswerInvalid(f"{what}: the answer cannot be read ({type(error).__name__})", reason="unreadable")
 
     def _of_status(self, what: str, error: openai.APIStatusError) -> Exception:
         status, detail = error.status_code, self._without_secrets(error.message)
-        if status in (401, 403):  # the server's words are left out: some repeat the key
+        if status in (401, 403):  # leave out the server's message, since some servers repeat the key in it
             return ModelUnavailable(f"{what}: {self.shown_url} refuses our key (HTTP {status})", retry_after=60, reason="auth")
         if 300 <= status < 400:
             message = f"{what}: {self.shown_url} redirects elsewhere (HTTP {status}), which is not followed: set the address itself"
             return ModelUnavailable(message, retry_after=60, reason="redirect")
         refusal = overflow(status, f"{error.message} {error.body}")
-        if refusal is not None:  # whatever its status: to send it again helps nobody
+        if refusal is not None:  # whatever the status is, sending it again does not help
             return RequestRefused(status, detail, refusal)
         if status == 429:
             wait = retry_after_seconds(error.response.headers.get("retry-after"))
@@ -245,7 +250,7 @@ class ModelServer:
 
 
 def shown_url(url: str) -> str:
-    """Return the address without user, password and query."""
+    """Return the address without user, password and query string."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
@@ -256,7 +261,7 @@ def shown_url(url: str) -> str:
 
 
 def retry_after_seconds(header: str | None) -> int:
-    """Return a Retry-After header (number or date) as whole seconds from 1 to 3600; 1 without one."""
+    """Return a Retry-After header (number or date) as whole seconds from 1 to 3600. Return 1 without a header."""
     if not header:
         return 1
     try:
@@ -270,7 +275,7 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """The rest of a timeout over several calls; None stays None."""
+    """The time left of a timeout for several calls, or None without a timeout."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout

@@ -13,7 +13,7 @@ _EVENTS = "text/event-stream"
 
 
 class Streaming(IntEnum):
-    """Ways to stream, tried in this order."""
+    """Ways to stream an answer, tried in this order."""
 
     WITH_USAGE = 0
     PLAIN = 1
@@ -26,12 +26,12 @@ class Streaming(IntEnum):
         return {"stream": True} | ({"stream_options": {"include_usage": True}} if self is Streaming.WITH_USAGE else {})
 
     def less(self, refusal: str) -> Streaming | None:
-        """Return the next way after a refusal about streaming, else None."""
+        """Return the next way to try after a refusal about streaming, or None."""
         return Streaming(self + 1) if self is not Streaming.NONE and "stream" in refusal.lower() else None
 
 
 async def complete(client: openai.AsyncOpenAI, body: dict[str, Any], streaming: Streaming, alive: Callable[[], None]) -> Any:
-    """Return a streamed completion as a whole one; call `alive` for each token. Servers may ignore `stream`."""
+    """Stream a completion and return it as a whole. Call `alive` for each token. Servers may ignore `stream`."""
     if streaming is Streaming.NONE:
         return await client.chat.completions.create(**body)
     async with client.chat.completions.with_streaming_response.create(**body, **streaming.options) as response:

@@ -1,4 +1,4 @@
-"""Structured answers from any model: rungs, schema, and finding the JSON value in an answer."""
+"""Get structured answers from any model: response formats (rungs), schemas, and the JSON value in an answer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _FENCE = re.compile(r"```[\w-]*+[^\S\n]*+\n(.*?)```", re.DOTALL)
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 _MAX_CANDIDATES = 32
 _SHOWN_ANSWER = 4000  # characters of a bad answer that the repair call sees
-# Strict mode of some servers refuses these; answers are validated anyway.
+# The strict mode of some servers refuses these keywords. Answers are validated anyway.
 _DROPPED = ("default", "title", "examples", "minLength", "maxLength", "minItems", "maxItems", "pattern", "format")
 
 
 class UnusableAnswer(Exception):
-    """The answer is not the requested object; the text tells the model what to repair."""
+    """The answer is not the requested object. The message tells the model what to repair."""
 
 
 def about_token_limit(detail: str) -> bool:
@@ -34,7 +34,7 @@ def about_token_limit(detail: str) -> bool:
 
 
 def may_be_about_format(status: int, detail: str) -> bool:
-    """True if a lower rung is worth a try after this refusal."""
+    """True if a lower rung is worth trying after this refusal."""
     if _FORMAT.search(detail):
         return True
     return status in (400, 404, 415, 422) and not _NO_FORMAT.search(detail)
@@ -48,14 +48,14 @@ def response_format(rung: int, answer: type[BaseModel]) -> dict[str, Any] | None
 
 
 def with_schema(messages: Sequence[ChatMessage], rung: int, answer: type[BaseModel]) -> list[ChatMessage]:
-    """Return the messages, with the schema added where the request does not carry it."""
+    """Return the messages, plus the schema if the request itself does not carry it."""
     if rung == JSON_SCHEMA:
         return list(messages)
     return [*messages, ChatMessage("user", _instruction(answer))]
 
 
 def repair_messages(messages: Sequence[ChatMessage], answer: type[BaseModel], bad: str, problem: UnusableAnswer) -> list[ChatMessage]:
-    """Return the messages of the one repair: the answer, its problem, and the schema."""
+    """Return the messages of the one repair call: they add the answer, its problem, and the schema."""
     answer_messages = [ChatMessage("assistant", bad[:_SHOWN_ANSWER])] if bad.strip() else []
     return [*messages, *answer_messages, ChatMessage("user", f"That answer cannot be used: {problem}. {_instruction(answer)}")]
 
@@ -67,12 +67,12 @@ def _instruction(answer: type[BaseModel]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema for strict mode: all properties required, no defaults. Do not mutate."""
+    """Return the JSON schema for strict mode: all properties are required, without defaults. Do not mutate it."""
     return cast("dict[str, Any]", _strict(answer.model_json_schema()))
 
 
 def _strict(value: Any, *, names: bool = False) -> Any:
-    """`names`: the keys of `value` are property names, not keywords."""
+    """Return a part of a schema in strict form. `names` is True if its keys are property names, not keywords."""
     if isinstance(value, list):
         return [_strict(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -87,12 +87,12 @@ def _strict(value: Any, *, names: bool = False) -> Any:
 
 
 def without_thinking(text: str) -> str:
-    """Return the answer without leading thoughts of reasoning models."""
+    """Return an answer without the thoughts that reasoning models write before it."""
     return _THINKING.sub("", text, count=1).strip()
 
 
 def parse_answer(text: str, answer: type[Answer]) -> Answer:
-    """Return the first JSON value in `text` (fenced, or within prose) that fits. Raises UnusableAnswer."""
+    """Return the first JSON value in `text` (fenced, or within prose) that fits `answer`. Raises UnusableAnswer."""
     problem = UnusableAnswer("it holds no JSON value")
     for candidate, value in enumerate(_values(without_thinking(text))):
         try:
@@ -109,7 +109,7 @@ def parse_answer(text: str, answer: type[Answer]) -> Answer:
 
 
 def _prose(text: str, answer: type[Answer]) -> Answer | None:
-    """Accept plain text where the answer has a single text field (a summary)."""
+    """Return plain text as an answer that has a single text field (a summary), or None."""
     fields = list(answer.model_fields.items())
     if not text or text[0] in '{[<`"' or len(fields) != 1 or fields[0][1].annotation is not str:
         return None
@@ -120,9 +120,9 @@ def _prose(text: str, answer: type[Answer]) -> Answer | None:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Yield every JSON object or list in `text`: fenced ones first, then by position.
+    """Yield every JSON object or list in `text`: fenced values first, then by position.
 
-    Skip a list after an unclosed bracket: it may be part of a cut-off answer, such as `"topics": []`.
+    Skip a list after an unclosed bracket. It may be part of a cut-off answer, such as `"topics": []`.
     """
     decoder = json.JSONDecoder()
     tried = 0
@@ -143,7 +143,7 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _wrapped(value: Any, answer: type[BaseModel]) -> Any:
-    """Small models often return a bare list for a model of one field."""
+    """Wrap a bare list, which small models often return for a model of one field."""
     fields = list(answer.model_fields)
     return {fields[0]: value} if isinstance(value, list) and len(fields) == 1 else cast("object", value)
 

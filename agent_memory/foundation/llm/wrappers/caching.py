@@ -14,7 +14,7 @@ from agent_memory.foundation.core.errors import AgentMemoryError, ModelUnavailab
 from agent_memory.foundation.llm.base import EmbeddingModel, Vectors
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
 
-SMALL = 16  # texts: calls up to this size are sent together, in batches of at most this size; larger calls go as they are
+SMALL = 16  # texts; calls up to this size share batches of at most this size, larger calls are sent alone
 
 
 @dataclass(slots=True)
@@ -26,13 +26,14 @@ class _PendingText:
 
 
 class CachingEmbedder(EmbedderWrapper):
-    """An LRU cache with coalescing. A caller's timeout or cancellation never affects others.
+    """Cache vectors (LRU), and coalesce calls for the same text.
 
-    A call starts at once while fewer than `in_flight` batches run; later calls are batched.
+    A caller's timeout or cancellation never affects others. A small call starts at once while fewer than `in_flight`
+    small batches run. Later small calls are batched.
     """
 
     def __init__(self, inner: EmbeddingModel, *, entries: int, in_flight: int = 4) -> None:
-        """Keep `entries` vectors (4 bytes a dimension); 0 disables the cache, not the coalescing."""
+        """Keep `entries` vectors (4 bytes a dimension). 0 disables the cache but not the coalescing."""
         super().__init__(inner)
         self._entries = entries
         self._slots = in_flight
@@ -68,11 +69,11 @@ class CachingEmbedder(EmbedderWrapper):
         return np.stack([vectors[key] for key in keys])
 
     def missing(self, texts: Sequence[str]) -> list[str]:
-        """Return the texts to embed, each once: neither cached nor in flight."""
+        """Return the distinct texts to embed: those neither cached nor in flight."""
         return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._in_flight]
 
     async def close(self) -> None:
-        """Cancel calls in flight (ModelUnavailable) and close the inner embedder."""
+        """Cancel calls in flight, which raise ModelUnavailable, and close the inner embedder."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -96,7 +97,7 @@ class CachingEmbedder(EmbedderWrapper):
         if len(new) > SMALL:
             self._start(new, small=False)
         elif new:
-            if not self._waiting:  # at the end of this turn of the loop, so that calls of the same turn go together
+            if not self._waiting:  # send at the end of this turn of the event loop, so that its calls share a batch
                 loop.call_soon(self._send_waiting)
             self._waiting.extend(new)
         return futures
@@ -119,7 +120,7 @@ class CachingEmbedder(EmbedderWrapper):
         task.add_done_callback(done)
 
     async def _run(self, batch: list[_PendingText]) -> None:
-        """Wait as long as the most patient caller."""
+        """Embed a batch, and wait as long as its most patient caller."""
         timeouts = [pending.timeout for pending in batch]
         patience = None if None in timeouts else max(timeout for timeout in timeouts if timeout is not None)
         try:
@@ -152,7 +153,7 @@ class CachingEmbedder(EmbedderWrapper):
 
 
 def _own(error: AgentMemoryError) -> AgentMemoryError:
-    """Copy the error: one raised in many tasks would collect all their tracebacks."""
+    """Return a copy of the error. A single error raised in many tasks would collect all their tracebacks."""
     copy = error.__class__.__new__(error.__class__)
     Exception.__init__(copy, error.message)
     copy.__dict__.update(error.__dict__)
@@ -160,7 +161,7 @@ def _own(error: AgentMemoryError) -> AgentMemoryError:
 
 
 def _retrieve(future: asyncio.Future[Vectors]) -> None:
-    """Keep the loop from reporting an outcome that every caller has left."""
+    """Read the error of a vector, so the event loop does not report one that no caller waits for any more."""
     if not future.cancelled():
         future.exception()
 

@@ -1,4 +1,4 @@
-"""A model with its profile: the Embedder of the rest of the server."""
+"""Apply a model's profile. The rest of the server uses this Embedder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class ProfiledEmbedder(EmbedderWrapper):
-    """Add prefixes of queries and documents, and subtract the mean from vectors."""
+    """Add prefixes to queries and documents, and subtract the mean from vectors."""
 
     def __init__(self, inner: CachingEmbedder, profile: ModelProfile) -> None:
         super().__init__(inner)
@@ -32,7 +32,7 @@ class ProfiledEmbedder(EmbedderWrapper):
         self._estimating: asyncio.Task[Vectors] | None = None
 
     def keep_mean_in(self, store: EmbeddingMeans) -> None:
-        """Set the store of an estimated mean. Without one each process estimates its own."""
+        """Set the store of an estimated mean. Without a store, each process estimates its own mean."""
         self._store = store
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
@@ -58,7 +58,7 @@ class ProfiledEmbedder(EmbedderWrapper):
             self._mean = await self._shared_mean(timeout)
 
     async def _shared_mean(self, timeout: float | None) -> Vectors:
-        """Estimate the mean once for all callers; a caller's timeout does not end the work."""
+        """Estimate the mean once for all callers. A caller's timeout does not end the estimation."""
         if self._estimating is None or (self._estimating.done() and (self._estimating.cancelled() or self._estimating.exception())):
             self._estimating = asyncio.create_task(self._estimate())
         try:

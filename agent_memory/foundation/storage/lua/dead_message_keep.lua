@@ -1,5 +1,5 @@
 #!lua
--- Moves a message out of a stream into the list of dead messages, once, however many workers find it.
+-- Moves a message from a stream to the list of dead messages. If several workers find it, only the first moves it.
 -- KEYS: stream, dead_messages
 -- ARGV: group, message, body, limit: number
 -- -> 1 moved, 0 another worker was first

@@ -1,6 +1,6 @@
 #!lua
--- Begins work: each marked member gets a lease and a token that ends it, or is given up (`retry_limit.lua`). A
--- beginning without an end counts as a failed try, so that no task kills workers for ever.
+-- Begins work. Each member that is still marked gets a lease and a token that ends it, or is given up
+-- (`retry_limit.lua`). A try that began and never ended counts as failed, so that no task kills workers for ever.
 -- KEYS: due, tries, reasons, dead
 -- ARGV: lease_ms: number, max_attempts: number, never_ended, members...
 -- -> per member {token, attempt}, or {-1, 0} when it is marked no more
@@ -17,7 +17,7 @@ for i = members_at, #ARGV do
     retry_limit.give_up(member)
     claims[#claims + 1] = {'-1', 0}
   else
-    -- What was marked again until now is seen by the work that begins.
+    -- The work that begins now covers all marks set until now, so the record drops "marked again".
     local token = string.format('%.0f', math.max(clock.ms + lease_ms, tonumber(leased_until) + 1))
     redis.call('ZADD', due, token, member)
     redis.call('HSET', tries, member, failed .. ' ' .. token .. ' b' .. token)

@@ -1,9 +1,9 @@
 #!lua
--- Claims due marks for docket: a mark moves to the end of its lease. Gives up after too many tries (`retry_limit.lua`)
--- and defers marks beyond the tenant's share (`tenant_share.lua`; 0: no limit). With `exclusive`, a mark set again
--- during its lease is due when that claim ends. An expired claim keeps its beginning: docket refuses a second task of
--- a key. A record in `tries` is "<failed tries> <lease>", then " b<token>" once begun, then " 1" if marked again, " 2"
--- if perhaps.
+-- Claims due marks for docket. A claimed mark moves to the end of its lease. Gives up marks after too many tries
+-- (`retry_limit.lua`) and defers marks beyond the tenant's share (`tenant_share.lua`; a share of 0 means no limit).
+-- With `exclusive`, a mark that is set again during its lease is due when that claim ends. An expired claim keeps its
+-- token, because docket refuses a second task with the same key. A record in `tries` is "<failed tries> <lease>", then
+-- " b<token>" once the work began, then " 1" if the mark was set again, or " 2" if it may have been.
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: root, kind, limit: number, lease_ms: number, max_attempts: number, exclusive: flag, share: number, never_ended
 -- -> {ms until the next mark is due or -1, marks given up, {member, lease, attempt, lease is over 1/0}…}
@@ -13,7 +13,8 @@ local tenant_share = require("storage/tenant_share")
 local outbox = require("storage/outbox")
 local lease = string.format('%.0f', clock.ms + lease_ms)
 local claims, given_up, deferred = {}, 0, 0
--- A mark that was set after the lease of work under way was over did not move it, so it cannot be seen: that work is looked at once more.
+-- A mark that is set after the lease of running work expired leaves no trace, because ZADD LT keeps the earlier time.
+-- So such work may have been marked again (" 2"), and it is done once more.
 local function marked_again(record)
   if not string.match(record, ' b') then return '' end
   return string.match(record, '^%d+ %d+.* 1$') and ' 1' or ' 2'
@@ -27,7 +28,7 @@ for i = 1, #marks, 2 do
   local failed, leased_until = string.match(record, '^(%d+) (%d+)')
   failed = tonumber(failed)
   local begun, again = string.match(record, ' b%d+') or '', marked_again(record)
-  -- Another task takes it beside the one that has it, which has not failed.
+  -- The mark was set again during its lease. Another task takes it; the task that has it runs on and has not failed.
   if not exclusive and tonumber(leased_until) > clock.ms then begun, again = '', '' end
   if exclusive and tonumber(leased_until) > clock.ms then
     redis.call('ZADD', due, leased_until, member)

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Ends a claim well, by its token (before a beginning, its lease). The mark goes, or stays due if set again meanwhile.
--- Claims of other workers stay.
+-- Ends the claim of successful work. `token` is the token of a claim that began, else the claim's lease. Removes the
+-- mark, or keeps it due if it was set again meanwhile. Does not change claims of other workers.
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: member, token
 -- -> 1 gone, 0 still due

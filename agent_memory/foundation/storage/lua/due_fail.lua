@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- Ends a claim badly: due after a delay, with a reason ('' keeps the last one). `forgive` does not count the try. A
--- mark set again, or due earlier for another reason, does not wait.
+-- Ends the claim of failed work. The mark is due again after a delay. Stores the reason; '' keeps the last one. With
+-- `forgive`, the try does not count. A mark that was set again, or is due earlier for another reason, does not wait.
 -- KEYS: due, tries, reasons, wake
 -- ARGV: member, token, delay_ms: number, reason, forgive: flag
 -- -> 1 if the claim was still ours

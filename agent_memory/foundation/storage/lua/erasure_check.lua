@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- Refuses for an owner whose erasure is under way: see `erasures.lua`.
+-- Raises an error if an erasure of the owner is under way. See `erasures.lua`.
 -- KEYS: any
 -- ARGV: guard: json
 local erasures = require("storage/erasures")

@@ -1,5 +1,5 @@
 #!lua
--- Makes what Redis holds the store; one that has no marker gets a new id.
+-- Accepts the current content of Redis as the store. A store without a marker gets a new id.
 -- KEYS: config
 -- ARGV: new_id
 local clock = require("storage/clock")

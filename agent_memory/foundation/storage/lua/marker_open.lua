@@ -1,5 +1,6 @@
 #!lua
--- Marks a new store, once. If a store was here (`lost_id`), notes its loss instead.
+-- Marks a new store, unless Redis already has a marker or a noted loss. If `lost_id` names the store that was here,
+-- notes its loss instead.
 -- KEYS: config
 -- ARGV: new_id, lost_id?
 local clock = require("storage/clock")

@@ -1,6 +1,6 @@
 #!lua
--- Asks whether Redis accepts writes: it checks that before a script that could write. Writes only the id of the store
--- that is there already (`store_id`), which tests the log file.
+-- Tests whether Redis accepts writes: Redis checks that before it runs a script that could write. With `store_id`,
+-- writes this id if Redis already has it, which tests the log file.
 -- KEYS: config
 -- ARGV: store_id?
 if store_id and redis.call('HGET', config, 'store') == store_id then redis.call('HSET', config, 'store', store_id) end

@@ -1,4 +1,4 @@
--- The outbox: marks of what is due, by time (ms), and the list that wakes a dispatcher.
+-- The outbox: marks of due work, scored by time (ms), and the list that wakes a waiting dispatcher.
 local function wake_dispatcher(wake)
   if redis.call('LLEN', wake) < 1 then redis.call('LPUSH', wake, '1') end
 end

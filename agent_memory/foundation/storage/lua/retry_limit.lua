@@ -1,8 +1,9 @@
--- How often work may fail: what failed `max_attempts` times is given up (a dead letter, which an operator replays or drops).
+-- Limits how often work may fail. A mark that failed `max_attempts` times becomes a dead letter, which an operator
+-- replays or drops.
 -- NEEDS: due, tries, reasons, dead, max_attempts, never_ended
 local clock = require("storage/clock")
 local function is_reached(failed) return failed >= max_attempts end
--- The reason stays that of the last failure; what never failed by itself, but died with its workers, gets one.
+-- Keeps the reason of the last failure. Work without one, because its workers died, gets `never_ended` as reason.
 local function give_up(member)
   redis.call('ZREM', due, member)
   redis.call('HDEL', tries, member)

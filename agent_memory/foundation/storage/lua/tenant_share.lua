@@ -1,5 +1,6 @@
--- Limits a tenant's claims of a kind to `share`; further marks wait behind other tenants' marks. Ended and expired
--- claims leave the tenant's set when it is read. A member's document names its tenant, in the slot of `due`.
+-- Limits the claims of a tenant for one kind of work to `share`. Further marks wait behind those of other tenants.
+-- Ended and expired claims leave the tenant's set when it is read. The document of a member names its tenant; it is in
+-- the same slot as `due`.
 -- NEEDS: root, kind, tries, share, lease_ms
 local clock = require("storage/clock")
 local free_claims = {}
@@ -14,7 +15,7 @@ local function tenant_of(member)
   end
   return redis.call('HGET', root .. 'j:' .. member, 'tn')
 end
--- Whether one more claim of its tenant is within the share; it is counted then.
+-- Returns true if the member's tenant may claim one more mark, and counts the claim.
 local function take(member)
   local tenant = tenant_of(member)
   if not tenant then return true end

@@ -1,6 +1,7 @@
-"""Turn wire filters into query text, by redisvl's expressions: values enter only as hexadecimal tags and numbers.
+"""Turn the filters of a request into query text, with redisvl's expressions.
 
-redisvl drops an empty tag from an intersection, so empty values become a tag that no document has.
+Values enter the query only as hexadecimal tags and numbers. redisvl drops an empty tag from an intersection, so empty
+values become a tag that no document has.
 """
 
 from __future__ import annotations
@@ -42,15 +43,15 @@ _TIMES = {"created_at": "c", "last_accessed": "la", "event_date": "e"}
 FILTERS = (*_TAGS, *_TIMES, "metadata", "filter")
 _FOLDED = {"topics", "entities"}
 _MOST_VALUES = 1000
-# Tags are hexadecimal: no document has this one.
+# No document has this tag, because all tags are hexadecimal.
 _NO_TAG = "none"
 _QUARANTINED = str(Num("tr") < 0)
-# Every search asks for current memories: few are about to end or begin, so these ranges are small
-# (docs/architecture.md).
+# Every search asks for current memories. These ranges are small, because few memories of the current index are about
+# to end or begin; ended ones are in the history (docs/architecture.md).
 _MOMENT = 0.5
 _CURRENT = all_of(negated(Num("z") <= _MOMENT), negated(Num("b") > _MOMENT))
 IN_QUARANTINE = all_of(_QUARANTINED, negated(has_number("rt")))
-"""In the history: memories in quarantine, without their former versions."""
+"""Clause for the history: memories in quarantine, without their former versions."""
 
 
 def tagged(field: str, values: Iterable[str]) -> FilterExpression:
@@ -59,19 +60,19 @@ def tagged(field: str, values: Iterable[str]) -> FilterExpression:
     return _with_tag(field, tags[0]) if len(tags) == 1 else Tag(field) == tags
 
 
-# Owners repeat in every query, and redisvl takes 12 µs to write them.
+# Cached, because every query names the same owners, and redisvl takes 12 µs to write an expression.
 @lru_cache(maxsize=4096)
 def _with_tag(field: str, value: str) -> FilterExpression:
     return Tag(field) == value
 
 
 def is_value(field: str, value: str) -> FilterExpression:
-    """Match documents whose tag field holds a value, which is encoded here."""
+    """Match documents whose tag field contains a value. Encodes the value as a tag."""
     return tagged(field, [tag(value)])
 
 
 def between(field: str, low: float, high: float, inclusive: str = "both") -> FilterExpression:
-    """Match documents with a number in a range; `inclusive` as in redisvl."""
+    """Match documents whose number is in a range. `inclusive` has redisvl's meaning."""
     return Num(field).between(low, high, inclusive)
 
 
@@ -80,7 +81,7 @@ def _values(value: Any) -> list[Any]:
 
 
 def _tag_filters(name: str, conditions: Any) -> list[Filter]:
-    """All operators of a filter must hold."""
+    """Return the clauses of a tag filter. A document must match all of them."""
     field = _TAGS[name]
 
     def spell(value: object) -> str:
@@ -107,7 +108,10 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
 
 
 def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
-    """Filters cut to whole seconds, as the contract has it, with the days of `zone`; all operators must hold."""
+    """Return the clauses of a time filter. A document must match all of them.
+
+    Times are cut to whole seconds, as the contract says. Days are days of `zone`.
+    """
     field = _TIMES[name]
 
     def begin(value: date) -> _Edge:
@@ -139,7 +143,7 @@ def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
 class _Edge(NamedTuple):
     """The second at which an interval begins or ends.
 
-    `midnight`: the UTC midnight of the day that begins there, since a whole day is stored as its UTC midnight.
+    `midnight`: UTC midnight of the day that begins at this edge, because a whole day is stored as its UTC midnight.
     """
 
     second: int
@@ -147,7 +151,7 @@ class _Edge(NamedTuple):
 
 
 def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
-    """Return the beginning of an instant's second or of a day, or (`after`) its end."""
+    """Return the start of an instant's second, or of a day. With `after`, return the end instead."""
     if isinstance(value, datetime):
         return _Edge(math.floor(value.timestamp()) + int(after))
     second, midnight = (math.floor(start_of_day(value, where, after=after).timestamp()) for where in (zone, UTC))
@@ -155,7 +159,7 @@ def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
 
 
 def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
-    """Match times in a half-open interval."""
+    """Match times in a half-open interval. None means that the interval has no edge on this side."""
     start, stop = low.second if low else -math.inf, high.second if high else math.inf
     inside: Filter = between(field, start, stop, "left")
     if low is not None and low.midnight is not None:
@@ -166,7 +170,10 @@ def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
 
 
 def _day_after(bound: Any) -> Any:
-    """Return a plain day as the start of the next one in UTC, as metadata stores days; else the bound itself."""
+    """Return the day after a plain day, because metadata stores a day as its start in UTC.
+
+    Return any other bound unchanged.
+    """
     if not isinstance(bound, str) or len(bound) != len("2026-11-25"):
         return bound
     try:
@@ -189,7 +196,7 @@ def _metadata_filters(key: str, conditions: Any) -> list[Filter]:
     low = conditions.gte if conditions.gt is None else _day_after(conditions.gt)
     high = conditions.lt if conditions.lte is None else _day_after(conditions.lte)
     if low is not None or high is not None:
-        # A bound moved to the end of its day includes that moment below and excludes it above.
+        # A bound that moved to the end of its day is included as a lower bound and excluded as an upper bound.
         above = conditions.gt is not None and low == conditions.gt
         below = conditions.lte is None or high != conditions.lte
         tags = range_tags(key, low, high, above=above, below=below)
@@ -205,7 +212,7 @@ def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
         if (conditions := getattr(request, name, None)) is not None:
             filters.append(_time_filters(name, conditions, zone) if name in _TIMES else _tag_filters(name, conditions))
     if least := getattr(request, "min_trust", None):
-        # Wholly trusted memories carry no number.
+        # Fully trusted memories have no number.
         filters.append([negated(Num("tr") < float(least))])
     for key, conditions in (getattr(request, "metadata", None) or {}).items():
         filters.append(_metadata_filters(key, conditions))
@@ -213,7 +220,7 @@ def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
 
 
 def names_days(request: Any) -> bool:
-    """True if a filter of times, or a condition within `filter`, names a plain day."""
+    """True if a time filter of the request, also within `filter`, names a plain day."""
     for name in _TIMES:
         bounds = getattr(request, name, None)
         values = [getattr(bounds, operator) for operator in ("eq", "ne", "gt", "gte", "lt", "lte")] if bounds is not None else []
@@ -226,7 +233,7 @@ def names_days(request: Any) -> bool:
 
 
 def only_value(request: Any, name: str) -> str | None:
-    """Return the single value that a request allows for a field, None without one."""
+    """Return the only value that a request allows for a field, or None if it allows several or any."""
     own = getattr(request, name, None)
     if own is not None:
         values = {own.eq} if own.eq is not None else {*(own.any or own.in_ or ())}
@@ -237,13 +244,13 @@ def only_value(request: Any, name: str) -> str | None:
 
 
 def only(request: Any, names: Collection[str]) -> bool:
-    """True if no other fields than `names` are filtered."""
+    """True if the request filters no fields except `names`."""
     filtered = (name for name in (*FILTERS, "min_trust") if getattr(request, name, None) is not None)
     return all(name in names for name in filtered)
 
 
 def _joined(condition: Any, zone: tzinfo) -> str:
-    """Return conditions joined by and, or and not, each in its own brackets."""
+    """Return one clause for conditions joined by `and_`, `or_` and `not_`, each in its own brackets."""
     parts = [f"({all_of(*filters)})" for filters in _fields(condition, zone) if filters]
     parts += (_joined(part, zone) for part in condition.and_ or ())
     if condition.or_:
@@ -258,9 +265,10 @@ def any_of(*filters: Filter) -> str:
 
 
 def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, now: datetime) -> tuple[str, str | None]:
-    """Return the clauses for memories and for their history: current, true at `as_of`, or recorded by `known_at`.
+    """Return the time clause for memories, and the one for the history (None: do not search the history).
 
-    None for the history: skip it, as in every ordinary read. `known_at` alone: true and known then.
+    By default, match current memories. With `as_of`, match memories that were true then. With `known_at`, match what
+    was recorded by then, and without `as_of` also true then. With `history`, match ended memories, too.
     """
     if history:
         return (_recorded(known_at) if known_at else "", _recorded(known_at) if known_at else "")
@@ -287,8 +295,8 @@ _NO_MESSAGE = negated(is_value("ty", "message"))
 def where(scope: Scope, request: Any = None) -> str:
     """Return the query text for a request within the caller's scope.
 
-    `request` has the contract's filter attributes (a SearchRequest); days are in its `timezone`, else UTC. The tenant's
-    clause always comes first. Raises BadInput for an unknown time zone.
+    `request` has the filter attributes of the contract, such as a SearchRequest. Days are in its `timezone`, else in
+    UTC. The clause of the tenant always comes first. Raises BadInput for an unknown time zone or too many values.
     """
     try:
         zone = zone_of(getattr(request, "timezone", None))
@@ -310,8 +318,8 @@ def where(scope: Scope, request: Any = None) -> str:
 
 
 def session_where(scope: Scope, *, session_id: str | None = None, namespace: str | None = None, user_id: str | None = None) -> str:
-    """As `where`, for the index of sessions: exact identities only."""
-    # Sessions have no agent.
+    """Return the query text for the index of sessions, within the caller's scope. Matches exact identities only."""
+    # Sessions have no agent in their index.
     narrowed = where(scope if scope.agents is None else replace(scope, agents=None))
     values = (("s", session_id), ("ns", namespace), ("u", user_id))
     return all_of(narrowed, *(is_value(field, value) for field, value in values if value is not None))
@@ -322,7 +330,7 @@ def pinned() -> FilterExpression:
 
 
 def facts(clause: str) -> str:
-    """Narrow a clause to all types but messages."""
+    """Narrow a clause to memories that are not messages."""
     return all_of(clause, _NO_MESSAGE)
 
 
@@ -336,13 +344,16 @@ def further_facts(clause: str) -> str:
 
 
 def statements(clause: str) -> str:
-    """Narrow a clause to a user's statements without questions."""
+    """Narrow a clause to messages of users that are not questions."""
     questions = tagged("md", [present_tag(QUESTION)])
     return all_of(of_type(clause, "message"), tagged("md", [equal_tag("role", "user")]), negated(questions))
 
 
 def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC) -> str:
-    """Narrow a clause to memories made in, or about, a half-open interval of days of `zone`."""
+    """Narrow a clause to memories that were created, or whose event is, from `start` to before `end`.
+
+    Events are compared by the days of `zone`.
+    """
     low, high = start.timestamp(), end.timestamp()
     first, last = (_edge(moment.astimezone(zone).date(), zone) for moment in (start, end))
     return all_of(clause, any_of(between("c", low, high, "left"), f"({_within('e', first, last)})"))
@@ -353,7 +364,7 @@ def made_since(clause: str, moment: datetime) -> str:
 
 
 def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
-    """Return the filters of a search for the memories and, where asked, for the history."""
+    """Return the clause of a search for the memories, and the one for the history (None: do not search the history)."""
     here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
     if past is not None:
         past = all_of(clause, past, negated(_QUARANTINED))

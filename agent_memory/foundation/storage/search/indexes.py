@@ -1,4 +1,7 @@
-"""The search indexes: their fields, creation by several processes at once, and a new embedding model's own index."""
+"""Define the search indexes and create them, even if several processes start at once.
+
+Each embedding model has a vector index of its own.
+"""
 
 from __future__ import annotations
 
@@ -24,26 +27,27 @@ log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 4
 BUILT = "built"
-"""Field of the store's configuration: its indexes have existed."""
+"""Field of the store's configuration. Its value is "1" once all indexes have existed."""
 _BUILD_SECONDS = 600.0
-# Redis holds writes back this long at a time, and in total as long as callers wait without a timeout.
+# Redis delays writes for `_PAUSE_MS` at a time. The total stays below the default command timeout of 5 s, so that no
+# caller times out.
 _PAUSE_MS = 1000
 _PAUSED_SECONDS = 4.0
-# A script, which Redis holds back with the writes. The plain command counts as a read, runs during another build's
-# pause, and crashes Redis (failed assertion) when it reaches the append-only file.
+# A script, because Redis delays scripts together with writes. A plain FT.ALIASADD counts as a read: it runs during the
+# pause of another build, and crashes Redis (failed assertion) when it reaches the append-only file.
 _ADD_ALIAS = "return redis.call('FT.ALIASADD', ARGV[1], ARGV[2])"
 
 
 @dataclass(frozen=True, slots=True)
 class VectorSpec:
-    """The vectors of one embedding model; each model has its own field, so that vectors are never mixed."""
+    """The vectors of one embedding model. Each model has a field of its own, so that vectors never mix."""
 
     model: str
     dimensions: int
     algorithm: str = "FLAT"
     datatype: str = "FLOAT16"
     profile: str = ""
-    """Digest of the model's profile: the changes to texts and vectors."""
+    """Digest of the model's profile: how texts and vectors are changed before and after embedding."""
 
     @property
     def digest(self) -> str:
@@ -63,12 +67,12 @@ class VectorSpec:
 
 
 def word_field() -> dict[str, Any]:
-    """The field of our own terms (`text/terms.py`), separated by spaces."""
+    """Return the text field with the terms of a memory (`text/terms.py`), separated by spaces."""
     return {"name": "k", "type": "text", "attrs": {"no_stem": True}}
 
 
 def tag_fields(*names: str) -> list[dict[str, Any]]:
-    """Fields with exact, case-sensitive values."""
+    """Return tag fields, which match exact, case-sensitive values."""
     return [{"name": name, "type": "tag", "attrs": {"case_sensitive": True}} for name in names]
 
 
@@ -97,13 +101,13 @@ def session_index_name(keys: Keys) -> str:
 
 
 def memory_schema(keys: Keys) -> IndexSchema:
-    """Long-term memories: identity, tags, times (`n`: last change, in µs), and our own terms."""
+    """Return the index of memories: identity, tags, times (`n` is the last change in µs) and terms."""
     fields = [*_memory_fields(), *number_fields("n", sortable=True), word_field()]
     return index_schema(memory_index_name(keys), keys.memory_prefix, fields)
 
 
 def vector_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Their vectors, with the same tags and times."""
+    """Return the index of the memories' vectors, with the same tags and times as the memories."""
     return index_schema(vector_index_name(keys, spec), keys.vector_prefix, [*_memory_fields(), vector_field(spec)])
 
 
@@ -112,19 +116,25 @@ def passage_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def passage_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Passages of long memories, words and vector in one document, written once the vector is there."""
+    """Return the index of passages of long memories.
+
+    A document has the terms and the vector of a passage. It is written as soon as the vector exists.
+    """
     fields = [*_memory_fields(), word_field(), vector_field(spec)]
     return index_schema(passage_index_name(keys, spec), keys.passage_prefix, fields)
 
 
 def history_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Retired memories, words and vector in one document; `rt` is when a version was retired."""
+    """Return the index of ended memories and former versions. A document has terms and vector.
+
+    `rt` is the time when a version was retired.
+    """
     fields = [*_memory_fields(), *number_fields("rt"), word_field(), vector_field(spec)]
     return index_schema(history_index_name(keys, spec), keys.history_prefix, fields)
 
 
 def change_schema(keys: Keys) -> IndexSchema:
-    """Changes of memories: owner, kind, batch, state and time."""
+    """Return the index of changes of memories: owner, kind, batch, state and time."""
     fields = [*tag_fields("t", "ns", "u", "kd", "bt", "st"), *number_fields("at", sortable=True)]
     return index_schema(change_index_name(keys), keys.change_prefix, fields)
 
@@ -137,16 +147,16 @@ def vector_field(spec: VectorSpec) -> dict[str, Any]:
         "datatype": spec.datatype.lower(),
     }
     if spec.algorithm == "HNSW":
-        # The default EF_RUNTIME of 10 reached a recall@10 of only 0.82-0.86.
+        # The default EF_RUNTIME of 10 reached only a recall@10 of 0.82 to 0.86.
         vector |= {"m": 16, "ef_construction": 200, "ef_runtime": 100}
     return {"name": spec.field, "type": "vector", "attrs": vector}
 
 
 def _memory_fields() -> list[dict[str, Any]]:
     tags = tag_fields("t", "ns", "u", "s", "ty", "st", "tp", "en", "ag", "sl", "ct", "sc", "md")
-    # Queries ask for memories without a user, too.
+    # Some queries match memories without a user.
     tags[2]["attrs"]["index_missing"] = True
-    # `vf`, `z`: true from, until; `b`: not true before (only a future time); `ra`: recorded at.
+    # `vf`: true from. `z`: true until. `b`: not true before (only if in the future). `ra`: recorded at.
     return [*tags, *number_fields("c", sortable=True), *number_fields("la", "e", "vf", "z", "b", "ra", "tr")]
 
 
@@ -157,7 +167,7 @@ def session_schema(keys: Keys) -> IndexSchema:
 
 
 def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return the indexes that several features search, by kind; features announce the others (`Feature.indexes`)."""
+    """Return, by kind, the indexes that several features search. Features announce the others (`Feature.indexes`)."""
     return {
         "sessions": session_schema(keys),
         "memories": memory_schema(keys),
@@ -170,22 +180,22 @@ def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 
 def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexSchema:
     """Return an index of the hashes whose keys begin with `prefix`."""
-    # No stop words: with the default list, a query of two of them can crash RediSearch 2.10. redisvl uses the separator
-    # only to build keys, which it never does for us.
+    # No stop words: with the default list, a query of two stop words can crash RediSearch 2.10. The separator has no
+    # effect: redisvl uses it only to build keys, which we never let it do.
     index = {"name": name, "prefix": prefix, "key_separator": ":", "storage_type": "hash", "stopwords": []}
     return IndexSchema.from_dict({"index": index, "fields": fields})
 
 
 def rebuilt_name(keys: Keys, name: str) -> str:
-    """Return the name under which an index is rebuilt; once complete it gets its own name as an alias."""
+    """Return the name under which an index is rebuilt. Once it is complete, `name` becomes its alias."""
     return keys.index("rebuilt:") + name.removeprefix(keys.index(""))
 
 
 async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
-    """Make an index unless it exists, and wait until it is complete; return True if this call made it.
+    """Create an index unless it exists, and wait until it is complete. Return True if this call created it.
 
-    Safe for several processes at once. An index of an older store is rebuilt under another name, so that no search sees
-    a part of it. Raises StartupError after ten minutes.
+    Several processes may call this at once. In a store that already had indexes, the new one is built under another
+    name, so that no search sees an incomplete index. Raises StartupError after ten minutes.
     """
     name = schema.index.name
     with redis_errors():
@@ -198,7 +208,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
             return made
         rebuilt = rebuilt_name(keys, name)
         made = await _create(client, IndexSchema.from_dict({**schema.to_dict(), "index": {**schema.to_dict()["index"], "name": rebuilt}}))
-        # Every process that finds it waits and names it: the one that began it may be gone.
+        # Every process that finds the index waits and adds the alias, because the process that began it may be gone.
         hold = made and any(field.type == "text" for field in schema.fields.values())
         await (_complete_alone(client, rebuilt) if hold else _complete(client, rebuilt))
         try:
@@ -210,18 +220,18 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
 
 
 async def note_built(client: Redis, keys: Keys) -> None:
-    """Store that all indexes have existed: a missing one is rebuilt aside from then on."""
+    """Store that all indexes have existed. From then on, a missing index is rebuilt under another name."""
     with redis_errors():
         if not await client.hget(keys.config, BUILT):
             await client.hset(keys.config, BUILT, "1")
 
 
 async def _create(client: Redis, schema: IndexSchema) -> bool:
-    """Return False if another process was faster."""
+    """Create an index. Return False if another process created it first."""
     try:
         await AsyncSearchIndex(schema, redis_client=client).create(overwrite=False)
     except Exception as error:
-        # redisvl wraps redis-py's error; only a faster process is fine.
+        # redisvl wraps redis-py's error. If the index exists now, another process was faster, which is no error.
         if not await _info(client, schema.index.name):
             if isinstance(error.__cause__, RedisError) and (ours := translate_error(error.__cause__)) is not None:
                 raise ours from error
@@ -231,7 +241,10 @@ async def _create(client: Redis, schema: IndexSchema) -> bool:
 
 
 async def _complete(client: Redis, name: str) -> None:
-    """Wait until an index holds all documents. RediSearch 2.10 indexes documents twice that are written meanwhile."""
+    """Wait until an index contains all documents.
+
+    RediSearch 2.10 indexes a document twice if it is written while the index is built.
+    """
     deadline = asyncio.get_running_loop().time() + _BUILD_SECONDS
     while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
         if asyncio.get_running_loop().time() > deadline:
@@ -240,10 +253,10 @@ async def _complete(client: Redis, name: str) -> None:
 
 
 async def _complete_alone(client: Redis, name: str) -> None:
-    """As `_complete`, while Redis delays writes for a few seconds, which callers do not notice.
+    """Do the same as `_complete`, while Redis delays writes for up to four seconds. Callers do not time out.
 
-    Words indexed twice count twice in the statistics until the engine's collector runs. Redis users without the
-    permission accept that.
+    Without the delay, words that are indexed twice count twice in the statistics until the engine's collector runs.
+    Redis users without permission for CLIENT PAUSE have to accept that.
     """
     waiting = asyncio.create_task(_complete(client, name))
     until = asyncio.get_running_loop().time() + _PAUSED_SECONDS
@@ -261,7 +274,7 @@ async def _complete_alone(client: Redis, name: str) -> None:
 
 
 async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSchema]) -> list[str]:
-    """Return the indexes that another embedding model left behind."""
+    """Return the names of indexes that belong to a former embedding model or schema version."""
     with redis_errors():
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
     prefix = keys.index("")
@@ -273,7 +286,7 @@ async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSch
 
 
 async def drop_index(client: Redis, name: str) -> None:
-    """Drop an index but not its documents. Ignores one that another process has dropped."""
+    """Drop an index but keep its documents. Ignore an index that another process already dropped."""
     with redis_errors():
         try:
             await client.execute_command("FT.DROPINDEX", name)
@@ -282,7 +295,7 @@ async def drop_index(client: Redis, name: str) -> None:
 
 
 async def has_index(client: Redis, name: str) -> bool:
-    """True if searches find an index under its name."""
+    """True if an index or alias with this name exists."""
     with redis_errors():
         return await _info(client, name) is not None
 

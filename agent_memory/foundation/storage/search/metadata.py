@@ -1,8 +1,8 @@
-"""Index metadata as tags: digests of key and value, which cannot carry query syntax.
+"""Index metadata as tags. A tag is a digest of key and value, which cannot contain query syntax.
 
-Numbers and dates are indexed under prefixes of their order-preserving 64-bit form, four bits apart; a range is a union
-of few prefixes (Schindler and Diepenbroek, "Generic XML-based framework for metadata portals", Computers & Geosciences
-34, 2008: Lucene's trie ranges).
+A number or date gets a 64-bit form with the same order, and is indexed under prefixes of this form, four bits apart.
+A range is then a union of few prefixes: Lucene's trie ranges (Schindler and Diepenbroek, "Generic XML-based framework
+for metadata portals", Computers & Geosciences 34, 2008).
 """
 
 from __future__ import annotations
@@ -31,13 +31,16 @@ def _digest(*parts: str) -> str:
 
 
 def _sortable(value: float) -> int:
-    """Return an unsigned 64-bit number of the same order."""
+    """Return an unsigned 64-bit number for a float. The numbers have the same order as the floats."""
     (bits,) = struct.unpack(">Q", struct.pack(">d", value + 0.0))
     return bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 0x8000000000000000)
 
 
 def _instant(value: object) -> float | None:
-    """Return the time of an ISO 8601 string in s since 1970 (UTC by default), None for another string."""
+    """Return the time of an ISO 8601 string in seconds since 1970, or None for any other value.
+
+    A time without a zone is in UTC.
+    """
     if not isinstance(value, str) or not _DATE_CHARS[0] <= len(value) <= _DATE_CHARS[1] or value[4:5] != "-":
         return None
     try:
@@ -48,7 +51,7 @@ def _instant(value: object) -> float | None:
 
 
 def _comparable(value: object) -> tuple[str, int] | None:
-    """Return the kind ("n" or "d") and the sortable form of a number or date."""
+    """Return the kind and the sortable form of a number ("n") or date ("d"), or None for any other value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -62,7 +65,7 @@ def _comparable(value: object) -> tuple[str, int] | None:
 
 
 def equal_tag(key: str, value: str | float | bool) -> str:
-    """Return the tag of a key with exactly this value. Text, numbers and booleans are never equal."""
+    """Return the tag of a key with exactly this value. Texts, numbers and booleans never equal each other."""
     if isinstance(value, bool):
         return _digest(key, "b", str(value))
     if isinstance(value, str):
@@ -72,16 +75,19 @@ def equal_tag(key: str, value: str | float | bool) -> str:
 
 
 PINNED_TAG = _digest("pinned")
-"""The tag of pinned memories; no metadata tag is made of one word."""
+"""The tag of pinned memories. It differs from all metadata tags, because those are digests of at least two parts."""
 
 
 def present_tag(key: str) -> str:
-    """Return the tag of every record with this key."""
+    """Return the tag that every record with this metadata key has."""
     return _digest(key, "e")
 
 
 def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the tags of the first 64 keys of metadata; values are scalars or lists of scalars."""
+    """Return the tags of the first 64 keys of metadata.
+
+    Values are scalars or lists of scalars. Of a list, the first 64 items count.
+    """
     tags: dict[str, None] = {}
     for key, value in list(metadata.items())[:_MOST_KEYS]:
         tags[present_tag(key)] = None
@@ -99,9 +105,10 @@ def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
 def range_tags(
     key: str, low: str | float | None, high: str | float | None, *, above: bool = False, below: bool = False
 ) -> list[str] | None:
-    """Return tags that exactly the values between two bounds have; empty if nothing lies between.
+    """Return tags for a range: a value is between the two bounds exactly if it has one of these tags.
 
-    `above` and `below` exclude the bounds. None for bounds that are no numbers or ISO dates, or of different kinds.
+    The list is empty if no value can be between the bounds. `above` excludes the lower bound, `below` the upper one.
+    Return None if the bounds are neither numbers nor ISO dates, or of different kinds.
     """
     bounds = [None if bound is None else _comparable(bound) for bound in (low, high)]
     kinds = {bound[0] for bound in bounds if bound is not None}
@@ -114,7 +121,7 @@ def range_tags(
 
 
 def _cover(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the fewest aligned blocks (shift, prefix) of an inclusive interval."""
+    """Yield the smallest set of aligned blocks (shift, prefix) that cover an inclusive interval."""
     while start <= end:
         shift = 0
         while shift + _STEP < _BITS and start % (1 << (shift + _STEP)) == 0 and start + (1 << (shift + _STEP)) - 1 <= end:

@@ -1,4 +1,4 @@
-"""Walk over all matches of an index, page by page, while others write."""
+"""Read all matches of an index page by page, while other requests write."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ PAGE = 200
 async def walk(
     client: Redis, index: str, clause: str, field: str, *, low: float = -math.inf, high: float = math.inf, page: int = PAGE
 ) -> AsyncIterator[list[str]]:
-    """Yield pages of matching names (as `Hit.mid`), ascending by a sortable numeric field, from `low` to `high`.
+    """Yield pages of the names of matching documents (as in `Hit.mid`), in ascending order of `field`.
 
-    Each page begins at the last value of the one before, so that deletions skip nothing; changed documents may repeat.
+    `field` is a sortable numeric field; its values are from `low` to `high`. Each page begins at the last value of the
+    page before, so that deletions do not make the walk skip documents. Documents that change may occur twice.
     """
     tied: set[str] = set()
     unbounded = math.isinf(low) and math.isinf(high)

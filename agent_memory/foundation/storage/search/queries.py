@@ -1,4 +1,4 @@
-"""Build search commands with redisvl and queue them on a pipeline; `results` reads the replies."""
+"""Build search commands with redisvl and queue them on a pipeline. `results` parses the replies."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from agent_memory.foundation.storage.search.indexes import (
 from agent_memory.foundation.storage.search.results import DISTANCE, Hits, parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of, scoring
 
-# RediSearch returns no hit beyond this one (MAXSEARCHRESULTS).
+# RediSearch returns at most this many hits (MAXSEARCHRESULTS).
 _MOST_RESULTS = 1_000_000
-# redis-py's queries lack it. Sort keys have all digits; RETURN rounds sortable fields.
+# redis-py's queries lack this option. Sort keys have all digits of a number, but RETURN rounds sortable fields.
 WITH_SORT_KEYS = "WITHSORTKEYS"
 
 
 def search_command(index: str, query: BaseQuery, *options: str) -> list[Any]:
-    """Return a query as a command; `options` are missing in redis-py."""
+    """Return the command of a query. `options` are options that redis-py does not support."""
     params = [part for pair in query.params.items() for part in pair]
     return ["FT.SEARCH", index, *query.get_args(), *options, *(("PARAMS", len(params), *params) if params else ())]
 
 
-# Placeholder of the clause in cached commands: redisvl takes 15 to 30 µs for each, and a search has four to ten.
+# Stands for the clause in cached commands. redisvl takes 15 to 30 µs to build a command, and a search has four to ten.
 _CLAUSE = "@clause:{}"
 
 
@@ -55,7 +55,7 @@ def _nearest_command(spec: VectorSpec, limit: int) -> list[Any]:
     query = VectorQuery(
         b"", spec.field, return_fields=None, filter_expression=_CLAUSE, dtype=spec.numpy_type, num_results=limit, return_score=False
     )
-    # The sort key comes with the keys: a list of fields for each hit would double the reply.
+    # The sort key is the distance. A list of fields for each hit would double the size of the reply.
     query.no_content()
     return search_command("", query, WITH_SORT_KEYS)
 
@@ -71,31 +71,31 @@ def _queue_made(pipe: Pipeline, index: str, made: Sequence[Any], clause: str) ->
 
 
 def queue_search(pipe: Pipeline, index: str, query: BaseQuery, *options: str) -> None:
-    """Queue a query; read its reply with `parse_hits`."""
+    """Queue a query on a pipeline. `parse_hits` parses its reply."""
     pipe.execute_command(*search_command(index, query, *options))
 
 
 async def search(client: Redis, index: str, query: BaseQuery) -> Hits:
-    """Run one search. Raises RedisUnavailable, also for an incomplete answer."""
+    """Run one search and return its hits. Raises RedisUnavailable if Redis does not answer, or not completely."""
     return parse_hits((await read(client, lambda pipe: queue_search(pipe, index, query)))[0])
 
 
 def name_query(clause: str, offset: int, limit: int, *, sort_by: tuple[str, str] | None = None) -> FilterQuery:
-    """Return a query for a page of names, sorted by a sortable field ("ASC" or "DESC") if given."""
+    """Return a query for a page of document names. `sort_by` is a sortable field and "ASC" or "DESC"."""
     query = FilterQuery(clause, sort_by=sort_by)
     query.no_content().paging(offset, limit)
     return query
 
 
 def record_query(clause: str, limit: int) -> FilterQuery:
-    """Return a query for the oldest records ("j")."""
+    """Return a query for the stored JSON (field `j`) of the oldest matches."""
     query = FilterQuery(clause, return_fields=["j"], sort_by=("c", "ASC"))
     query.paging(0, limit)
     return query
 
 
 class MemoryQueries:
-    """Queue searches on a pipeline; read replies with `parse_hits`. `past` searches the history."""
+    """Queue searches for memories on a pipeline. `parse_hits` parses the replies. With `past`, search the history."""
 
     def __init__(self, keys: Keys, spec: VectorSpec) -> None:
         self._keys = keys
@@ -108,7 +108,7 @@ class MemoryQueries:
     def queue_nearest(
         self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int, fields: Sequence[str] = (), *, past: bool = False
     ) -> None:
-        """Find the `limit` nearest vectors; hits have cosine distances (0..2), nearest first, and `fields`."""
+        """Find the `limit` nearest vectors. Hits have cosine distances (0 to 2) and `fields`; the nearest is first."""
         index, limit = self._history if past else self._vectors, min(limit, _MOST_RESULTS)
         if not fields:
             *made, _ = _nearest_command(self._spec, limit)
@@ -126,7 +126,7 @@ class MemoryQueries:
         queue_search(pipe, index, query)
 
     def queue_nearest_passages(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int) -> None:
-        """Find the nearest passages ("<mid>.<n>"), with distances and the passages of their memory (`pn`)."""
+        """Find the nearest passages ("<mid>.<n>"). Hits have distances, and `pn`, their memory's number of passages."""
         query = VectorQuery(
             self._spec.blob(vector),
             self._spec.field,
@@ -149,8 +149,9 @@ class MemoryQueries:
         *,
         past: bool = False,
     ) -> None:
-        """Find all vectors within a cosine distance, nearest first; the total counts them all."""
-        # A range of RediSearch loses distances beside a negation of several conditions, a KNN over the range does not.
+        """Find vectors within a cosine distance, nearest first. Returns `limit` hits; `Hits.total` counts all."""
+        # A range query of RediSearch loses the distances if the clause negates several conditions. A KNN query over the
+        # range keeps them.
         query = VectorQuery(
             self._blob(vector),
             self._spec.field,
@@ -178,39 +179,40 @@ class MemoryQueries:
         phrase: str = "",
         passages: bool = False,
     ) -> None:
-        """Find the best matches of any term; hits have scores, best first. Terms of `mute` match without scoring.
+        """Find memories with any of `terms`. Hits have scores; the best is first.
 
-        `phrase` (from `syntax.quoting`) restricts matches. `passages` searches passages of long memories.
+        Terms in `mute` match, but do not add to the score. `phrase`, a clause from `syntax.quoting`, restricts the
+        matches. With `passages`, search the passages of long memories.
         """
         text = scoring(all_of(f"({clause})", phrase) if phrase else clause, terms, mute)
         made = _words_command(scorer, min(limit, _MOST_RESULTS), tuple(fields))
         _queue_made(pipe, self._passages if passages else self._history if past else self._words, made, text)
 
     def queue_sample(self, pipe: Pipeline, clause: str, limit: int) -> None:
-        """Read the terms (`k`) of the newest matches."""
+        """Read the terms (field `k`) of the newest matches."""
         query = FilterQuery(clause, return_fields=["k"], sort_by=("c", "DESC"))
         query.paging(0, limit)
         queue_search(pipe, self._words, query)
 
     def queue_newest(self, pipe: Pipeline, clause: str, offset: int, limit: int, *, past: bool = False) -> None:
-        """Find all matches, newest first; read with `parse_listed`. A `limit` of -1 means all."""
+        """Find matches, newest first. `parse_listed` parses the reply. A `limit` of -1 means all."""
         room = max(_MOST_RESULTS - offset, 0)
         limit = room if limit < 0 else min(limit, room)
         query = name_query(clause, offset if limit else 0, limit, sort_by=("c", "DESC"))
         queue_search(pipe, self._history if past else self._words, query, WITH_SORT_KEYS)
 
     def queue_count(self, pipe: Pipeline, clause: str, *, embedded: bool = False, past: bool = False) -> None:
-        """Count the matches, or those with a vector; hits are empty."""
+        """Count the matches, or with `embedded` only those with a vector. The reply has a total and no hits."""
         index = self._history if past else self._vectors if embedded else self._words
         _queue_made(pipe, index, _count_command(), clause)
 
     def queue_said(self, pipe: Pipeline, mids: Sequence[str]) -> None:
-        """Read when each memory was made and last repeated (epoch seconds), in one reply each."""
+        """Read when each memory was created and last said, in seconds since 1970. Each memory has its own reply."""
         for mid in mids:
             pipe.hmget(self._keys.memory(mid), "c", "ls")
 
     def queue_matches(self, pipe: Pipeline, clause: str, mid: str) -> None:
-        """Check whether one memory matches: the total is 1 or 0."""
+        """Check whether one memory matches. The reply's total is 1 or 0."""
         query = name_query(clause, 0, 1)
         query.limit_ids(self._keys.memory(mid))
         queue_search(pipe, self._words, query)

@@ -1,4 +1,4 @@
-"""Parse replies of searches."""
+"""Parse the replies of searches."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from redis.exceptions import ResponseError
 from agent_memory.foundation.core.errors import RedisUnavailable
 
 PAST = "~"
-"""Prefix of names in the history: a version ("~<mid>.<version>") or an ended memory ("~<mid>")."""
+"""Prefix of names in the history. "~<mid>.<version>" is a former version, "~<mid>" an ended memory."""
 DISTANCE = "vector_distance"
-"""The field of a hit's cosine distance, always the first requested one."""
+"""The field with a hit's cosine distance. Queries always request it as the first field."""
 _DISTANCE = DISTANCE.encode()
 _NO_FIELDS: list[bytes] = []
 _FARTHEST = 2.0
 
 
 Row = Mapping[bytes, bytes] | list[bytes]
-"""The fields of a hit: a map in RESP3, names and values in turn in RESP2."""
+"""The fields of a hit: a map in RESP3, a list of alternating names and values in RESP2."""
 
 
 class Hit(NamedTuple):
-    """One hit; `value` is its distance or score."""
+    """A hit of a search. `value` is its distance or score."""
 
     mid: str
     value: float
@@ -33,19 +33,19 @@ class Hit(NamedTuple):
 
 @dataclass(slots=True)
 class Hits:
-    """A page of hits as parallel lists, which is faster than one object for each of hundreds of hits."""
+    """A page of hits as parallel lists. For hundreds of hits this is faster than an object per hit."""
 
     total: int
     names: Sequence[str] = ()
     values: Sequence[float] = ()
     rows: Sequence[Row] = ()
-    """Empty if no fields were requested."""
+    """The fields of each hit. Empty if the query requested no fields."""
     distances: bool = False
-    """True if values are distances, not scores."""
+    """True if `values` are distances, False if they are scores."""
 
     @property
     def hits(self) -> list[Hit]:
-        """The page as single hits."""
+        """The page as a list of `Hit` objects."""
         given: Sequence[Row] = self.rows or [_NO_FIELDS] * len(self.names)
         rows = (dict(zip(row[::2], row[1::2], strict=True)) if isinstance(row, list) else row for row in given)
         return [Hit(*parts) for parts in zip(self.names, self.values, rows, strict=True)]
@@ -55,7 +55,7 @@ class Hits:
         first = self.rows[0] if self.rows else _NO_FIELDS
         if not isinstance(first, list):
             return {name: float(row[field]) for name, row in pairs if field in row and not isinstance(row, list)}
-        # It has the same position in nearly all rows.
+        # The field has the same position in nearly all rows.
         at = first.index(field) if field in first else len(first)
         values: dict[str, float] = {}
         for name, row in pairs:
@@ -73,7 +73,7 @@ class Hits:
 
 
 class ListEntry(NamedTuple):
-    """A listed document and its creation time (epoch seconds)."""
+    """A document in a list. `at` is the value by which the list is sorted, such as its creation time in seconds."""
 
     mid: str
     at: float
@@ -85,8 +85,8 @@ class ListPage(NamedTuple):
 
 
 def parse_listed(reply: Any) -> ListPage:
-    """Parse a reply of `queue_newest`. Raises RedisUnavailable as `parse_hits`."""
-    # Sort keys have all digits; RETURN rounds sortable fields.
+    """Parse a reply of `queue_newest`. Raises RedisUnavailable for an incomplete answer."""
+    # Sort keys have all digits of a number, but RETURN rounds sortable fields.
     if isinstance(reply, list):
         total, *parts = cast("list[Any]", reply)
         keys, sorts = parts[::2], parts[1::2]
@@ -116,13 +116,13 @@ def parse_hits(reply: Any) -> Hits:
 
 
 def _parse_list(reply: list[Any]) -> Hits:
-    """RESP2: the total, then for each hit its key, score and fields, as far as requested."""
+    """Parse a RESP2 reply. It has the total, then for each hit its key, and its score and fields if requested."""
     total, parts = int(reply[0]), reply[1:]
     if not parts:
         return Hits(total)
     if len(parts) > 1 and isinstance(parts[1], bytes) and parts[1].startswith(b"#"):
         return Hits(total, _names(parts[::2]), _distances(parts[1::2]), distances=True)
-    # Keys have colons, scores have none.
+    # Keys contain colons, scores do not.
     scored = len(parts) > 1 and isinstance(parts[1], bytes) and b":" not in parts[1]
     fields = len(parts) > 1 + scored and not isinstance(parts[1 + scored], bytes)
     step = 1 + scored + fields
@@ -132,17 +132,17 @@ def _parse_list(reply: list[Any]) -> Hits:
 
 
 def _names(keys: Sequence[bytes]) -> list[str]:
-    """Return the names in keys of one index, which share their beginning."""
+    """Return the names in the keys of one index. All these keys have the same prefix."""
     if not keys:
         return []
     root, kind, _ = keys[0].rsplit(b":", 2)
-    # Names are hexadecimal digits and points.
+    # Names contain only hexadecimal digits and periods, so they never contain the prefix.
     names = b"".join(keys).decode().split(f"{root.decode()}:{kind.decode()}:")[1:]
     return [PAST + name for name in names] if kind == b"h" else names
 
 
 def _distances(sort_keys: Sequence[bytes | None]) -> list[float]:
-    """Parse sort keys ("#0.25"). A hit deleted meanwhile may have none."""
+    """Parse sort keys such as "#0.25". A hit that was deleted during the search may have none."""
     if None not in sort_keys:
         return list(map(float, b"".join(cast("Sequence[bytes]", sort_keys)).split(b"#")[1:]))
     return [float(key[1:]) if key else _FARTHEST for key in sort_keys]
@@ -151,7 +151,7 @@ def _distances(sort_keys: Sequence[bytes | None]) -> list[float]:
 def _values(count: int, rows: Sequence[Row], scores: Sequence[Any] | None) -> list[float]:
     if not rows or _DISTANCE not in rows[0]:
         return [0.0] * count if scores is None else list(map(float, scores))
-    # A hit deleted meanwhile has none.
+    # A hit that was deleted during the search has no fields.
     if isinstance(rows[0], list):
         return [float(row[1]) if row else _FARTHEST for row in cast("Sequence[list[bytes]]", rows)]
     return [float(row[_DISTANCE]) if row else _FARTHEST for row in cast("Sequence[Mapping[bytes, bytes]]", rows)]

@@ -1,8 +1,8 @@
-"""Query text that redisvl cannot express:
+"""Write query text that redisvl cannot express:
 
-- flat intersections: redisvl nests a pair of brackets for each filter
-- negation of ranges and unions
-- clauses without weight and optional scoring terms: redisvl's TextQuery has one weight a field and its own stop words
+- flat intersections: redisvl nests brackets, one pair for each filter
+- negations of ranges and unions
+- clauses without weight, and optional scoring terms: redisvl's TextQuery has one weight a field and its own stop words
 - quoted phrases among index terms
 """
 
@@ -15,42 +15,51 @@ from redisvl.query.filter import FilterExpression, Num
 
 
 def all_of(*filters: FilterExpression | str) -> str:
-    """Return the intersection of non-empty filters."""
+    """Return the intersection of all filters that are not empty."""
     return " ".join(text for each in filters if (text := str(each)))
 
 
 def negated(condition: FilterExpression | str) -> str:
-    """Negate one tag, number, function or bracketed clause."""
+    """Negate a single tag, number or function, or a clause in brackets."""
     return f"-{condition}"
 
 
 def has_number(field: str) -> FilterExpression:
-    """Match documents with any number in a field; `ismissing` needs a special index."""
+    """Match documents that have a number in the field. RediSearch's `ismissing` would need a special index."""
     return Num(field).between(-math.inf, math.inf)
 
 
 def scoring(clause: str, terms: Iterable[str], mute: Collection[str] = ()) -> str:
-    """As `having` any term, for BM25: a memory scores by each of its terms except `mute`."""
+    """Narrow a clause to memories with any term, as `having` does, and score them by BM25.
+
+    Each term that a memory has adds to its score, except terms in `mute`.
+    """
     term_list = list(terms)
-    # RediSearch 2.10 scores the last document of a term by that term alone when an intersection skips through a union.
-    # So the union only filters, inside an intersection of weight 0 (a weight on the union is lost if only one of its
-    # terms exists), and each term scores as an optional one.
+    # If an intersection skips through a union, RediSearch 2.10 scores the last document of a term by that term alone.
+    # So the union only filters, and each term scores as an optional term. The union is inside an intersection of weight
+    # 0, because a weight on the union itself is lost if only one of its terms exists.
     return f"{' '.join(f'~@k:{term}' for term in term_list if term not in mute)} ({having(clause, term_list)})=>{{$weight: 0.0}}"
 
 
 def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
-    """Narrow a clause to memories with any (or every) term of `agent_memory.foundation.text.terms`."""
+    """Narrow a clause to memories that have any of `terms`, or all of them with `every`.
+
+    The terms must come from `agent_memory.foundation.text.terms`.
+    """
     term_list = list(terms)
     if not term_list or not all(term.isascii() and term.replace("_", "a").isalnum() for term in term_list):
         raise AssertionError("search terms come from agent_memory.foundation.text.terms")
-    # Tags count in BM25, and RediSearch 2.10 computes a huge weight for a tag with more postings than documents (after
-    # any rewrite): an unsigned difference wraps around. So the clause only filters. It must come last: the parser
-    # applies a leading clause's weight to the words, too.
+    # The clause has weight 0, because tags count in BM25: RediSearch 2.10 gives a huge weight to a tag with more
+    # postings than documents, which any rewrite causes (an unsigned difference wraps around). The clause must come
+    # last, because the parser applies the weight of a leading clause to the words, too.
     return f"@k:({(' ' if every else '|').join(term_list)}) ({clause})=>{{$weight: 0.0}}"
 
 
 def quoting(phrases: Sequence[str], loose: Iterable[str], *, every: bool) -> str:
-    """Return a clause of quoted phrases: all of them, or any of them or of the loose terms; "" without phrases."""
+    """Return a clause for quoted phrases, or "" if there are none.
+
+    With `every`, it matches memories with all phrases, else memories with any phrase or any of the `loose` terms.
+    """
     if not phrases:
         return ""
     return " ".join(f"@k:{phrase}" for phrase in phrases) if every else f"@k:({'|'.join([*phrases, *loose])})"

@@ -1,4 +1,4 @@
-"""Remove blocks that a harness puts into a user's message, such as `<system-reminder>…</system-reminder>`."""
+"""Remove blocks that an agent harness puts into a user's message, such as `<system-reminder>…</system-reminder>`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*+)(\s[^<>]*+|/)?>")
 
 
 class ContextBlocks:
-    """Blocks by tag name; case and `-` or `_` make no difference."""
+    """Find blocks by their tag names. Case makes no difference, nor does `_` instead of `-`."""
 
     def __init__(self, tags: str) -> None:
-        """`tags`: names, separated by commas."""
+        """`tags` is a list of tag names, separated by commas."""
         self._names = frozenset(_normal(name.strip()) for name in tags.split(",")) - {""}
 
     def outside(self, text: str) -> str:
-        """Return the text without its blocks and nested ones. An unclosed tag stays as text."""
+        """Return the text without blocks, including nested ones. An unclosed tag stays in the text."""
         if "<" not in text or not (spans := self._spans(text)):
             return text
         outside_parts: list[str] = []

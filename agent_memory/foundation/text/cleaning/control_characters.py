@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
-# ECMA-48, 7-bit: colors, cursor movements, strings such as titles and links (within a line, so that an unclosed one
-# does not take the text with it). Bytes such as 0x9b are mostly letters of a wrong decoding.
+# Escape sequences of ECMA-48 (7-bit): colors, cursor movements, and strings such as titles and links. A string ends
+# with its line, so that an unclosed one does not remove the rest of the text. Bytes such as 0x9b are left to
+# `_CONTROL`: they are mostly letters decoded wrongly.
 _ANSI_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\)|[ -/]*+[0-~]?)")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def plain_text(text: str) -> str:
-    """Return `text` without ANSI escape sequences, other control characters but tab and line breaks as spaces."""
+    """Return `text` without ANSI escape sequences. Other control characters but tab and line breaks become spaces."""
     if text.isprintable() or _CONTROL.search(text) is None:
         return text
     return _CONTROL.sub(" ", _ANSI_SEQUENCE.sub("", text))

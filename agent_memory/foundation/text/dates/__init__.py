@@ -1,1 +1,1 @@
-"""Read dates in texts where they are certain: English, Chinese, German, Spanish and French."""
+"""Read dates in English, Chinese, German, Spanish and French texts, where their meaning is certain."""

@@ -1,6 +1,7 @@
 """Find the time that a question asks about: "What did I do last weekend?"
 
-Ignore times of statements, of things ("last week's meeting"), and of questions for another time ("When did I …?").
+Ignore times in statements, times of things ("last week's meeting"), and times in questions that ask when something
+happened ("When did I …?").
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Span:
 
 
 def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
-    """Return the time that a question certainly asks about, read in `zone` as of `now`, else None."""
+    """Return the time that a question certainly asks about, or None. Relative times count from `now` in `zone`."""
     sentences = [part for part in _SENTENCE.split(text[-_MOST_CHARS:].strip()) if part.strip()]
     if not sentences:
         return None
@@ -63,7 +64,7 @@ def _ends(named: NamedTime) -> tuple[date, date]:
 
 
 def _asks_about(question: str, mention: Mention, table: Table) -> bool:
-    """The time is the object of a question: at its beginning, at its end or before a preposition."""
+    """True if a question asks about the time: it is at the question's beginning, at its end or before a preposition."""
     before, after = question[: mention.start], question[mention.end :]
     if table.asks_when.search(question):
         return False
@@ -85,5 +86,5 @@ def _asks_about(question: str, mention: Mention, table: Table) -> bool:
 
 
 def beside(text: str, span: Span) -> str:
-    """Return the text without the words of the time."""
+    """Return the text without the words that name the time span."""
     return " ".join(text.replace(span.words, " ", 1).split())

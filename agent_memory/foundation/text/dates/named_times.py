@@ -1,6 +1,7 @@
 """Find dates in a text, each with the days that it certainly means, or none.
 
-"On 3 March 2024" is certain, "on Friday" in a clause about the past or future as well. Two readings give no date.
+"On 3 March 2024" is certain. So is "on Friday" in a clause about the past or future. A date with two readings gives no
+days.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SENTENCE_END = re.compile(r"(?<![.!?…])(?<!\b\d)(?<!\b\d\d)[.!?…]++(?=\s)|[
 _CLAUSE_END = re.compile(r"[,:，：、–—()（）]|\b(?:and|but|so|because|while|und|aber|denn|weil|y|pero|porque|et|mais|car)\b", re.IGNORECASE)
 _OTHERS = [language for code, language in LANGUAGE_CODES.items() if code not in ("de", "es", "fr")]
 _SOME_DAY = date(2024, 5, 15)
-# A weekday this near a date (characters) belongs to it.
+# A weekday within this many characters of a date belongs to the date.
 _BESIDE = 6
 # Characters before a date that can qualify it.
 _BEFORE_CHARS = 40
@@ -44,7 +45,7 @@ _FIRST_YEAR, _LAST_YEAR = 2, 9998
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """The days that a text certainly names, inclusive, and the position of the words."""
+    """The first and last day that a text certainly names, and the position of the words."""
 
     first: date
     last: date
@@ -55,7 +56,10 @@ class NamedTime:
 
 
 class Mention(NamedTuple):
-    """A date's certain time and all possible readings; recurring days (kind "each") may be any."""
+    """A date in a text, its certain time if it has one, and all possible readings.
+
+    A recurring day (kind "each") may be any day, so it has no readings.
+    """
 
     language: str
     kind: str
@@ -67,7 +71,7 @@ class Mention(NamedTuple):
 
     @property
     def is_relative(self) -> bool:
-        """True if it means another time on another day."""
+        """True if the date's meaning depends on the day of the text."""
         return self.kind in _RELATIVE
 
 
@@ -79,12 +83,12 @@ class _TimeMatch(NamedTuple):
 
 
 def named_times(text: str, today: date) -> list[NamedTime]:
-    """Return the certain times in order; `today` is the day of the text."""
+    """Return the certain times of a text in order. `today` is the day of the text."""
     return [mention.time for mention in mentions(text, today) if mention.time is not None]
 
 
 def only_time(text: str, today: date) -> NamedTime | None:
-    """Return the only time of a text; None for several or an uncertain one."""
+    """Return the only time of a text, or the finest of nested times. None for several times or an uncertain one."""
     mentioned = mentions(text, today)
     times = sorted((each.time for each in mentioned if each.time is not None), key=lambda each: UNITS.index(each.unit))
     if not times or len(times) < len(mentioned):
@@ -125,7 +129,7 @@ def _may_name_one(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
-    """A text without digits and without any of these words and characters names no date."""
+    """Return words and characters that hint at a date. A text without digits and without any of these names no date."""
     sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns]
     words = frozenset(word for source in sources for word in _WORD.findall(re.sub(r"\?P<\w+>|\\\w", " ", source.lower())))
     # "days?" matches "day" and "days".
@@ -148,7 +152,7 @@ def _worded(text: str) -> Iterator[_TimeMatch]:
 
 
 def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
-    """True for another word ("may", "march") or a street's name."""
+    """True if a match is another word ("may", "march") or part of a street's name."""
     groups = match.groupdict()
     month = groups.get("month")
     if month is not None and groups.get("year") is None and table.words_too.match(month) and month.islower() and not text.islower():
@@ -158,7 +162,7 @@ def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
 
 
 def _tables_of(text: str) -> list[Table]:
-    """Return the tables of likely languages; none if another language is as likely."""
+    """Return the tables of the likely languages. Return none if a language without a table is more likely."""
     if _CHINESE.search(text):
         return [] if _KANA.search(text) else [tables()["zh"]]
     text_words = frozenset(_WORD.findall(text.lower()[:2_000]))
@@ -170,13 +174,13 @@ def _tables_of(text: str) -> list[Table]:
 
 
 def language_table(text: str) -> Table | None:
-    """Return the table of the text's likely language, None without one."""
+    """Return the table of the text's likely language, or None."""
     likely_tables = _tables_of(text)
     return likely_tables[0] if likely_tables else None
 
 
 def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
-    """Of overlapping matches keep the one with a year, else the longest."""
+    """Keep one of several overlapping matches: the one with a year, else the longest."""
     chosen: list[_TimeMatch] = []
     for each in sorted(matches, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
         if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in chosen):
@@ -187,7 +191,7 @@ def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
 
 
 def _weekday_beside(matches: Sequence[_TimeMatch], index: int) -> tuple[int, int | None]:
-    """Return the position and the day of a weekday beside a date; -1 and None without one."""
+    """Return the index of a weekday beside a date, and its day (0 is Monday). Return -1 and None if there is none."""
     each = matches[index]
     if each.kind == "date" and each.match.groupdict().get("weekday") is None:
         for other in (index - 1, index + 1):
@@ -200,7 +204,7 @@ def _weekday_beside(matches: Sequence[_TimeMatch], index: int) -> tuple[int, int
 
 
 def _mention(text: str, time_match: _TimeMatch, today: date, weekday: int | None, behind: int) -> Mention:
-    """Nothing before `behind` belongs to the match."""
+    """Return the mention of a match. Text before `behind` does not belong to the match."""
     kind, match, table = time_match.kind, time_match.match, time_match.table
     start, end = match.span()
     if kind == "each":
@@ -253,7 +257,7 @@ def _has_words(text: str) -> bool:
 
 
 def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: int, stop: int) -> tuple[int, int]:
-    """Return the last boundary before a position and the first after it."""
+    """Return the end of the last boundary before `start`, and the beginning of the first one after `end`."""
     for match in boundary.finditer(text, begin, start):
         begin = match.end()
     behind = boundary.search(text, end, stop)
@@ -279,7 +283,7 @@ def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatc
     if not joins or one.kind not in _DATED or other.kind not in _DATED:
         return None
     first, last = one.time, other.time
-    # An end without a year takes the other's year.
+    # If one end of the interval has no year, it takes the year of the other end.
     if last is not None and not _has_year(time_match):
         possible = readings(time_match.kind, time_match.match, table, last.first, 0, "past", None)
         first = replace(last, first=possible[0].first, unit=possible[0].unit) if len(possible) == 1 else None
@@ -299,6 +303,6 @@ def moments(time_: NamedTime | Reading, zone: tzinfo) -> tuple[datetime, datetim
 
 
 def midnight(day: date, zone: tzinfo) -> datetime:
-    """Return the first moment of a day in a zone, in UTC; clipped to dates that every zone has."""
+    """Return the first moment of a day in a zone, as UTC. Clip days that do not exist in every zone."""
     near = min(max(day, date(1, 1, 3)), date(9999, 12, 29))
     return datetime.combine(near, time(), zone).astimezone(UTC)

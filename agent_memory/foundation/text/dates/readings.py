@@ -1,4 +1,4 @@
-"""The possible meanings of a date: none, one or several intervals of days."""
+"""Read the possible meanings of a date: none, one or several intervals of days."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Unit = Literal["day", "week", "month", "year"]
 Tense = Literal["past", "future", "present", "unsure", "none"]
 UNITS: Sequence[Unit] = ("day", "week", "month", "year")
 
-# Without a year or tense, the nearer date is meant if it is at most this near.
+# A date without year and tense means the nearer date, if that is within this time.
 _NEAR = timedelta(days=61)
-# People name the year of a date nearly a year ago.
+# A tense decides the year only within this time: people name the year of a date nearly a year away.
 _FAR = timedelta(days=300)
 _MOST_UNITS = {"day": 3650, "week": 520, "month": 240, "year": 100}
 
 
 class Reading(NamedTuple):
-    """Possible days, inclusive."""
+    """A possible meaning of a date: its first and last day, inclusive."""
 
     first: date
     last: date
@@ -29,7 +29,7 @@ class Reading(NamedTuple):
 
 
 def readings(kind: str, match: Match[str], table: Table, today: date, offset: int, tense: Tense, weekday: int | None) -> Sequence[Reading]:
-    """Return all possible meanings of a match. `weekday` is the one beside a date."""
+    """Return all possible meanings of a match. `weekday` (0 is Monday) is a weekday beside the date, if any."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
     if "weekday" in groups:
         weekday = _index(table.weekdays, groups["weekday"])
@@ -128,7 +128,7 @@ def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> 
     if "this" in groups:
         return [candidates[1]]
     if "last" in groups or "next" in groups:
-        # "Last May" in November: this year's or last year's.
+        # In November, "last May" may mean this year's or last year's.
         if "last" in groups:
             return [candidates[0]] if month >= today.month else [candidates[0], candidates[1]]
         return [candidates[2]] if month <= today.month else [candidates[1], candidates[2]]
@@ -150,7 +150,7 @@ def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Readin
 
 
 def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -> list[Reading]:
-    """ "Last" and "next" are certain if they lie in another week than today."""
+    """Return the possible days of a weekday. "Last" and "next" are certain if the day is in another week than today."""
     monday = today - timedelta(days=today.weekday())
     weeks = {"lastweek2": -2, "lastweek": -1, "thisweek": 0, "nextweek": 1, "nextweek2": 2}
     for name, step in weeks.items():
@@ -171,7 +171,7 @@ def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -
 
 
 def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
-    """A weekday with a day of the month: "Friday the 20th" of the last, this or next month."""
+    """Return the days with this number and weekday in the last, this or next month: "Friday the 20th"."""
     candidates: list[Reading] = []
     for step in (-1, 0, 1):
         index = today.year * 12 + today.month - 1 + step
@@ -185,7 +185,7 @@ def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
 
 
 def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
-    """Return the calendar week (from Monday), month or year `step` away from today's."""
+    """Return the day, week (from Monday), month or year that is `step` units away from today's."""
     if unit == "day":
         return _day(today + timedelta(days=step))
     if unit == "week":
@@ -198,7 +198,7 @@ def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
 
 
 def _weekends(groups: dict[str, str], today: date, tense: Tense) -> list[Reading]:
-    """ "Next weekend" may be this week's, unless that is today."""
+    """Return the possible weekends. "Next weekend" may be this week's, unless today is on a weekend."""
     saturday = today - timedelta(days=today.weekday() - 5)
     this, last, following = (
         Reading(day, day + timedelta(days=1), "week") for day in (saturday, saturday - timedelta(days=7), saturday + timedelta(days=7))

@@ -1,4 +1,4 @@
-"""Times that depend on the day of the text: "yesterday", "next week"."""
+"""Find and replace times that depend on the day of the text: "yesterday", "next week"."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ _WORDS: dict[Unit, str] = {
     "year": "in {0:%Y}",
 }
 _PREPOSITIONS = (" on", " of", " from", " since", " until", " till", " by", " for", " before", " after")
-_PREPOSITION_CHARS = 40  # before a time: so far is looked for a preposition
+_PREPOSITION_CHARS = 40  # characters before a time in which a preposition may occur
 
 
 def names_relative_time(text: str) -> bool:
-    """True if the text names a time that means another one on another day."""
+    """True if the text names a time that depends on the day of the text."""
     return bool(_relative(text))
 
 
 def same_meaning(text: str, stated_at: datetime) -> tuple[datetime, datetime] | None:
-    """Return the interval (UTC) in which a text keeps its meaning: the day for "yesterday", the month for "this
-    month".
+    """Return the interval (UTC) in which a text keeps its meaning, or None if the meaning never changes.
 
-    None if it always means the same.
+    The interval is the day for "yesterday", the month for "this month".
     """
     named = _relative(text)
     if not named:
@@ -49,7 +48,10 @@ def _relative(text: str) -> Sequence[Mention]:
 
 
 def with_absolute_times(text: str, today: date) -> str:
-    """Replace "yesterday" by "on 4 March 2024"; in other languages add the date. Quotations stay."""
+    """Replace relative times: "yesterday" becomes "on 4 March 2024". In other languages, add the date.
+
+    Quotations stay unchanged.
+    """
     quoted = quotations(text)
     first = len(text) - len(text.lstrip())
     for mention in reversed(mentions(text, today)):
@@ -64,7 +66,7 @@ def with_absolute_times(text: str, today: date) -> str:
 
 
 def _english(text: str, mention: Mention, named: NamedTime, first: int) -> str:
-    """Drop the preposition of the new words after another one."""
+    """Return the English words for a date, without their preposition if another one comes before them."""
     words = _WORDS[named.unit].format(named.first)
     before = text[max(first, mention.start - _PREPOSITION_CHARS) : mention.start].rstrip().lower()
     if before.endswith(_PREPOSITIONS) or text[mention.end : mention.end + 2] in ("'s", "’s"):

@@ -1,7 +1,8 @@
 """Compile the TOML tables of dates (`text/data/dates`), one for each language, at first use.
 
-A table has patterns by kind, with the placeholders of `_placeholders`; words before a date ("since", "early"); words of
-past and future; and forms of questions. `each` matches recurring days, `none` what only looks like a date.
+A table contains patterns by kind, with the placeholders of `_placeholders`. It also contains words before a date
+("since", "early"), words of past and future, and forms of questions. Patterns of kind `each` match recurring days;
+those of kind `none` match text that only looks like a date.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _NUMERIC = (
     r"(?<![\w.,/-])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<year>(?:19|20)\d\d)(?![\d/])",
 )
 NUMERIC = tuple(map(re.compile, _NUMERIC))
-"""Dates in digits: ISO 8601, dotted, and slashed, where day and month are ambiguous."""
+"""Dates in digits: ISO 8601, dotted, and slashed. In slashed dates, day and month are ambiguous."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Table:
     numbers: Mapping[str, int]
     words_too: re.Pattern[str]
     patterns: Sequence[tuple[str, re.Pattern[str], int]]
-    """Kind, pattern and, for near days, the days from today."""
+    """Kind, pattern, and for near days ("yesterday") the number of days from today."""
     before: Mapping[str, re.Pattern[str]]
     """Words before a date: "since", "until", "before", "after", "part", "street", and "or" after another number."""
     joins: re.Pattern[str]
@@ -50,7 +51,7 @@ class Table:
     between: re.Pattern[str]
     and_: re.Pattern[str]
     yearly: re.Pattern[str]
-    """Yearly events: their day needs its own year."""
+    """Words for yearly events. A day near them is certain only with its own year."""
     followed: re.Pattern[str]
     """Words after a date that change it."""
     tense: Mapping[str, re.Pattern[str]]
@@ -62,16 +63,16 @@ class Table:
     """Prepositions that may follow the time: "last week in Rome"."""
     fillers: re.Pattern[str]
     tail: int
-    """Words that may follow the time of a question: German verbs come last."""
+    """The most words that may follow the time in a question. German verbs come last."""
 
     def count(self, word: str) -> int:
-        """Return the number of a word or digits, 0 for none."""
+        """Return the number that a word or digits mean, or 0."""
         value = self.numbers.get(word.lower())
         return value if value is not None else number(word)
 
 
 def number(numeral: str) -> int:
-    """Return a number up to 99, or a year, in digits or Chinese numerals; 0 for none."""
+    """Return a number up to 99, or a year, from digits or Chinese numerals. Return 0 for any other text."""
     if numeral.isdecimal():
         return int(numeral)
     if len(numeral) == 4 and all(digit in _CHINESE for digit in numeral):
@@ -138,8 +139,10 @@ def _table(code: str, source: Mapping[str, Any]) -> Table:
 
 
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
-    """{D} one or two days of a month, {DM} day and month in digits, {M} month, {Y} year, {W} weekday, {N} number, {U}
-    unit, {C} calendar unit.
+    """Return the pattern of each placeholder.
+
+    {D} is one or two days of a month, {DM} day and month in digits, {M} a month, {Y} a year, {W} a weekday, {N} a
+    number, {U} a unit, {C} a calendar unit.
     """
     ordinal, day = source["ordinal"], source.get("day", "0?[1-9]|[12][0-9]|3[01]")
     ends, optional = (")", "") if source.get("blankless") else (r")(?!\d)", "?")

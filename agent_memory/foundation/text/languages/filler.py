@@ -1,6 +1,6 @@
 """Recognize texts without content: greetings, thanks, laughter, tests and keyboard noise, in fifteen languages.
 
-Words are in data files (see `phrases.py`); shapes of noise, such as runs of keys, are here.
+The words are in data files (see `phrases.py`). Patterns of noise, such as runs of keys, are here.
 """
 
 from __future__ import annotations
@@ -22,29 +22,35 @@ _AS_EMOJI = "\ufe0f"
 _VOWELS = frozenset("aeiouy")
 _LATIN = re.compile(r"[a-z]+")
 _LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
-# Shortest runs of neighboring keys: from the left end of a row, elsewhere, and each part of several runs.
+# Least lengths of a run of neighboring keys: from the left end of a row, elsewhere, and as one of several runs.
 _FROM_THE_END, _ELSEWHERE, _PART = 4, 5, 3
-_CONSONANTS = 6  # letters of a Latin word without a vowel
-_HOME = 7  # letters of a word from the middle row alone
+_CONSONANTS = 6  # least letters of keyboard noise without a vowel
+_HOME = 7  # least letters of keyboard noise from the middle row alone
 
 
-# This many unknown words of at least this length are content.
+# A query with `_ENOUGH` unknown words of at least `_SHORT` letters has content.
 _ENOUGH, _SHORT = 4, 3
-_LONGEST_WHOLE = 8  # words, or characters, of what is known as a whole
+_LONGEST_WHOLE = 8  # words (or characters) of the longest text that the data files list as a whole
 _MOST_QUERY_CHARS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class _Lexicon:
-    """A language's filler: phrases (tuples of words) -> filler by itself (True) or only beside others (False)."""
+    """The filler phrases of a language.
+
+    `filler` maps each phrase, a tuple of words, to True if it is filler alone, or to False if only beside other filler.
+    """
 
     filler: Mapping[tuple[str, ...], bool]
     squeezed: frozenset[str]
     longest: int
 
     def covers(self, words: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
-        """True if the words are a sequence of filler phrases, at least one by itself; `shapes`: noise in any language."""
-        # For each position: None if no phrase ends there, else whether one is filler by itself.
+        """True if the words are a sequence of filler phrases, and at least one of these is filler alone.
+
+        `shapes` is True for each word that is noise in any language.
+        """
+        # For each position: None if no phrase ends there, else True if a phrase up to there is filler alone.
         reached: list[bool | None] = [False]
         for end in range(1, len(words) + 1):
             best: bool | None = None
@@ -75,14 +81,14 @@ class _Lexicon:
 
 
 def _spoken_out(word: str, squeezed: frozenset[str]) -> bool:
-    """ "hiiii", "soooo", "heyy"."""
+    """True if a word is a stretched filler word: "hiiii", "soooo", "heyy"."""
     if _LONG_RUN.search(word) is not None:
         return _RUN.sub(r"\1", word) in squeezed
     return len(word) > 2 and word[-1] == word[-2] and word not in _beside() and word.rstrip(word[-1]) + word[-1] in squeezed
 
 
 def is_filler(text: str) -> bool:
-    """True for filler words, noise, punctuation or emoji only; answers ("No.") and numbers are content."""
+    """True if a text has only filler words, noise, punctuation or emoji. Answers ("No.") and numbers are content."""
     if len(text) > _MOST_CHARS:
         return False
     words = _words(text)
@@ -106,7 +112,7 @@ def is_filler(text: str) -> bool:
 
 
 def has_content(query: str) -> bool:
-    """True if a query has a word of content: not "thanks!", "ok", "x", "👍"."""
+    """True if a query has a word with content. False for "thanks!", "ok", "x" and "👍"."""
     if len(query) > _MOST_QUERY_CHARS:
         return True
     if query.isascii():
@@ -121,7 +127,7 @@ def has_content(query: str) -> bool:
 
 
 def literal_words(query: str) -> list[str]:
-    """Return words of a query without content that can still be searched literally: "C++", "R", an emoji."""
+    """Return the words of a query without content that can still be searched literally: "C++", "R", an emoji."""
     vocabulary = _vocabulary() | _answers() | STOP_WORDS
     literals: list[str] = []
     for chunk in query.split():
@@ -134,7 +140,7 @@ def literal_words(query: str) -> list[str]:
 
 
 def holds_literal(text: str, literal: str) -> bool:
-    """True if a folded word occurs in a text as a whole word; signs may occur anywhere."""
+    """True if the folded word `literal` occurs in a text as a whole word. Signs may occur anywhere."""
     folded, start = _spelled(text), -1
     while (start := folded.find(literal, start + 1)) >= 0:
         end = start + len(literal)
@@ -168,7 +174,7 @@ def _is_shape(word: str) -> bool:
 
 
 def _is_keys(word: str) -> bool:
-    """Neighboring keys ("asdf", "qweqwe"), a row of consonants, or a long word of the middle row."""
+    """True if a word is neighboring keys ("asdf", "qweqwe"), a row of consonants, or a long word of the middle row."""
     bare = word.rstrip(_DIGITS)
     if len(bare) < _FROM_THE_END:
         return False
@@ -185,7 +191,7 @@ def _is_keys(word: str) -> bool:
 
 
 def _key_runs(word: str) -> list[str]:
-    """Split a word into runs along keyboard rows; empty if a part is no run."""
+    """Split a word into runs along keyboard rows. Return an empty list if a part is no run."""
     runs: list[str] = []
     at = 0
     while at < len(word):
@@ -230,7 +236,7 @@ def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexic
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
-    """Most texts have a word outside of it."""
+    """Return all words of filler phrases. Most texts have another word, which rules them out quickly."""
     return frozenset(word for lexicon in _lexicons() for phrase in lexicon.filler for word in phrase)
 
 
@@ -241,7 +247,7 @@ def _beside() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _whole() -> Mapping[tuple[str, ...], bool]:
-    """Texts that are filler (True) or answers (False) as a whole."""
+    """Return the texts that are filler (True) or answers (False) as a whole."""
     all_languages = languages().values()
     alone = dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("filler alone")), True)
     return alone | dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("answers")), False)
@@ -260,7 +266,7 @@ def _tests() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _laughter() -> Sequence[tuple[frozenset[str], int]]:
-    """The letters and the least length of each kind of laughter."""
+    """Return the letters and the least length of each kind of laughter."""
     return [
         (frozenset(phrase[0]), len(phrase[0]))
         for language in languages().values()

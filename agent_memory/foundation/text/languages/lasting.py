@@ -1,4 +1,4 @@
-"""Recognize statements about lasting facts: identity, home, family; by the languages' data files."""
+"""Recognize statements about lasting facts (identity, home, family) by words in the languages' data files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _APOSTROPHES = re.compile("['’ʼ`´]")
 
 
 def says_name(text: str) -> bool:
-    """True if a short text tells a name: "my name is Mara", "ich heiße Korbinian", "我叫若溪"."""
+    """True if a short text states the speaker's name: "my name is Mara", "ich heiße Korbinian", "我叫若溪"."""
     if len(text) > _MOST_CHARS:
         return False
     text_tokens = tokens(text)
@@ -24,7 +24,7 @@ def says_name(text: str) -> bool:
 
 
 def is_lasting(text: str) -> bool:
-    """True if a short text has a word of lasting facts: home, work, family, health, likes and dislikes."""
+    """True if a short text has a word about a lasting fact: home, work, family, health, likes and dislikes."""
     if len(text) > _MOST_CHARS:
         return False
     # An article or pronoun may precede an apostrophe ("j'habite").
@@ -35,13 +35,13 @@ def is_lasting(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def name_terms() -> Sequence[str]:
-    """Index terms of lasting words that tell a name."""
+    """Return the index terms of lasting words that introduce a name."""
     return list(frozenset(_terms("name")).intersection(lasting_terms()))
 
 
 @lru_cache(maxsize=1)
 def lasting_terms() -> Sequence[str]:
-    """Index terms of lasting words."""
+    """Return the index terms of words about lasting facts."""
     return _terms("lasting")
 
 
@@ -55,13 +55,13 @@ def _lasting() -> tuple[frozenset[str], re.Pattern[str]]:
     words, characters = set[str](), set[str]()
     for language in languages().values():
         for word in language.words("lasting"):
-            # Korean words have endings.
+            # Korean words have endings, so they are searched as characters.
             (characters if analysis.is_blankless(word) else words).add(word)
     return frozenset(words), re.compile("|".join(map(re.escape, sorted(characters))))
 
 
 def _terms(section: str) -> Sequence[str]:
-    """Scripts without blanks give pairs of characters."""
+    """Return the index terms of a section's words. Scripts without blanks give pairs of characters."""
     collected: dict[str, None] = {}
     for language in languages().values():
         for phrase in language.phrases(section):
@@ -74,5 +74,5 @@ def _terms_of(word: str) -> Sequence[str]:
     made = analysis.terms(word)
     if not analysis.is_blankless(word):
         return made
-    # Single characters come first, and say nothing.
+    # Leave out single characters, which come first and say nothing.
     return made[len(word) :] if len(word) >= _PAIR else made

@@ -12,7 +12,7 @@ from agent_memory.foundation.text.languages.phrases import Joined, Language, Tok
 
 RequestKind = Literal["remember", "forget"]
 
-# Longer texts are pasted, no request.
+# Longer texts are pasted, so they are no requests.
 _MOST_CHARS = 4000
 _HEAD_TOKENS, _TAIL_TOKENS = 40, 30
 _LEADS = 4
@@ -33,7 +33,7 @@ class MemoryRequest(NamedTuple):
     kind: RequestKind
     subject: str
     about: bool = False
-    """True for everything about the subject: "forget everything about Anna"."""
+    """True if the request covers everything about the subject: "forget everything about Anna"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +111,22 @@ class _Requests:
         return self._read_behind(text, text_tokens)
 
     def _beginnings(self, joined: Joined) -> list[int]:
-        """A request begins at once, or after polite words."""
+        """Return the positions where a request may begin: at once, or after polite words."""
         places = [0]
         while self.lead is not None and len(places) <= _LEADS and (m := self.lead.match(joined.text, places[-1])) and m.end() > places[-1]:
             places.append(m.end())
         return places
 
     def _kept_from(self, text_tokens: Sequence[Token], joined: Joined, end: int) -> int:
-        """The last word of a phrase may belong to the subject."""
+        """Return the position where the subject begins. The last word of a phrase may belong to the subject."""
         count = sum(stop <= end for stop in joined.ends)
         return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self.kept_words else end
 
     def _announced(self, text: str, text_tokens: Sequence[Token], joined: Joined, at: int) -> str | None:
-        """A subject after an announcing word and a colon, in any language: "Remember: ich bin Linkshänder"."""
+        """Return the subject after an announcing word and a colon, or None.
+
+        The subject may be in any language: "Remember: ich bin Linkshänder".
+        """
         m = None if self.announced is None else self.announced.match(joined.text, at)
         count = 0 if m is None else sum(stop <= m.end() for stop in joined.ends)
         if not 0 < count < len(text_tokens) or text[text_tokens[count - 1].end : text_tokens[count].start].strip() not in _ANNOUNCING:
@@ -151,11 +154,11 @@ class _Requests:
                 break
             end = m.end()
         subject = self._bare(_from(text, text_tokens, joined, end)) or self._bare(_from(text, text_tokens, joined, demonstrative))
-        # A continuation says something else: "Forget the marathon, I want to swim".
+        # A clause after the subject states something else: "Forget the marathon, I want to swim".
         return self._to_forget(text, subject) if subject and _GOES_ON.search(subject) is None else None
 
     def _to_forget(self, text: str, subject: str) -> MemoryRequest:
-        """The words for "everything" follow the subject, or surround it."""
+        """Return the request to forget a subject. Words for "everything" follow the subject or surround it."""
         thing = self._cut(subject, self.everything_about)
         if thing != subject:
             return MemoryRequest("forget", thing, about=True)
@@ -164,13 +167,13 @@ class _Requests:
         return MemoryRequest("forget", subject, about=asks_for_all)
 
     def _read_behind(self, text: str, text_tokens: Sequence[Token]) -> MemoryRequest | None:
-        """Languages whose verb comes last."""
+        """Read a request in a language whose verb comes last."""
         if self.forget_behind is None and self.remember_behind is None and self.remind_behind is None:
             return None
         tail = text_tokens[-_TAIL_TOKENS:]
         joined = self.language.join(tail)
         if _SENTENCE_END.search(text.rstrip(_ENDS + "?？")):
-            return None  # something was told before it
+            return None  # a statement comes before the request
         if self.no_forgetting_behind is not None and self.no_forgetting_behind.search(joined.text):
             return None
         kinds: list[tuple[RequestKind, re.Pattern[str] | None]] = [("forget", self.forget_behind), ("remember", self.remember_behind)]
@@ -199,7 +202,7 @@ class _Requests:
         return self._cut(subject.strip(_ENDS), self.trail)
 
     def _cut(self, subject: str, closing: re.Pattern[str] | None) -> str:
-        """Remove what closes the subject, unless it is nothing else."""
+        """Remove the closing words of a subject, unless it consists of nothing else."""
         text_tokens = tokens(subject)
         joined = self.language.join(text_tokens)
         m = None if closing is None else closing.search(joined.text)
@@ -220,9 +223,10 @@ def _all() -> Sequence[_Requests]:
 
 
 def memory_request(text: str) -> MemoryRequest | None:
-    """Return the request that a whole text is: "Remember that I'm vegan" asks to remember "I'm vegan".
+    """Return the request if the whole text is one: "Remember that I'm vegan" asks to remember "I'm vegan".
 
-    None for quotations and requests inside a statement. A reminder ("Don't forget that …") means to remember.
+    Return None for quotations and for requests inside a statement. A reminder ("Don't forget that …") is a request to
+    remember.
     """
     bare = text.strip()
     if not bare or len(bare) > _MOST_CHARS or bare[0] in _QUOTES:
@@ -240,11 +244,11 @@ def _read(text: str) -> MemoryRequest | None:
     if not text_tokens:
         return None
     requests = [request for language in _all() if (request := language.read(text, text_tokens)) is not None]
-    # Languages share verbs ("note"): the language that leaves the shortest subject wins.
+    # Languages share verbs ("note"). The language that leaves the shortest subject wins.
     return min((request for request in requests if request.kind == requests[0].kind), key=lambda each: len(each.subject), default=None)
 
 
 def _read_behind_call(text: str) -> MemoryRequest | None:
-    """A request after a short call: "Sorry, forget …", "Mi raccomando, ricordati che …"."""
+    """Return a request after a short call: "Sorry, forget …", "Mi raccomando, ricordati che …"."""
     call = _CALL.match(text)
     return None if call is None or len(tokens(call[0])) > _CALL_TOKENS else _read(text[call.end() :])

@@ -1,6 +1,7 @@
-"""Tell what a message is by its vector, in any language: a multinomial logistic regression, fitted by `scripts/message_kinds/fit.py`.
+"""Classify messages in any language by their vectors.
 
-It reads the vectors that the index stores anyway, of one model; the vectors of another model have no kinds.
+The classifier is a multinomial logistic regression, fitted by `scripts/message_kinds/fit.py`. It reads the vectors that
+the index stores anyway. It knows one embedding model only: messages with vectors of another model get no kind.
 """
 
 from __future__ import annotations
@@ -17,20 +18,24 @@ Kind = Literal["filler", "asks", "forget"]
 
 LABELS = ("fact", "filler", "question", "task", "forget", "remember")
 MODEL = "multilingual-e5-small"
-# Labels of each kind, and their least probability together. A proposal to forget may err, what is dropped or hidden may not.
+# Labels of each kind, and the least sum of their probabilities. A proposal to forget may be wrong, but dropping or
+# hiding a message must not be.
 KINDS: Mapping[Kind, tuple[tuple[str, ...], float]] = {
     "filler": (("filler",), 0.9),
     "asks": (("question", "task"), 0.95),
     "forget": (("forget",), 0.5),
 }
-# 99 of 100 lines that the weights are fitted on are shorter. Of longer texts the weights say nothing.
+# 99 of 100 lines that the weights are fitted on are shorter. The weights say nothing about longer texts.
 MOST_BYTES = 105
 MARKS = ("?", "？", "؟")
 _MOST_CHARS, _MOST_WORDS = 200, 40
 
 
 def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Kind | None]:
-    """Return the kind of each text by its document vector: filler, a question or task, or a request to forget; None if none is certain."""
+    """Return the kind of each text (filler, a question or task, a request to forget), or None if none is certain.
+
+    `vectors` are the document vectors of the texts.
+    """
     probabilities = kind_probabilities(label_probabilities(message_features(texts, vectors), _weights()))
     certain = {kind: probability >= KINDS[kind][1] for kind, probability in probabilities.items()}
     short = [len(text.encode()) <= MOST_BYTES for text in texts]
@@ -43,13 +48,13 @@ def kind_probabilities(probabilities: NDArray[np.float32]) -> dict[Kind, NDArray
 
 
 def message_features(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the rows of the regression: vectors, and lengths, question marks and digits of texts."""
+    """Return the input rows of the regression: the vectors, and the lengths, question marks and digits of the texts."""
     shapes = np.array([_shape(text) for text in texts], dtype=np.float32).reshape(len(texts), 6)
     return np.hstack([vectors * 4, shapes]).astype(np.float32)
 
 
 def label_probabilities(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the softmax of each row."""
+    """Return the probabilities of the labels for each row (softmax)."""
     scores = rows @ weights
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)

@@ -1,9 +1,9 @@
-"""Phrases of each language, from the files in `agent_memory/foundation/text/data`.
+"""Read the phrases of each language from the files in `agent_memory/foundation/text/data`.
 
-A file has sections, such as `[filler]`, of phrases separated by commas or lines; `#` begins a comment. In a phrase:
-`a|b` is either word (`_` is a blank in one), `(a)` is optional, `~` is any word, `<verbs>` any word of `[verbs]`,
-`*` is the rest or the part between. `[blankless]` languages use blanks only to separate alternatives.
-Case, accents, apostrophes and punctuation make no difference.
+A file has sections, such as `[filler]`. Commas or line breaks separate their phrases; `#` begins a comment. In a
+phrase, `a|b` is either word (`_` stands for a blank in a word), `(a)` is optional, `~` is any word, `<verbs>` is any
+word of `[verbs]`, and `*` is the rest or the part between. `[blankless]` languages use blanks only to separate
+alternatives. Case, accents, apostrophes and punctuation make no difference.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CODES = ("en", "zh", "es", "de", "fr", "pt", "ru", "ja", "ko", "it", "nl", "pl",
 REST = "*"
 ANY_WORD = "~"
 
-# Vowel signs are parts of words, which `\w` does not match.
+# `\w` does not match vowel signs, but they are parts of words.
 _MARKS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff\u0e00-\u0eff"
     "\u0f71-\u0f84\u1000-\u1049\u1780-\u17d3"
@@ -34,13 +34,13 @@ BLANKLESS = re.compile(f"[{_BLANKLESS}]")
 _OPTIONAL = re.compile(r"\([^()]*\)")
 _APOSTROPHES = re.compile("['’ʼ`´]")
 _PROLONGED = "ー"
-# Longer words hardly repeat, and would fill memory.
+# Longer words rarely repeat and would fill memory.
 _MOST_CACHED = 48
 _HARAKAT = re.compile("[\u0640\u064b-\u0652\u0670]")
 
 
 class Token(NamedTuple):
-    """A folded word, or a character of a script without blanks, and its position."""
+    """A folded word and its position. In a script without blanks, each character is a token."""
 
     word: str
     start: int
@@ -48,7 +48,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str) -> list[Token]:
-    """Return the tokens of a text; apostrophes do not split words."""
+    """Return the tokens of a text. Apostrophes do not split words."""
     bare = _APOSTROPHES.sub("", text)
     if len(bare) == len(text):
         # Marks alone are no word.
@@ -78,7 +78,7 @@ def _folded_short(word: str) -> str:
 
 
 class Joined(NamedTuple):
-    """Tokens as one string for patterns, and the end of each."""
+    """Tokens joined to one string for patterns, and the position where each token ends."""
 
     text: str
     ends: Sequence[int]
@@ -122,10 +122,9 @@ class Language:
         return Joined("".join(token.word + self._between for token in text_tokens), ends)
 
     def pattern(self, section: str) -> re.Pattern[str] | None:
-        """Return a pattern that matches joined tokens which are a phrase, or begin with one that ends in `*`; None
-        without phrases.
+        """Return a pattern for joined tokens that are a phrase, or that begin with a phrase ending in `*`.
 
-        Use `match`; `suffix_pattern` handles phrases that begin with `*`.
+        Return None if the section has no phrases. Use `match`. For phrases that begin with `*`, use `suffix_pattern`.
         """
         lines = [line for line in self.sections.get(section, ()) if not line.startswith(REST)]
         # More specific phrases come first.
@@ -133,7 +132,7 @@ class Language:
         return re.compile("|".join(sources)) if sources else None
 
     def suffix_pattern(self, section: str) -> re.Pattern[str] | None:
-        """Return a pattern for the end of joined tokens, from phrases that begin with `*`."""
+        """Return a pattern for the end of joined tokens, made from phrases that begin with `*`."""
         sources = [
             ("" if self.blankless else r"(?<=\s)") + self._source(line[1:])
             for line in self.sections.get(section, ())
@@ -142,7 +141,7 @@ class Language:
         return re.compile("|".join(sources)) if sources else None
 
     def openings(self, section: str) -> re.Pattern[str] | None:
-        """Return a pattern for tokens that begin with a phrase; the longest first."""
+        """Return a pattern for tokens that begin with a phrase. It tries the longest phrase first."""
         lines = sorted(self.sections.get(section, ()), key=len, reverse=True)
         return re.compile("|".join(self._source(line + REST) for line in lines)) if lines else None
 
@@ -206,13 +205,13 @@ _ASCII_WORD = re.compile(r"[a-z]+")
 
 
 def ascii_words(text: str) -> list[str]:
-    """Return the lower-case ASCII words of a text; apostrophes do not split words."""
+    """Return the lower-case ASCII words of a text. Apostrophes do not split words."""
     return _ASCII_WORD.findall(text.lower().replace("'", "").replace("`", ""))
 
 
 @lru_cache(maxsize=4)
 def ascii_vocabulary(*sections: str) -> frozenset[str]:
-    """Return all ASCII words of some sections: a look-up is a hundred times as fast as matching phrases."""
+    """Return all ASCII words of some sections. A look-up in them is a hundred times as fast as matching phrases."""
     lines = (line for language in languages().values() for section in sections for line in language.sections.get(section, ()))
     return frozenset(word for line in lines for word in ascii_words(line.replace("_", " ")))
 

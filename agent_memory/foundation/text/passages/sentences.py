@@ -7,13 +7,13 @@ import re
 _MAX_SENTENCE = 1000  # characters
 
 _CLOSING = "\"'”’»)\\]」』）"
-# Visit a run of marks once, at its beginning.
+# The pattern visits a run of marks only once, at its beginning.
 _CANDIDATE = re.compile(rf"(?<![.!?…])[.!?…]++[{_CLOSING}*_]*+(?=\s)|[。！？｡]+[{_CLOSING}]*|\n\s*")
-# Never end a sentence; other abbreviations ("etc.", "p.m.") do before a capital.
+# These abbreviations never end a sentence. Others ("etc.", "p.m.") end it before a capital letter.
 _TITLES = frozenset(
     {"mr", "mrs", "ms", "dr", "prof", "st", "mt", "vs", "e.g", "i.e", "cf", "approx", "capt", "lt", "sgt", "gen", "rev", "hon"}
 )
-# Do not end a sentence before a number: "Jan. 5th", "No. 7".
+# These abbreviations do not end a sentence before a number: "Jan. 5th", "No. 7".
 _COUNTED = frozenset(
     {"no", "nos", "vol", "fig", "ch", "sec", "p", "pp", "ca"}
     | {"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"}
@@ -25,12 +25,15 @@ _ORDINAL = re.compile(
 )
 _MONTHS = ("Januar", "Jänner", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober", "November", "Dezember")
 _WORD_BEFORE = re.compile(r"([^\W\d_](?:[\w.]{0,21}[^\W\d_])?)\.$")
-_BEFORE_CHARS = 23  # of them an abbreviation is told
+_BEFORE_CHARS = 23  # characters up to a full stop in which an abbreviation is recognized
 _NUMBERED = re.compile(r"(?:^|\n)\s{0,4}\d{1,3}\.$")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return stripped sentences; a line break ends one unless lower case follows. Cut after 1,000 characters."""
+    """Return the stripped sentences of a text, cut after 1,000 characters.
+
+    A line break ends a sentence, unless a lower-case letter follows.
+    """
     sentences: list[str] = []
     start = 0
     for match in _CANDIDATE.finditer(text):

@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-# About 200 tokens; embedding models read 256 and more.
+# About 200 tokens. Embedding models read at least 256.
 PASSAGE_BYTES = 800
 # Texts up to this length are a single passage.
 LONG_BYTES = 1200
 # Sentences at the end of a passage, up to this length, also begin the next one.
 _OVERLAP_BYTES = 160
 _LOOKED_AT = 4096
-# The rest of a longer text is not searched by passages.
+# Text after the last passage is not searched by passages.
 MOST_PASSAGES = 96
 
-# The end of a sentence, line or list item. Visit a run of marks once.
+# The end of a sentence, line or list item. The pattern visits a run of marks only once.
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|(?<![。！？｡])[。！？｡]++[”’」』）]*+|(?<!\s)\n\s*+")
 _BLANK = re.compile(r"\s")
 
@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 
 def split_passages(text: str) -> Sequence[Span]:
-    """Return the passages of a long text, at most 96; none for a short text."""
+    """Return the passages of a long text, at most 96. A short text has none."""
     if len(text) * 4 <= LONG_BYTES or len(text.encode()) <= LONG_BYTES:
         return ()
     passages: list[Span] = []
@@ -50,20 +50,23 @@ def split_passages(text: str) -> Sequence[Span]:
 
 def beginning(text: str) -> str:
     """Return the first passage of a long text, or all of a short one."""
-    # Later text does not change where it ends.
+    # Later text does not change where the first passage ends.
     passages = split_passages(text[:_LOOKED_AT])
     return text[: passages[0][1]] if passages else text
 
 
 def ending(text: str) -> str:
-    """Return the last passage of a long text, which holds a message's question, or all of a short one."""
+    """Return the end of a long text from a passage on, at most 1,200 bytes if possible. Return all of a short text.
+
+    A long message ends with its question.
+    """
     passages = split_passages(text)
     starts = [start for start, _ in passages if len(text[start:].encode()) <= LONG_BYTES]
     return text[starts[0] :] if starts else text[passages[-1][0] :] if passages else text
 
 
 def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[int, int, int]]:
-    """Return the last sentences that fit the overlap and the next passage."""
+    """Return the last sentences that fit both the overlap and the next passage."""
     overlap_bytes = 0
     for place in range(len(sentences) - 1, 0, -1):
         overlap_bytes += sentences[place][2]
@@ -73,11 +76,11 @@ def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[in
 
 
 def _sentences(text: str) -> Iterator[Span]:
-    """Yield sentences with trailing blanks; split those longer than a passage at blanks."""
+    """Yield the spans of sentences with trailing blanks. Split sentences longer than a passage at blanks."""
     ends = [0, *(match.end() for match in _END.finditer(text) if match.end() < len(text)), len(text)]
     for start, end in pairwise(ends):
         while len(text[start:end].encode()) > PASSAGE_BYTES:
-            # So many characters fit, whatever they are; the last blank among them is found from the back.
+            # `most` is the end of the characters that fit. Cut after the last blank before it.
             most = start + len(text[start:end].encode()[:PASSAGE_BYTES].decode(errors="ignore"))
             blank = next((place + 1 for place in range(most - 1, start, -1) if _BLANK.match(text, place)), most)
             yield start, blank

@@ -1,4 +1,7 @@
-"""Stems of languages other than English, as additional index terms, so that a wrong language loses nothing."""
+"""Stem words of languages other than English.
+
+The stems are additional index terms, so a wrongly guessed language loses nothing.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from functools import lru_cache
 
 import Stemmer
 
-# Vowel signs are parts of words, which `\w` does not match.
+# `\w` does not match vowel signs, but they are parts of words.
 MARKS = (
     "\u0300-\u036f\u0653-\u065f\u0670\u06d6-\u06ed\u0730-\u074a\u07a6-\u07b0\u07eb-\u07f3\u0900-\u0963\u0966-\u096f\u0971-\u0df3"
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f71-\u0f84\u102b-\u103e\u1056-\u1059\u105e-\u1060"
@@ -43,7 +46,7 @@ _FREQUENT = {
     "polish": "i w na z się nie jest to że do jak ja mój moja mam gdzie kiedy ale oraz dla od po",
 }
 LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _FREQUENT, strict=True))
-"""Latin languages by the codes of their data files."""
+"""Languages in Latin script, by the codes of their data files."""
 _NO_FOREIGN = """
 the a an and is are was were i you he she it we they me my to of in for with on at as or so no that this have has had not do does did
 """
@@ -52,12 +55,12 @@ _SHARED = frozenset(["de", "la", "a", "o", "e", "en", "di", "da", "du", "le", "s
 _ENGLISH = frozenset(_NO_FOREIGN.split())
 _LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _FREQUENT.items()}
 _ALL = frozenset().union(*_LANGUAGES.values())
-_LEAST = 2  # frequent words that tell a language
-_LONGEST = 64  # characters of a word that has a stem
+_LEAST = 2  # frequent words from which a language is recognized
+_LONGEST = 64  # characters; a word of this length or more gets no stem
 
 
 def language_of(text: str) -> str | None:
-    """Return the language of a Latin text by its frequent words; None for English, or too few of them."""
+    """Return the language of a text in Latin script by its frequent words. None for English or too few such words."""
     lowered = text.lower().split() if len(text) < 400 else text[:4000].lower().split()
     if text.isascii() and _ALL.isdisjoint(lowered):
         return None
@@ -68,12 +71,12 @@ def language_of(text: str) -> str | None:
 
 
 def frequent_words(language: str) -> frozenset[str]:
-    """Return a language's frequent words without content."""
+    """Return a language's frequent words, which carry no content."""
     return _LANGUAGES[language] | _SHARED
 
 
 def foreign_stems(text: str) -> Sequence[str]:
-    """Return the stems of non-English words in order; scripts without blanks have none."""
+    """Return the stems of non-English words in order. Words in scripts without blanks have none."""
     language = language_of(text)
     if language is None and text.isascii():
         return ()

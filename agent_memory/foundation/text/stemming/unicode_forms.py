@@ -1,16 +1,19 @@
-"""Unicode normalization of long texts."""
+"""Normalize long texts to a Unicode form."""
 
 from __future__ import annotations
 
 import unicodedata
 from typing import Literal
 
-# One call holds the GIL: for a megabyte of U+FDFA (18 characters each) a third of a second.
+# A call holds the GIL. A megabyte of U+FDFA, each of which expands to 18 characters, takes a third of a second.
 _SLICE = 8192
 
 
 def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
-    """Return a normalized text, in slices, between which other threads run. Combining marks at a cut stay unchanged."""
+    """Return a normalized text. Long texts are normalized in slices, between which other threads can run.
+
+    Combining marks at a cut stay unchanged.
+    """
     if len(text) <= _SLICE:
         return unicodedata.normalize(form, text)
     return "".join(unicodedata.normalize(form, text[start : start + _SLICE]) for start in range(0, len(text), _SLICE))

@@ -1,4 +1,4 @@
-"""`agent-memory doctor`: what was found, and what would stop `serve`."""
+"""Define `agent-memory doctor`: print what a server would find here, and what would stop `serve`."""
 
 from __future__ import annotations
 
@@ -31,12 +31,15 @@ _SOURCES = {
     "learned": "learned from a refusal",
     "assumed": "assumed: the server does not tell it; MODEL_CONTEXT_WINDOWS sets it",
 }
-# Tokens for messages and answer beside the instructions; with less, facts are taken a sentence at a time or not at all.
+# Tokens for messages and answer beside the instructions. With fewer, extraction gets single sentences or nothing.
 _LEAST_ROOM = 512
 
 
 def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
-    """Return the findings, then the settings that were set, or with `everything` all; code 1 if something would stop `serve`."""
+    """Return the findings, then the settings that were set, or with `everything` all settings.
+
+    The exit code is 1 if something would stop `serve`.
+    """
     settings = load_settings(**overrides)
     checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
     if settings.models.use_openai_chat:
@@ -85,8 +88,11 @@ def _models(settings: Settings) -> str:
 
 
 async def _context(settings: Settings) -> str:
-    """How large a request the generation model takes, and from where that is known. The server is asked; workers' findings are in Redis."""
-    # The SDK costs most of a second, which nobody without a model server need wait for.
+    """Return the largest request that the generation model takes, and how that is known.
+
+    Asks the model server; Redis has what workers learned.
+    """
+    # Importing the SDK takes most of a second. Users without a model server need not wait for it.
     from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
 
     chat = await OpenAIChat.open(settings, server=chat_server(settings))
@@ -103,7 +109,7 @@ async def _context(settings: Settings) -> str:
 
 
 async def _add_learned(settings: Settings, context: ModelContext) -> None:
-    """Adds what workers learned, as far as Redis answers: whether it does is another finding."""
+    """Add what workers learned. Does nothing if Redis does not answer, because another finding reports that."""
     options = settings.redis
     url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
     if url is None:
@@ -127,7 +133,7 @@ async def _redis(settings: Settings, engines: list[str], *, everything: bool) ->
     with tempfile.TemporaryDirectory(prefix="am-") as folder:
         reports = await examine_engines(Path(folder), all_of_them=True)
     usable = next((report for report in reports if report.problem is None), None)
-    # Of several engines one is enough: what others lack matters only where none works.
+    # One engine is enough: missing parts of other engines matter only if none works.
     if everything or usable is None:
         engines += [f"          - {report.name}: {report.problem or 'works'}" for report in reports]
     if usable is None:
@@ -139,7 +145,7 @@ async def _redis(settings: Settings, engines: list[str], *, everything: bool) ->
 
 
 async def _check_store(settings: Settings, folder: Path) -> None:
-    """Raises StartupError when the store that was in a data directory is gone, or cannot be used."""
+    """Raise StartupError if the store in a data directory is gone or cannot be used."""
     options, file = settings.redis, StoreFile(folder)
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     url = running_redis(folder)

@@ -1,4 +1,4 @@
-"""The commands that ask the REST API of a server or a store once or twice: search, prompt, show, top, forget, erase, delete, call."""
+"""Define commands that make a few REST calls: search, prompt, show, top, forget, erase, delete, call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MEMORIES, _SESSIONS, _FORGET = "/v1/long-term-memory", "/v1/working-memory", "/v1/memory/forget"
 _PAGE = 100
 _Mode = Literal["semantic", "keyword", "hybrid"]
-# Tasks of the archived server that can be ordered: the path, and the arguments.
+# Tasks of the archived server that can be ordered, with path and arguments.
 _TASKS = {
     "compact_long_term_memories": (f"{_MEMORIES}/compact", "namespace user_id"),
     "forget_long_term_memories": (f"{_MEMORIES}/forget", "policy namespace user_id session_id limit dry_run pinned_ids"),
@@ -33,7 +33,7 @@ delete = typer.Typer(no_args_is_help=True, help="Delete memories or a session.",
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add these commands to `app`."""
     for command in (search, prompt, show, top, forget, erase, call, schedule_task):
         app.command()(command)
     app.add_typer(delete, name="delete")
@@ -113,14 +113,14 @@ async def show(
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="of the session")] = None,
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="of the session")] = None,
 ) -> Any:
-    """Print a memory or a session as JSON. Exit code 3 if it is not there."""
+    """Print a memory or a session as JSON. Exit code 3 if it does not exist."""
     scope = {"namespace": namespace, "user_id": user_id} if session else None
     return await api.call("GET", _path(_SESSIONS if session else _MEMORIES, name), scope)
 
 
 @asks
 async def top(api: Api) -> Answer:
-    """Print the background work that waits, runs or failed."""
+    """Print background work that waits, runs or failed."""
     work = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
     operations = (await api.call("GET", "/v1/operations", {"limit": _PAGE}))["operations"]
     lines = [f"{'work':12}{'waits':>8}{'dead':>8}{'oldest':>10}"]
@@ -141,7 +141,7 @@ async def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
     undo: Annotated[str | None, typer.Option(metavar="RECEIPT", help="bring back what went")] = None,
 ) -> Answer:
-    """Forget what is named: facts, the messages they rest on, and the sentence in live sessions."""
+    """Forget what you name: facts, the messages that support them, and the sentence in live sessions."""
     if undo is not None:
         answer = await api.call("POST", f"{_path(_FORGET, undo)}/undo")
         restored = answer["restored"]
@@ -175,7 +175,7 @@ def _match_lines(match: Mapping[str, Any]) -> list[str]:
 
 @asks
 async def erase(api: Api, owner: Owner, agent: Agent = False, namespace: Namespace = None, force: Force = False) -> Any:
-    """Delete everything of a user or an agent for good; there is no undo."""
+    """Delete all data of a user or an agent permanently; there is no undo."""
     where = f" in namespace {namespace}" if namespace else ""
     ask(f"Delete everything of {'agent' if agent else 'user'} {owner}{where} for good?", force=force)
     return await api.call("DELETE", _path("/v1/agents" if agent else "/v1/users", owner), {"namespace": namespace})
@@ -207,7 +207,7 @@ async def delete_memory(
     dry_run: DryRun = False,
     force: Force = False,
 ) -> Answer:
-    """Delete memories for good. Exit code 3 if one that is named is not there."""
+    """Delete memories permanently. Exit code 3 if a named memory does not exist."""
     if not ids and not empty_text:
         raise typer.BadParameter("name memories by their ids, or give --empty-text")
     scope = _given(namespace=namespace, user_id=user_id)
@@ -230,7 +230,7 @@ async def delete_memory(
 
 
 async def _by_id(api: Api, ids: Iterable[str], scope: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the memories of a scope that are there, and the ids of the others."""
+    """Return the memories with these ids that exist in a scope, and the ids of the others."""
     existing: dict[str, dict[str, Any]] = {}
     for name in ids:
         with contextlib.suppress(NotFound):
@@ -258,7 +258,7 @@ async def delete_session(
     user_id: User = None,
     force: Force = False,
 ) -> Answer:
-    """Delete a session; its long-term memories stay. Exit code 3 if it is not there."""
+    """Delete a session; its long-term memories stay. Exit code 3 if it does not exist."""
     path = _path(_SESSIONS, session_id)
     session = await api.call("GET", path, {"namespace": namespace, "user_id": user_id})
     owner = {"namespace": session["namespace"], "user_id": session["user_id"]}
@@ -273,7 +273,7 @@ async def schedule_task(
     task: Annotated[str, typer.Argument(metavar="TASK", help="a task of the archived server, by its path or its name alone")],
     args: Annotated[list[str] | None, typer.Option("--args", "-a", metavar="NAME=VALUE", help="an argument; may be repeated")] = None,
 ) -> Any:
-    """Order a compaction, forgetting or the refresh of summary views; workers do by themselves what is due."""
+    """Order a compaction, forgetting or a refresh of summary views. Workers do due work by themselves."""
     given = dict(_argument(argument) for argument in args or ())
     name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")
     if name not in _TASKS:

@@ -1,4 +1,4 @@
-"""`agent-memory migrate`: moves in what the archived server left in its Redis; says first what would happen."""
+"""Run `agent-memory migrate`: move data from the archived server's Redis, or first report what would happen."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 20
 
 
 def move(source: str | None, target: str | None, data_dir: Path | None, tenant: str, prefixes: OldPrefixes, options: MoveOptions) -> Report:
-    """Move, or report what would be moved. Raises StartupError in one line."""
+    """Move data, or report what would be moved. Raises StartupError with a one-line message."""
     check_store_meant("migrate", "--to or --data-dir", bool(target or data_dir))
     settings = settings_with(target, data_dir)
     if source is None and (own := load_settings().redis.url) is not None:
@@ -81,9 +81,9 @@ async def _move(
 
 @asynccontextmanager
 async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Runtime]:
-    """The store that gets the data, which no server may be using when it is an embedded one. Without `begin` none is made.
+    """Open the store that gets the data. No server may be using it if it is embedded.
 
-    A look at what would be moved into a store that is not there is a look at an empty one.
+    Without `begin`, no store is made: a dry run then sees an empty store.
     """
     async with AsyncExitStack() as stack:
         folder: Path | None = None
@@ -102,7 +102,7 @@ async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Run
 
 
 def report_lines(report: Report) -> list[str]:
-    """Return a report in lines for people."""
+    """Return a report as lines of text."""
     lines: list[str] = []
     would = "would be " if report.dry_run else ""
     for kind, plural in _PLURALS.items():

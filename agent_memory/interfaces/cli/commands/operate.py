@@ -1,4 +1,4 @@
-"""The commands of an operator: health, migrate, backup, rebuild and accept-store, by the archived server's names, too."""
+"""Define the commands health, migrate, backup, rebuild and accept-store, also by the archived server's names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYS = "begin of the old server's keys"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add these commands to `app`."""
     for command in (health, migrate, backup, rebuild, accept_store):
         app.command()(command)
     for name, command in (("migrate-memories", migrate), ("migrate-working-memory", migrate), ("rebuild-index", rebuild)):
@@ -26,14 +26,14 @@ def register(app: typer.Typer) -> None:
 
 
 def health(url: Url = None) -> None:
-    """Ask a running API whether it lives; exit code 0 if it does. For health checks of containers."""
-    # Little is imported, since containers ask every few seconds.
+    """Check that a running API answers; exit code 0 if it does. For health checks of containers."""
+    # Import little, because containers run this check every few seconds.
     import http.client
     import urllib.error
     import urllib.request
 
     base = (url or named_server() or server_here()).rstrip("/")
-    # Never through a proxy of the environment: this asks our own machine.
+    # Use no proxy of the environment: the check calls our own machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{base}/v1/health", timeout=_HEALTH_SECONDS) as answer:
@@ -62,7 +62,7 @@ def migrate(
     yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="move; without it, only say what would happen")] = False,
     restart: Annotated[bool, typer.Option("--restart", help="begin again instead of going on with an unfinished move")] = False,
 ) -> Answer:
-    """Move in from the archived server. Reads its Redis without changing it; may be run again."""
+    """Move data from the archived server. Reads its Redis without changing it; you can run it again."""
     from agent_memory.interfaces.cli.commands import migrate as moving
 
     options = moving.MoveOptions(dry_run=not yes, page=batch_size, vectors=vectors, extract=extract, restart=restart)
@@ -74,7 +74,7 @@ def migrate(
 def backup(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="where the copy goes; it must not exist")], data_dir: DataDir = None
 ) -> Answer:
-    """Copy the data of the embedded Redis, also while a server uses it."""
+    """Copy the data of an embedded Redis, even while a server is using it."""
     from agent_memory.foundation.embedded.copying import copy_data_dir
     from agent_memory.interfaces.cli.store import settings_with
 
@@ -91,7 +91,7 @@ def rebuild(
     data_dir: DataDir = None,
     embed: Annotated[bool, typer.Option("--embed", help="also let workers make every vector anew")] = False,
 ) -> Answer:
-    """Build the search indexes anew from what is stored. Stop the servers and workers first."""
+    """Rebuild the search indexes from the stored data. Stop the servers and workers first."""
     import asyncio
 
     from agent_memory.features.memories.upkeep.reindex import Reindexer
@@ -117,7 +117,7 @@ def rebuild(
 
 
 def accept_store(redis_url: RedisUrl = None, data_dir: DataDir = None) -> None:
-    """Accept the store that Redis holds now, though it is empty or another than before."""
+    """Accept the store that Redis holds now, even if it is empty or differs from the former one."""
     import asyncio
 
     from agent_memory.foundation.embedded.server import embedded_redis, running_redis
@@ -137,7 +137,7 @@ def accept_store(redis_url: RedisUrl = None, data_dir: DataDir = None) -> None:
         async with AsyncExitStack() as stack:
             if options.url is not None:
                 url, file = options.url.get_secret_value(), None
-            else:  # a server may be running on it at this moment
+            else:  # a server may be using it now
                 url = running_redis(folder) or (await stack.enter_async_context(embedded_redis(folder, port=options.embedded_port))).url
                 file = StoreFile(folder)
             accepted = await accept(url, buckets, file, command_timeout=options.command_timeout_seconds)

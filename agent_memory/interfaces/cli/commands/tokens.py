@@ -1,4 +1,4 @@
-"""`agent-memory token`: API keys, through a running server as an administrator, or in the store directly."""
+"""Define `agent-memory token`: manage API keys, through a server as an administrator or in the store itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is
 
 
 class _StoreKeys:
-    """The calls of the client's `Tokens` that commands use, in a store itself."""
+    """The methods of the client's `Tokens` that commands use, but on the store itself."""
 
     def __init__(self, service: TokenService) -> None:
         from agent_memory.features.access.tokens import OPERATOR
@@ -46,7 +46,7 @@ class _StoreKeys:
 
 @asynccontextmanager
 async def _keys(target: Target) -> AsyncGenerator[Keys]:
-    """Open the keys of a target: in a store without its models, so that a key can be revoked while those are away."""
+    """Open the API keys of a target. A store opens without models: keys can be revoked while models are unavailable."""
     from agent_memory.features.access.token_store import TokenStore
     from agent_memory.features.access.tokens import TokenGate, TokenService
     from agent_memory.foundation.storage.cluster import locate_buckets
@@ -63,7 +63,7 @@ async def _keys(target: Target) -> AsyncGenerator[Keys]:
             yield Tokens(api.transport, api.config)
             api.announce()
         return
-    # A key may be made before the first start of a server: what is named by REDIS_URL is there already.
+    # A user may make a key before a server's first start: REDIS_URL then names a Redis without a store.
     async with existing_store(settings, begun=False) as store:
         keys, timeout = RedisKeys(settings.redis.key_prefix), settings.redis.command_timeout_seconds
         (server,) = await locate_buckets(store.url, [keys], display_url=store.description, command_timeout=timeout)
@@ -92,7 +92,7 @@ async def add(
     user: Annotated[list[str] | None, typer.Option("--user", "--user-id", help="only this user; may be repeated")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="only this agent; may be repeated")] = None,
 ) -> Answer:
-    """Make an API key; its secret is shown this once."""
+    """Make an API key. Its secret is shown only once."""
     from agent_memory_client import MemoryValidationError
     from agent_memory_client._wire.requests import checked
     from agent_memory_client.models import CreateTokenRequest
@@ -126,7 +126,7 @@ async def show(keys: Keys, name: Name) -> Any:
 @app.command()
 @asks_keys
 async def remove(keys: Keys, name: Name, force: Force = False) -> Answer:
-    """Revoke an API key: when this returns, no process accepts it."""
+    """Revoke an API key. When the command returns, no process accepts the key."""
     ask(f"Revoke the API key {name}?", force=force)
     await keys.delete(name)
     return Answer({"revoked": name}, ["revoked"])
@@ -139,7 +139,7 @@ async def rotate(
     name: Name,
     grace_seconds: Annotated[float, typer.Option(min=0, help="seconds for which the former secret counts")] = 3600.0,
 ) -> Answer:
-    """Give an API key another secret."""
+    """Give an API key a new secret."""
     rotated = await keys.rotate(name, grace_seconds)
     return Answer(rotated.model_dump(mode="json"), [f"token: {rotated.token}", _KEEP])
 

@@ -1,4 +1,4 @@
-"""`agent-memory export` and `import`: everything of a user or an agent to a file, and back."""
+"""Define `agent-memory export` and `import`: write all data of a user or an agent to a file, and read it back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN = 20
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
+    """Add these commands to `app`."""
     app.command(name="export")(export_owner)
     app.command(name="import")(import_file)
 
@@ -49,7 +49,7 @@ async def export_owner(
     force: Annotated[bool, typer.Option("--force", "-f", help="replace the file")] = False,
     agent: Agent = False,
 ) -> Answer:
-    """Write everything of a user or an agent to a file, one JSON object per line, while others use the server."""
+    """Write all data of a user or an agent to a file, one JSON object per line. Servers may keep running."""
     lines = _owners(api, agents=agent).export(owner, namespace)
 
     async def write(output: BinaryIO) -> dict[str, int]:
@@ -70,7 +70,7 @@ async def export_owner(
         raise StartupError(f"{file} exists: give --force to replace it")
     part = file.with_name(file.name + ".part")
     try:
-        # Nobody else's to read: it is all that is known of a person. The file appears when it is whole.
+        # Only the owner may read the file: it contains all data of a person. It gets its name when it is complete.
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
             counts = await write(output)
         part.replace(file)
@@ -90,9 +90,9 @@ async def import_file(
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="put all of it there")] = None,
     source: Annotated[str | None, typer.Option(metavar="NAME", help="a name for a later purge by import source (import)")] = None,
 ) -> Answer:
-    """Bring an export in, for another user, agent or namespace as a copy; what is here stays as it is.
+    """Import an export; existing data stay as they are. For another user, agent or namespace it becomes a copy.
 
-    Exit code 4 when some lines were not taken or the file is not whole.
+    Exit code 4 if some lines were not taken or the file is incomplete.
     """
     try:
         with file.open("rb") as lines, working("importing") as status:
@@ -115,7 +115,7 @@ async def import_file(
 
 
 def _owner(header: bytes) -> tuple[str, bool]:
-    """Return whose export it is by its first line, and whether that is an agent."""
+    """Return the owner of an export from its first line, and True if the owner is an agent."""
     try:
         names = json.loads(header)
         for field in ("user_id", "agent_id"):

@@ -1,4 +1,4 @@
-"""Our memories in the form of Mem0's API."""
+"""Convert our memories to the form of Mem0's API."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agent_memory.interfaces.compat.mem0.requests import APP, OWN_KEYS
 from agent_memory_client.models import MemoryHistory, MemoryRecord, MemoryRecordResult
 
 OWN_SESSION = "mem0:"
-"""Prefix of the ids of sessions that belong to no run of the caller."""
-# Keys that promotion adds to the caller's metadata.
+"""Prefix of session ids that we make for messages without a run."""
+# Keys that promotion adds to a caller's metadata.
 _OUR_METADATA = frozenset({"role", "name", QUESTION})
 
 
 def memory_answer(record: MemoryRecord) -> dict[str, Any]:
-    """Return a memory in Mem0's fields; `expiration_date` is its last visible day."""
+    """Return a memory in Mem0's fields. `expiration_date` is the last day on which it is visible."""
     run = record.session_id
     promoted = record.extraction_strategy == "message"
     return {
@@ -37,18 +37,18 @@ def memory_answer(record: MemoryRecord) -> dict[str, Any]:
 
 
 def hit_answer(hit: MemoryRecordResult) -> dict[str, Any]:
-    """Return a hit; `score` is the cosine similarity, 0 for a hit by words alone."""
+    """Return a search hit in Mem0's fields. `score` is the cosine similarity, or 0 if only words matched."""
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return {**memory_answer(hit), "score": round(min(max(similarity or 0.0, 0.0), 1.0), 6)}
 
 
 def fields_of(answer: dict[str, Any], fields: Collection[str] | None) -> dict[str, Any]:
-    """Return the requested fields of an answer, all by default; always with the id."""
+    """Return the requested fields of an answer and its id; all fields by default."""
     return answer if not fields else {name: value for name, value in answer.items() if name == "id" or name in fields}
 
 
 def history_answer(history: MemoryHistory) -> list[dict[str, Any]]:
-    """Return a memory's versions, oldest first, as the events that made them."""
+    """Return a memory's versions, oldest first, as ADD and UPDATE events."""
     events: list[dict[str, Any]] = []
     before: str | None = None
     for version in reversed(history.versions):

@@ -1,4 +1,4 @@
-"""Mem0's filters as our conditions."""
+"""Convert Mem0's filters to our conditions."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": Tr
 
 
 def shown_selection(namespace: str, *, extracts: bool) -> dict[str, Any]:
-    """Return the selection of every list and search: facts if a model `extracts`, else messages in their place.
+    """Return the selection for every list and search: facts if a model `extracts` them, else messages.
 
-    An assistant's message to a user is no memory of the user, only of an agent without users.
+    An assistant's message to a user is not a memory of that user. Without a user, it is a memory of the agent.
     """
     selection: dict[str, Any] = {"namespace": {"eq": namespace}}
     if extracts:
@@ -37,7 +37,7 @@ def shown_selection(namespace: str, *, extracts: bool) -> dict[str, Any]:
 
 
 def condition_of(filters: object) -> Condition | None:
-    """Return the condition of Mem0's filters, None for none. Raises BadInput, NotSupported."""
+    """Return Mem0's filters as a condition, or None without filters. Raises BadInput, NotSupported."""
     joined = _joined(filters, 0)
     if joined is None:
         return None
@@ -58,7 +58,7 @@ def categories_in_part(filters: object) -> bool:
 
 
 def whole_categories(filters: Any, names: Sequence[str]) -> Any:
-    """Replace parts of category names by all existing names with that part."""
+    """Return filters in which parts of category names are replaced by all existing names that contain them."""
     if isinstance(filters, list):
         return [whole_categories(part, names) for part in filters]
     if not isinstance(filters, Mapping):
@@ -73,7 +73,7 @@ def whole_categories(filters: Any, names: Sequence[str]) -> Any:
 
 
 def only_entities(filters: object) -> dict[str, str] | None:
-    """Return the user, agent, run and app in filters; None if they contain anything else."""
+    """Return the user, agent, run and app in filters, or None if the filters contain anything else."""
     if not isinstance(filters, Mapping):
         return None
     joined = filters.get("AND") if list(filters) == ["AND"] else [filters]
@@ -113,7 +113,7 @@ def _operands(join: str, value: object, depth: int) -> dict[str, Any] | None:
     joined = [_joined(operand, depth + 1) for operand in operands]
     parts = [part for part in joined if part is not None]
     if len(parts) < len(joined):
-        # "*" matches everything: it decides an OR, adds nothing to an AND, and leaves nothing of a NOT.
+        # "*" matches everything: an OR with it matches everything, an AND ignores it, and a NOT would match nothing.
         if join == "not":
             raise NotSupported("filters.NOT: everything")
         if join == "or":
@@ -129,7 +129,7 @@ def _field(name: str, value: object) -> dict[str, Any] | None:
     if value is None:
         raise NotSupported(f"filters.{name}: null")
     if name in ENTITIES and value == "*":
-        # The index knows memories without a user; metadata names agents and runs.
+        # The index can find memories with any user. Metadata records whether a memory has an agent or a run.
         return {"user_id": {"exists": True}} if name == "user_id" else {"metadata": {NAMED: {"eq": name}}}
     if name in ENTITIES:
         return _tag(ENTITIES[name], name, value)
@@ -158,7 +158,7 @@ def _tag(field: str, name: str, value: object) -> dict[str, Any]:
 
 
 def text_ids(value: Any) -> Any:
-    """Return a condition on an id with integers as text."""
+    """Return an id condition with its integers as text."""
     if isinstance(value, list):
         return [text_id(each) for each in value]
     return {operator: text_ids(each) for operator, each in value.items()} if isinstance(value, Mapping) else text_id(value)

@@ -1,4 +1,4 @@
-"""Apply Mem0 filters that the index cannot answer (parts of texts, nested metadata, ids, change times)."""
+"""Apply Mem0 filters that the index cannot evaluate (parts of texts, nested metadata, ids, times of changes)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_memory_client.models import CreatedAt
 _JOINS = ("and", "or", "not")
 _TIMES = {"created_at": "created_at", "timestamp": "created_at", "updated_at": "updated_at"}
 _TEXTS = {"keywords": "memory", "memory_ids": "id"}
-# Operators of plain values.
+# Operators that apply to plain values.
 _PLAIN = {"keywords": "icontains", "memory_ids": "eq"}
 _PARTS = frozenset({"contains", "icontains"})
 _OPERATORS = frozenset({*METADATA_OPERATORS, *_PARTS})
@@ -31,11 +31,11 @@ NO_MEMORY: Mapping[str, Any] = MappingProxyType(
         **dict.fromkeys(("created_at", "updated_at"), "1970-01-01T00:00:00+00:00"),
     }
 )
-"""An empty memory, to check whether a filter is readable."""
+"""An empty memory, which tests whether a filter is valid."""
 
 
 def needs_reading(filters: object) -> bool:
-    """True if no index can answer the filter."""
+    """True if the index cannot evaluate the filter."""
     if isinstance(filters, list):
         return any(map(needs_reading, filters))
     if not isinstance(filters, Mapping):
@@ -44,7 +44,7 @@ def needs_reading(filters: object) -> bool:
 
 
 def indexed_part(filters: object) -> Any:
-    """Return a filter for the index that finds at least all matches of `filters`; None for everything."""
+    """Return a filter for the index that finds at least all matches of `filters`; None if it would match all."""
     if not isinstance(filters, Mapping):
         return filters
     indexed: dict[str, Any] = {}
@@ -59,10 +59,10 @@ def indexed_part(filters: object) -> Any:
 
 
 def matches(filters: object, memory: Mapping[str, Any], zone: tzinfo) -> bool:
-    """True if a memory in Mem0's fields passes; days are in `zone`. Raises BadInput, NotSupported."""
+    """True if a memory in Mem0's fields matches. Days are in `zone`. Raises BadInput, NotSupported."""
     if not isinstance(filters, Mapping):
         raise BadInput("must be an object", field="filters")
-    # Evaluate every part, so that an unknown field is always reported.
+    # Evaluate every part, so that an unknown field always raises an error.
     passed = [_passes(str(name), value, memory, zone) for name, value in filters.items()]
     return all(passed)
 
@@ -92,7 +92,7 @@ def _field_passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo
 
 
 def _value_passes(value: Any, condition: Any) -> bool:
-    """Match a plain value, a list of values, operators, or an object of nested keys."""
+    """True if a value matches a plain value, a list of values, operators, or an object of nested keys."""
     if isinstance(condition, list):
         return _is_one_of(value, condition)
     if not isinstance(condition, Mapping):
@@ -103,9 +103,9 @@ def _value_passes(value: Any, condition: Any) -> bool:
 
 
 def is_operators(condition: Mapping[Any, Any]) -> bool:
-    """True for an object of operators, False for one of keys. Raises NotSupported for an unknown operator."""
+    """True if all keys are operators, False if they are metadata keys. Raises NotSupported for an unknown operator."""
     unknown = [name for name in map(str, condition) if name not in _OPERATORS]
-    # No key is named like an operator.
+    # Metadata keys are not named like operators.
     if unknown and (len(unknown) < len(condition) or unknown[0].startswith("$")):
         raise NotSupported(f"filters.metadata.{min(unknown)[:64]}")
     return bool(condition) and not unknown
@@ -120,14 +120,14 @@ def _is_read(name: str, value: Any) -> bool:
         return False
     if not isinstance(value, Mapping):
         return False
-    # A nested object, or a part of a text.
+    # The index cannot match nested objects and parts of texts.
     return any(isinstance(each, Mapping) and (not is_operators(each) or not _PARTS.isdisjoint(each)) for each in value.values())
 
 
 def _equals(value: Any, expected: Any) -> bool:
     if isinstance(value, list) and not isinstance(expected, list):
         return any(_equals(each, expected) for each in value)
-    # Python's True equals 1.
+    # In Python, True equals 1.
     return isinstance(value, bool) == isinstance(expected, bool) and value == expected
 
 
@@ -174,7 +174,7 @@ def _time_passes(name: str, condition: Any, moment: datetime, zone: tzinfo) -> b
         raise BadInput(error.errors(include_input=False)[0]["msg"], field=f"filters.{name}") from None
     given: dict[str, date] = {test: bound for test in conditions if (bound := getattr(bounds, test)) is not None}
     if name != "updated_at":
-        # The index compares whole seconds.
+        # Compare whole seconds, as the index does.
         moment = moment.replace(microsecond=0)
         given = {test: bound.replace(microsecond=0) if isinstance(bound, datetime) else bound for test, bound in given.items()}
     day = calendar_day(moment, zone)

@@ -1,4 +1,4 @@
-"""Mem0's profiles over ours, which follow memories by themselves: a job only rebuilds one."""
+"""Serve Mem0's profiles from ours. Our profiles follow memories by themselves, so a job only rebuilds one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agent_memory_client.models import OperationState, SearchRequest
 from agent_memory_client.models.features.profile import Profile, ProfileSchema
 
 _JOBS_PATH = "/v2/profiles/jobs/"
-# Topic of top-level properties.
+# Topic that holds top-level properties.
 _TOP = "profile"
 _MOST_SAMPLED = 10
 _MOST_ENTRIES = 64
@@ -52,7 +52,7 @@ class Mem0Profiles:
         }
 
     async def settings(self) -> dict[str, Any]:
-        """Return the profiles' schema as a JSON schema."""
+        """Return the profiles' schema as a JSON Schema."""
         schema = await self._profiles.get_schema(self._scope, self._namespace)
         user = {"schema": _json_schema(schema), "custom_instructions": None}
         return {"enabled": True, "capabilities": {"entity_types": ["user"]}, "entities": {"user": user}}
@@ -76,7 +76,10 @@ class Mem0Profiles:
         return await self.settings()
 
     async def start_job(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Rebuild the profile of one user (`trigger`) or of a few (`sample`). Raises NotFound, BadInput, NotSupported."""
+        """Order rebuilds of one user's profile (`trigger`) or of a few users' (`sample`).
+
+        Raises NotFound, BadInput, NotSupported.
+        """
         operation, kind = request.get("operation"), request.get("entity_type", "user")
         if operation == "trigger":
             names = [str(request.get("entity_id") or "")]
@@ -123,7 +126,7 @@ class Mem0Profiles:
         return {"job": state}
 
     async def _ended(self, orders: Sequence[Mark]) -> tuple[int, int]:
-        """Return the numbers of done and dead orders. A done order leaves no trace."""
+        """Return the numbers of done and of dead orders. A done order leaves no record."""
         states = await self._services[OperationService].load_states(self._scope, [[mark] for mark in orders])
         failed = sum(OperationState.DEAD in state for state in states)
         return sum(not state - {OperationState.DONE} for state in states), failed
@@ -131,7 +134,7 @@ class Mem0Profiles:
     async def _check_user(self, kind: object, name: str) -> None:
         if kind != "user":
             raise NotSupported("profiles of entities that are no user")
-        # The profile's rules raise Forbidden before the look-up.
+        # The profile's access rules raise Forbidden before the user is looked up.
         requested_owner(self._scope, "profile", name, self._namespace)
         if not await self._newest({"user_id": {"eq": name}}, 1):
             raise NotFound(f"user {name} not found")
@@ -154,7 +157,7 @@ def _sample_size(limit: object) -> int:
 
 
 def _content(profile: Profile) -> dict[str, Any]:
-    """Return slots in the schema's shape, and lasting and current facts as text."""
+    """Return a profile's slots in the shape of the schema, with lasting and current facts as texts."""
     topics = {topic: {name: entry.text for name, entry in entries.items()} for topic, entries in profile.slots.items()}
     top = topics.pop(_TOP, {})
     profile_texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
@@ -173,7 +176,7 @@ def _json_schema(schema: ProfileSchema) -> dict[str, Any]:
 
 
 def _profile_schema(schema: Any) -> ProfileSchema:
-    """Return a JSON schema as topics; nested objects become one text. Raises BadInput."""
+    """Return a JSON Schema as topics. An object nested more deeply becomes one text. Raises BadInput."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not properties:
         raise BadInput("must be a JSON schema of an object with properties", field="entities.user.schema")

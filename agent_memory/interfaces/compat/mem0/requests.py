@@ -1,4 +1,4 @@
-"""Requests of Mem0's clients 0.1, 1.x and 2.x."""
+"""Parse requests of Mem0's clients 0.1, 1.x and 2.x."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from agent_memory_client.models import ExtractionCategory, Identifier, Instant, 
 from agent_memory_client.models._types import DayOrInstant, FreeText
 
 APP = "mem0_app_id"
-"""Metadata key of the app."""
+"""Metadata key for the app's id."""
 NAMED = "mem0_named"
-"""Metadata key of the present names among `agent_id` and `run_id`."""
+"""Metadata key for a list: which of `agent_id` and `run_id` the request gave."""
 OWN_KEYS = frozenset({APP, NAMED})
-"""Metadata keys that are not the caller's."""
+"""Metadata keys that we add to the caller's."""
 _SWITCHES = ("show_expired", "enable_graph", "immutable")
 _UNSUPPORTED = (
     "custom_instructions",
@@ -33,16 +33,16 @@ _TEXT_PARTS = ("text", "input_text", "output_text", None)
 
 
 def text_id(value: object) -> object:
-    """Return an integer as text: programs use database ids."""
+    """Return an integer as text, because programs use their database ids; return other values as they are."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 EntityId = Annotated[OptionalIdentifier, BeforeValidator(text_id)]
-"""The id of a user, agent, run or app: text or an integer."""
+"""The id of a user, agent, run or app, given as text or integer."""
 
 
 class Message(BaseModel):
-    """A message. Only text parts are kept; `dropped` names the types of the others."""
+    """A message. Only text parts are stored; `dropped` names the types of other parts."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
     content: FreeText = ""
@@ -64,10 +64,7 @@ class Message(BaseModel):
 
 
 def categories_of(value: Any) -> list[dict[str, Any]]:
-    """Return categories as `name` and `description`. Raises ValueError.
-
-    Accepts `[{name: description}]`, `[{"name": …, "description": …}]`, `{name: description}` and names.
-    """
+    """Return categories as objects with `name` and `description`. Raises ValueError."""
     categories: list[dict[str, Any]] = []
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, str):
@@ -82,7 +79,7 @@ def categories_of(value: Any) -> list[dict[str, Any]]:
 
 
 class Entities(BaseModel):
-    """The owner of memories. Raises NotSupported for unsupported options."""
+    """The owner of memories. Validation raises NotSupported for options that we do not support."""
 
     user_id: EntityId = None
     agent_id: EntityId = None
@@ -101,7 +98,7 @@ class Entities(BaseModel):
         return value
 
     def entities(self) -> dict[str, str]:
-        """Return the named user, agent, run and app."""
+        """Return the user, agent, run and app that the request names."""
         named = {"user_id": self.user_id, "agent_id": self.agent_id, "run_id": self.run_id, "app_id": self.app_id}
         return {name: value for name, value in named.items() if value}
 
@@ -118,17 +115,18 @@ class AddRequest(Entities):
 
     @property
     def stated_at(self) -> datetime | None:
-        """The time of the messages: `timestamp`, else a readable `date` in the metadata."""
+        """The time of the messages: `timestamp`, else a past `date` in the metadata, else None."""
         if self.timestamp is not None:
             return self.timestamp
         date = stated_date(self.metadata or {})
         return date if date is not None and date <= datetime.now(UTC) else None
 
     def statements(self) -> tuple[list[Message], list[Message]]:
-        """Return the conversation's messages with text, and instructions that become the agent's own memories.
+        """Return the conversation's messages, and instructions that become memories of the agent.
 
-        System messages are an agent's memories, except in a user's conversation. Raises NotSupported if no message has
-        text.
+        System messages become memories of a named agent, unless the conversation has a user and other messages.
+        Messages without text are left out. Raises NotSupported if only parts without text exist, and BadInput if no
+        message has text.
         """
         messages = [message for message in self.messages if message.content.strip()]
         if not messages and self.dropped():
@@ -141,11 +139,11 @@ class AddRequest(Entities):
         return [message for message in messages if message.role not in PROGRAM_ROLES], instructions
 
     def dropped(self) -> list[str]:
-        """Return positions and types of parts without text."""
+        """Return the positions and types of message parts without text."""
         return [f"messages.{number}: {kind}" for number, message in enumerate(self.messages) for kind in message.dropped]
 
     def annotations(self) -> dict[str, Any]:
-        """Return the memories' additional fields. Raises ValueError for an invalid day."""
+        """Return additional fields for the memories. Raises ValueError for an invalid date."""
         annotations: dict[str, Any] = {}
         if self.agent_id:
             annotations["agent_id"] = self.agent_id
@@ -173,7 +171,7 @@ class ListRequest(Entities):
     fields: list[str] | None = None
 
     def own_filters(self) -> dict[str, Any]:
-        """Return the filters beside `filters`."""
+        """Return the filters that are given by fields other than `filters`."""
         named: dict[str, Any] = {}
         if self.categories:
             named["categories"] = {"in": self.categories}

@@ -1,4 +1,4 @@
-"""Mem0's paths, as its clients 0.1, 1.x and 2.x call them."""
+"""Serve Mem0's paths as its clients 0.1, 1.x and 2.x call them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agent_memory.interfaces.opened_runtime import runtime_of
 
 PREFIXES = ("/v1/ping", "/v1/memories", "/v2/memories", "/v3/memories", "/v1/entities", "/v2/entities", "/v1/batch", "/v1/exports",
             "/v1/summary", "/v1/feedback", "/v1/event", "/v2/profiles", "/api/v1/")  # fmt: skip
-"""Paths that accept `Authorization: Token …`."""
+"""Path prefixes that accept `Authorization: Token …`."""
 
 _MOST_IN_BATCH = 1000
 _MOST_FILTERS = 4096
@@ -34,7 +34,7 @@ Handler = Callable[[Request, Mem0Service], Awaitable[Any]]
 
 
 def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Answer errors as Mem0's clients expect them, `detail` in one line."""
+    """Wrap a handler: errors become responses as Mem0's clients expect them, with `detail` in one line."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -63,7 +63,7 @@ async def _add(request: Request, service: Mem0Service) -> Any:
     body = await read_object(request)
     if isinstance(body.get("messages"), str):
         body["messages"] = [{"role": "user", "content": body["messages"]}]
-    # Older clients wait for the result unless they ask not to.
+    # Older clients wait for the result, unless they set `async_mode`.
     waits = request.url.path.startswith("/v1/") and not body.get("async_mode", False)
     return await service.add(AddRequest.model_validate({**body, **_within_filters(body), "waits": waits}))
 
@@ -80,7 +80,7 @@ def _within_filters(body: dict[str, Any]) -> dict[str, Any]:
 async def _search(request: Request, service: Mem0Service) -> Any:
     body = await read_object(request)
     hits = await service.search(SearchBody.model_validate(body))
-    # The first client line gets a list, unless it asks for the later form.
+    # Older clients get a list, unless they ask for the later form.
     wrapped = request.url.path.startswith("/v3/") or body.get("output_format") == "v1.1"
     return {"results": hits} if wrapped else hits
 
@@ -136,14 +136,17 @@ async def _delete_all(request: Request, service: Mem0Service) -> Any:
     named = Entities.model_validate({**query, **_filters_in_query(query.pop("filters", None))}).entities()
     unknown = set(query) - {"user_id", "agent_id", "run_id", "app_id", "org_id", "project_id"}
     if unknown:
-        # An unknown parameter must not delete more than intended.
+        # Refuse unknown parameters: they must not delete more than intended.
         raise NotSupported(f"delete_all: {min(unknown)}")
     await service.delete_all(named)
     return {"message": "Memories deleted successfully!"}
 
 
 def _filters_in_query(text: str | None) -> dict[str, str]:
-    """The 2.x line writes filters as Python literals; others write JSON."""
+    """Parse the owner from filters in a query, which clients write as Python literals or JSON.
+
+    Raises NotSupported for other filters.
+    """
     if text is None:
         return {}
     try:
@@ -300,7 +303,7 @@ async def _document(request: Request) -> Response:
 
 
 def routes() -> list[BaseRoute]:
-    """Return all routes; unsupported ones of Mem0 answer 501."""
+    """Return all routes. Mem0's paths that we do not support answer 501."""
     each: list[BaseRoute] = [NamedRoute("/compat/mem0/openapi.json", _document, methods=["GET"])]
     each += [
         NamedRoute(shape, _answering(handler), methods=[method])

@@ -1,4 +1,4 @@
-"""Mem0's operations over our features, in one namespace. Keeps no state."""
+"""Serve Mem0's operations by our features, in one namespace. Keeps no state."""
 
 from __future__ import annotations
 
@@ -46,32 +46,32 @@ from agent_memory_client.models import (
 
 _PAGE = 100
 _MOST_COUNTED = 5_000
-# Filters that no index answers are applied to this many hits.
+# Filters that the index cannot evaluate are applied to this many hits at most.
 _MOST_READ = 1_000
 _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
 _NOBODY_WORKS_SECONDS = 2.0
 _TIMES = ("created_at", "updated_at")
 _AGENT_SESSION = f"{OWN_SESSION}agent:"
-# Fields that null clears, and our names.
+# Fields that null clears, with our names.
 _CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
 _PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
 
 
 class _Selection(NamedTuple):
-    """Fields of a search, and filters applied to its hits."""
+    """A search's fields, and filters that are applied to its hits."""
 
     values: dict[str, Any]
     reads: Sequence[Any] = ()
     zone: tzinfo = UTC
 
     def lets_through(self, memory: Mapping[str, Any]) -> bool:
-        """True if a memory in Mem0's fields passes the filters that no index answers."""
+        """True if a memory in Mem0's fields matches the filters that the index cannot evaluate."""
         return all(matches(part, memory, self.zone) for part in self.reads)
 
 
 class Mem0Service:
-    """Mem0's API for one caller. Raises Forbidden if the caller does not reach Mem0's namespace."""
+    """Mem0's API for one caller. The constructor raises Forbidden if the caller does not reach Mem0's namespace."""
 
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._runtime = runtime
@@ -80,7 +80,10 @@ class Mem0Service:
         self._scope = within_namespace(scope, self._namespace)
 
     async def add(self, request: AddRequest) -> dict[str, Any]:
-        """Store messages: with `infer: false` at once as memories, else remember them soon. Raises BadInput."""
+        """Store messages. With `infer: false` they are memories at once, else the worker turns them into memories.
+
+        Raises BadInput, NotSupported.
+        """
         scope = writing(self._scope)
         if not request.entities():
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id")
@@ -128,7 +131,7 @@ class Mem0Service:
         return _noted(request, {"message": pending, "status": "PENDING", "event_id": event, "results": made_of})
 
     async def search(self, request: SearchBody) -> list[dict[str, Any]]:
-        """Return the best memories for a question."""
+        """Return the best memories for a query."""
         selection = await self._selection(request)
         limit = min(request.top_k or request.limit or 10, _PAGE)
         search_values = {
@@ -143,17 +146,20 @@ class Mem0Service:
         if not results and await self._was_new(selection.values):
             results = await self._matching(selection, values)
         if request.threshold is not None and len(results) < limit:
-            # A caller's threshold replaces our own bound.
+            # The caller's threshold replaces our own relevance limit.
             near = {"search_mode": "semantic", "distance_threshold": min(max(1.0 - request.threshold, 0.0), 2.0)}
             more = await self._matching(selection, {**values, **near})
             hit_ids = {hit.id for hit in results}
             results = [*results, *(hit for hit in more if hit.id not in hit_ids)][:limit]
-        # Programs take the first hit as the nearest.
+        # Sort by score, because programs take the first hit as the nearest.
         hits = sorted(map(hit_answer, results), key=lambda hit: hit["score"], reverse=True)
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
-        """Programs search for memories that they saw in a list before these had vectors: wait for these."""
+        """Wait for vectors of listed memories that lack them; return True if these memories have vectors now.
+
+        Programs list memories and then search for them at once, so the memories may not be embedded yet.
+        """
         operations, body = self._services[OperationService], SearchRequest.model_validate({**selection, "limit": _MOST_LINKS})
         listed = await self._services[SearchService].search(self._scope, body)
         marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
@@ -162,7 +168,7 @@ class Mem0Service:
         return await operations.wait_for_marks(self._scope, marks, _NOBODY_WORKS_SECONDS)
 
     async def list(self, request: ListRequest) -> tuple[list[dict[str, Any]], int]:
-        """Return a page of memories, newest first, and the total."""
+        """Return a page of memories, newest first, and the total number."""
         size = min(request.page_size or request.top_k or request.limit or _PAGE, _PAGE)
         selection, start = await self._selection(request), (request.page - 1) * size
         if selection.reads:
@@ -175,7 +181,10 @@ class Mem0Service:
         return [fields_of(memory_answer(hit), request.fields) for hit in page_hits], total
 
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
-        """Return the first matching memories; filters that no index answers are applied to the first `most`."""
+        """Return the first matching memories.
+
+        Filters that the index cannot evaluate are applied to the first `most` hits.
+        """
         search = self._services[SearchService].search
         if not selection.reads:
             return (await search(self._scope, SearchRequest.model_validate(values))).memories
@@ -192,7 +201,7 @@ class Mem0Service:
         return memory_answer(await self._services[MemoryService].get(self._scope, memory_id))
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change text, metadata, expiration_date or timestamp. Raises NotFound, BadInput, NotSupported."""
+        """Change a memory's text, metadata, expiration_date or timestamp. Raises NotFound, BadInput, NotSupported."""
         unknown = set(changes) - {"text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"}
         if unknown:
             raise NotSupported(f"update: {min(map(str, unknown))}")
@@ -210,13 +219,13 @@ class Mem0Service:
         except ValidationError as error:
             raise bad_input(error) from None
         if body.metadata:
-            # App, agent and run of a memory never change.
+            # A memory's app, agent and run never change.
             body.metadata = {key: value for key, value in body.metadata.items() if key not in OWN_KEYS}
         changed = await self._services[MemoryService].patch(writing(self._scope), memory_id, body, merges_metadata=True)
         return memory_answer(changed)
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return a memory's events, oldest first, with those of the memories that it replaced. Raises NotFound."""
+        """Return the events of a memory and of the memories it replaced, oldest first. Raises NotFound."""
         events: list[dict[str, Any]] = []
         waiting, visited = [memory_id], set[str]()
         while waiting and len(visited) < _MOST_LINKS:
@@ -237,18 +246,18 @@ class Mem0Service:
         return events
 
     async def delete(self, memory_ids: Sequence[str]) -> None:
-        """Delete memories for good. Raises NotFound, and deletes nothing, if one is missing."""
+        """Delete memories permanently. If one is missing, raises NotFound and deletes nothing."""
         scope = writing(self._scope)
         for memory_id in memory_ids:
             await self._services[MemoryService].get(scope, memory_id)
         await self._services[MemoryService].delete(scope, memory_ids)
 
     async def delete_all(self, entities: Mapping[str, str]) -> int:
-        """Delete everything of a user, agent, run or app; return the number of memories. Raises BadInput."""
+        """Delete the memories and sessions of a user, agent, run or app; return how many. Raises BadInput."""
         scope = writing(self._scope)
         if not entities:
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
-        # Several apps may share a session.
+        # Keep the sessions: several apps may share one.
         deleted = 0 if "app_id" in entities else await self._delete_sessions(scope, entities)
         selection = {"namespace": {"eq": self._namespace}, "filter": condition_of(entities)}
         for _ in range(_MOST_COUNTED):
@@ -261,7 +270,7 @@ class Mem0Service:
         return deleted
 
     async def entities(self) -> list[dict[str, Any]]:
-        """Return users, agents, runs and apps with their counts, of the newest 5,000 memories."""
+        """Return users, agents, runs and apps with their counts in the newest 5,000 memories."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         for offset in range(0, _MOST_COUNTED, _PAGE):
             body = SearchRequest.model_validate(
@@ -275,7 +284,7 @@ class Mem0Service:
         return list(counts.values())
 
     async def project(self, fields: Sequence[str] = ()) -> dict[str, Any]:
-        """Return the instructions and categories of fact extraction."""
+        """Return the instructions and categories that fact extraction uses."""
         if list(fields) == ["id"]:
             return {"id": self._namespace}
         rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, None)
@@ -288,7 +297,7 @@ class Mem0Service:
         return {name: value for name, value in project.items() if not fields or name in fields}
 
     async def update_project(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace custom instructions or categories. Raises BadInput, NotSupported."""
+        """Replace the custom instructions or categories. Raises BadInput, NotSupported."""
         unknown = set(changes) - _PROJECT_FIELDS - {"org_id", "project_id"}
         if unknown:
             raise NotSupported(f"project.update: {min(map(str, unknown))}")
@@ -315,7 +324,7 @@ class Mem0Service:
             filters = whole_categories(filters, [category.name for category in rules.categories])
         given = (filters, request.entities(), request.own_filters())
         if not any(given):
-            # A forgotten owner must not show everybody's memories.
+            # A request that omits the owner must not show the memories of all owners.
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="filters")
         reads = tuple(part for part in given if needs_reading(part))
         for part in reads:
@@ -333,7 +342,10 @@ class Mem0Service:
     async def _store_messages(
         self, scope: Scope, request: AddRequest, messages: Sequence[Message], *, deduplicate: bool = False
     ) -> list[dict[str, Any]]:
-        """Store each message as a memory, and wait until it is searchable by meaning."""
+        """Store each message as a memory, and wait until it is searchable by meaning; return the memories.
+
+        Waits at most 10 seconds, or 2 seconds if no worker begins.
+        """
         texts = self._said_in(messages)
         if not texts:
             return []
@@ -367,13 +379,13 @@ class Mem0Service:
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
     def _said_in(self, messages: Sequence[Message]) -> list[str]:
-        """Return the texts without blocks of harnesses, and without texts that are nothing else."""
+        """Return the texts without context blocks of agent harnesses. Omit texts that consist of such blocks."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]
 
     async def _own_categories(self, request: AddRequest, texts: Sequence[str]) -> list[str | None]:
-        """Return each text's nearest category of the request. Raises NotSupported if a model names them."""
+        """Return the request's category that is nearest to each text. Raises NotSupported if a model extracts facts."""
         if request.custom_categories is None:
             return [None] * len(texts)
         if self._runtime.extracts:
@@ -381,7 +393,7 @@ class Mem0Service:
         return await nearest_categories(self._runtime, texts, request.custom_categories)
 
     async def _categories_of(self, texts: Sequence[str], request: AddRequest) -> list[str | None]:
-        """Return each text's nearest category, of the request or else the project."""
+        """Return the nearest category of each text, among the request's categories or else the project's."""
         if request.custom_categories is not None:
             return await nearest_categories(self._runtime, texts, request.custom_categories)
         ref = SessionRef("", self._namespace, request.user_id)
@@ -396,18 +408,18 @@ class Mem0Service:
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
-        """Delete the sessions of the run, of the agent without a run, or of the user."""
+        """Delete sessions and return how many: the run's sessions, else the agent's without a run, else the user's."""
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
         is_meant = _session_filter(agent, run)
-        # "*" means any user, but not none.
+        # The user "*" means any user, but not memories without a user.
         owner = None if user == "*" else user
         offset = deleted = 0
         while True:
             refs = await service.list_refs(scope, self._namespace, owner, _PAGE, offset)
             matching = [ref for ref in refs if is_meant(ref.session_id) and (user != "*" or ref.user_id is not None)]
             for ref in matching:
-                # The service would delete another owner's session of this id.
+                # Use the store: SessionService could delete another owner's session with this id.
                 await self._services[SessionStore].delete(scope, ref)
             deleted += len(matching)
             if len(refs) < _PAGE:
@@ -416,7 +428,10 @@ class Mem0Service:
 
 
 def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:
-    """Return a predicate for session ids: of the run, else of the agent without a run, else all. "*" is any."""
+    """Return a predicate that selects session ids; "*" selects any run or agent.
+
+    It selects the run's session, else the agent's session without a run, else all sessions.
+    """
     if run == "*":
         return lambda name: not name.startswith(OWN_SESSION)
     if agent == "*" and run is None:
@@ -426,7 +441,7 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
 
 
 def end_of_day(day: object) -> datetime:
-    """Return the end of an expiration day in UTC. Raises BadInput unless it is YYYY-MM-DD."""
+    """Return the end (UTC) of the day on which a memory expires. Raises BadInput unless it is YYYY-MM-DD."""
     try:
         return datetime.strptime(str(day)[:10], "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
     except (ValueError, OverflowError):
@@ -434,7 +449,7 @@ def end_of_day(day: object) -> datetime:
 
 
 def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
-    """Add `notices` for parts of messages that were dropped."""
+    """Add `notices` about message parts that were not stored."""
     dropped = [f"{part} was not kept: this server remembers text only" for part in request.dropped()]
     return {**answer, "notices": dropped} if dropped else answer
 

@@ -1,4 +1,4 @@
-"""Our memories and sessions in the form of Supermemory's API."""
+"""Convert our memories and sessions to the form of Supermemory's API."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from agent_memory.interfaces.compat.supermemory.documents import metadata_of as 
 from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
 
 TAGS = "container_tags"
-"""Metadata key of the container tags after the first."""
+"""Metadata key for the container tags after the first."""
 _OUR_METADATA = frozenset({"role", QUESTION, ABOUT_USER, TAGS})
 _MOST_TITLE = 80
-# Characters compared with the query: an answer may hold a hundred long documents.
+# Characters of a hit that are compared with the query: an answer may hold a hundred long documents.
 _COMPARED_CHARS = 8_000
 
 
@@ -27,12 +27,15 @@ def moment(value: datetime) -> str:
 
 
 def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the caller's own metadata."""
+    """Return metadata without the keys that we add."""
     return {key: value for key, value in metadata.items() if key not in _OUR_METADATA}
 
 
 def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
-    """Return the cosine similarity raised by the query's words in the hit; without a vector the words alone."""
+    """Return the cosine similarity, raised by the share of query words in the hit.
+
+    A hit without a vector is scored by words alone.
+    """
     query_words, has = query_terms(query), set(terms(hit.text[:_COMPARED_CHARS]))
     share = sum(term in has for term in query_words) / len(query_words) if query_words else 0.0
     similarity = None if hit.explanation is None else hit.explanation.similarity
@@ -40,18 +43,18 @@ def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
 
 
 def similarity_of(hit: MemoryRecordResult) -> float:
-    """Return the similarity on the hosted product's scale (`llm/profiles.py`)."""
+    """Return the similarity on the scale of the hosted product (`llm/profiles.py`)."""
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
 
 
 def root_of(record: MemoryRecord) -> str:
-    """Return the memory that this one replaced, else itself."""
+    """Return the id of the memory that this one replaced, else its own id."""
     return record.supersedes[0] if record.supersedes else record.id
 
 
 def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[str, Any]:
-    """Return a result of /v4/search and profile searches: a memory, or (`chunk`) a message."""
+    """Return a result of /v4/search and profile searches: a memory, or with `chunk` a message."""
     documents = [{"id": hit.session_id, "createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)}] if hit.session_id else []
     return {
         "id": hit.id,
@@ -67,7 +70,7 @@ def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[st
 
 
 def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
-    """Return a search result of the 5.x line."""
+    """Return a search result for clients 5.x."""
     return {
         "id": hit.id,
         "chunk" if chunk else "memory": hit.text,
@@ -80,7 +83,7 @@ def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
 
 
 def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
-    """Return a memory in the 5.x line's lists."""
+    """Return a list entry with a memory for clients 5.x."""
     return {
         "id": record.id,
         "memory": record.text,
@@ -95,7 +98,7 @@ def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
 
 
 def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a message in the 5.x line's lists."""
+    """Return a list entry with a message for clients 5.x."""
     own = {} if metadata is None else metadata_of(metadata)
     return {"id": name, "position": position, "content": text, "type": "text", "metadata": own, "system": {"createdAt": moment(made)}}
 
@@ -103,7 +106,7 @@ def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: 
 def document_results(
     hits: Sequence[MemoryRecordResult], whole: Mapping[tuple[str | None, str | None], Mapping[str, Any]] | None
 ) -> list[dict[str, Any]]:
-    """Return results of /v3/search, the best document first. `whole`: documents by user and id."""
+    """Return results of /v3/search, the best document first. `whole` has documents by user and id."""
     documents: dict[tuple[str | None, str], dict[str, Any]] = {}
     for hit in hits:
         name = hit.session_id or hit.id

@@ -1,4 +1,4 @@
-"""Containers (their context and deletion), and the settings of the organization."""
+"""Serve containers (their context and deletion) and the settings of the organization."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _SETTINGS_BYTES = 64 * 1024
 
 
 class ContainerService(SupermemoryService):
-    """Operations on containers. A container's context is the extraction instructions of its user."""
+    """Operations on containers. The extraction instructions of a container's user are its context."""
 
     async def container(self, tag: str) -> dict[str, Any]:
-        """Return a container with documents. Raises NotFound."""
+        """Return a container. Raises NotFound if it has no documents."""
         rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, tag)
         oldest, newest = [(await self.list(DocumentListing(container_tag=tag, limit=1, order=order)))[0] for order in ("asc", "desc")]
         if not oldest:
@@ -33,7 +33,7 @@ class ContainerService(SupermemoryService):
         return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
 
     async def prepare_context(self, tag: str | None, context: str | None) -> KeepContext:
-        """Validate a container's context; the returned function stores it. Raises BadInput, Forbidden."""
+        """Validate a container's context, and return a function that stores it. Raises BadInput, Forbidden."""
         if not tag:
             raise BadInput("must be given with entityContext", field="containerTag")
         service, scope = self._services[ExtractionRulesService], writing(self._scope)
@@ -54,7 +54,7 @@ class ContainerService(SupermemoryService):
         return {} if item is None else item.value
 
     async def change_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Merge into the settings, on which nothing here depends. Raises Forbidden, TooLarge."""
+        """Merge changes into the settings. Nothing in this server uses them. Raises Forbidden, TooLarge."""
         scope, owner = writing(self._scope), self._settings_owner()
         value = {**await self.settings(), **changes}
         if len(to_json(value)) > _SETTINGS_BYTES:
@@ -70,8 +70,8 @@ class ContainerService(SupermemoryService):
         return owner_of(self._scope, self._namespace, None)
 
     async def delete_container(self, tag: str) -> dict[str, Any]:
-        """Delete everything under a container tag, and its context."""
-        # First: it refuses unauthorized callers before anything is deleted.
+        """Delete all documents and memories under a container tag, and its context."""
+        # Delete the context first: this refuses unauthorized callers before anything is deleted.
         await self._services[ExtractionRulesService].delete(writing(self._scope), self._namespace, tag)
         _, memories = await self.memories(DocumentListing(container_tag=tag, limit=1), chunks=False)
         deleted = await self.delete_many(BulkDelete(container_tags=[tag]))

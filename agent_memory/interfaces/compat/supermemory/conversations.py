@@ -1,4 +1,4 @@
-"""Conversations as messages of a session, however often they are sent."""
+"""Convert conversations to messages of a session; clients may send a conversation repeatedly."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ _KEPT = ("tool_calls", "tool_call_id", "name")
 
 
 def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the messages with stable ids, and the metadata for their memories.
+    """Return the messages with stable ids and with the metadata for their memories.
 
-    Clients resend the whole conversation: an id depends on a message's content and the number of equal ones before it.
-    Only text parts are kept. Raises BadInput for messages without text, NotSupported for pictures alone.
+    Clients resend the whole conversation. So an id depends on the message's content and on the number of equal messages
+    before it. Only text parts are stored. Raises BadInput if no message has text, and NotSupported if messages have
+    only pictures.
     """
     counts: Counter[str] = Counter()
     messages: list[dict[str, Any]] = []

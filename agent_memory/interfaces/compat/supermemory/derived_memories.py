@@ -1,4 +1,4 @@
-"""Delete the memories derived from a document."""
+"""Delete memories that are derived from a document."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory_client.models import MemoryRecord, UserId
 
-# Memories a script deletes, during which Redis serves nobody else.
+# Memories that one script deletes. Redis serves no other client meanwhile.
 _BATCH = 100
 
 
 async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> None:
     """Delete a document's memories, except memories made from a message in `current`. Idempotent.
 
-    Same ids in other containers do not count. Memories also stated in another document become that one's.
+    Documents with the same id in other containers keep their memories. A memory that another document also states
+    becomes a memory of that document.
     """
     current_messages = {(ref, message) for message in current}
     to_delete: dict[str, StoredMemory] = {}

@@ -1,4 +1,4 @@
-"""Documents as sessions: one message, and one more for each part added later under the same id."""
+"""Store documents as sessions: one message, and one more for each part that is added later under the same id."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from agent_memory.features.memories.annotations import REMEMBER_AS
 from agent_memory_client.models import WorkingMemoryResponse
 
 WHOLE_WINDOW = 1_000_000_000
-"""Context window in tokens: documents are never summarized."""
-# Longer or multi-line texts have several subjects.
+"""Context window in tokens, so large that documents are never summarized."""
+# Longer texts, and texts of several lines, have several subjects.
 _NOTE_CHARS = 600
 
 
 def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | None, name: str | None = None) -> dict[str, Any]:
-    """Return the message of a text. A note is about the user of its container.
+    """Return the message that stores a text. A short note counts as a statement about the container's user.
 
-    `name`: the message id, which a moved document keeps, so that an interrupted move is recognized.
+    `name` is the message id. A moved document keeps it, so that an interrupted move is recognized.
     """
     remember_as = {**({"metadata": dict(metadata)} if metadata else {}), **({"about_user": True} if _is_note(text) else {})}
     return {
@@ -32,23 +32,23 @@ def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | Non
 
 
 def content_of(session: WorkingMemoryResponse) -> str:
-    """Return a document's text; a conversation's lines have roles."""
+    """Return a document's text. In a conversation, each message begins with its role."""
     spoken = any(message.role != "user" for message in session.messages)
     return "\n".join(f"{message.role}: {message.content}" if spoken else message.content for message in session.messages)
 
 
 def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:
-    """Return a document's metadata, from its newest part."""
+    """Return the metadata of a document's newest part."""
     remembered = session.messages[-1].own_fields.get(REMEMBER_AS)
     metadata = remembered.get("metadata") if isinstance(remembered, dict) else None
     return metadata if isinstance(metadata, dict) else {}
 
 
 def added_text(parts: Sequence[str], given: str) -> str | None:
-    """Return what a text adds to a document's parts; None for another version of the whole.
+    """Return the text that `given` adds to a document's parts; None if it is a new version of the whole document.
 
-    Callers send new text or all of it again. A known part is a retry and adds nothing. Half of the known lines make it
-    a version of the whole.
+    Callers send only new text, or the whole text again. A part that exists is a retry and adds nothing. If `given` has
+    at least half of the document's lines, it is a version of the whole document.
     """
     whole_text = "\n".join(parts)
     if given == whole_text or given in parts:

@@ -1,4 +1,4 @@
-"""Supermemory's filters as our conditions, in both client lines' forms."""
+"""Convert Supermemory's filters of clients 3.x and 5.x to our conditions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Values = Mapping[str, Collection[str]]
 MAX_DEPTH = 8
 _PARTS = ("contains", "notContains")
 _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte", "=": "eq"}
-# A value in a list equals it, as in our index.
+# A list equals each value that it contains, as in our index.
 _OPERATORS = {**_BOUNDS, "==": "eq", "!=": "ne", "eq": "eq", "neq": "ne", "arrayContains": "eq", "arrayNotContains": "ne",
               "gt": "gt", "gte": "gte", "lt": "lt", "lte": "lte"}  # fmt: skip
 
 
 def condition_of(filters: object, values: Values | None = None) -> dict[str, Any] | None:
-    """Return the condition of filters: `AND` and `OR` (3.x), `operator` and `operands` (5.x); None for none.
+    """Return filters as a condition, or None without filters. Raises BadInput and NotSupported.
 
-    Filters may be JSON text (3.x). `values`: the existing texts under each of `text_keys`, for partial and
-    case-insensitive comparisons. Raises BadInput and NotSupported.
+    Clients 3.x send `AND` and `OR`, possibly as JSON text; clients 5.x send `operator` and `operands`. `values` has the
+    existing texts under each of `text_keys`, for comparisons of parts of texts or without case.
     """
     if isinstance(filters, str):
         filters = _parsed(filters)
@@ -40,7 +40,7 @@ def condition_of(filters: object, values: Values | None = None) -> dict[str, Any
 
 
 def text_keys(filters: object) -> set[str]:
-    """Return the metadata keys that filters compare partially or without case."""
+    """Return the metadata keys whose texts filters compare by parts or without case."""
     waiting, keys = [_parsed(filters) if isinstance(filters, str) else filters], set[str]()
     while waiting:
         part = waiting.pop()
@@ -94,7 +94,7 @@ def _joined(join: str, operands: object, depth: int, values: Values) -> dict[str
 
 
 def _by_text(part: Mapping[str, Any], values: Values) -> dict[str, Any]:
-    """Compare with the existing values that match; the text itself is one of them."""
+    """Return a condition on all existing values that match the text, and on the text itself."""
     operator, key = part.get("operator"), str(part.get("field", part.get("key")))
     if operator not in (*_PARTS, "eq", "neq", None):
         raise NotSupported(f"filter.operator: {str(operator)[:64]} with caseSensitive: false")
@@ -140,7 +140,7 @@ def _operator(name: object) -> str:
 
 
 def _alike(value: object, *, exactly: bool) -> list[Any]:
-    """The 3.x line sends numbers and booleans as text."""
+    """Return the values that a filter value may mean: clients 3.x send numbers and booleans as text."""
     if exactly or not isinstance(value, str):
         return [value]
     values: list[Any] = [value]

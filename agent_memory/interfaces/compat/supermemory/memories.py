@@ -1,4 +1,4 @@
-"""Supermemory's operations on memories: searches, profiles, new versions, forgetting."""
+"""Serve Supermemory's operations on memories: searches, profiles, new versions, forgetting."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from agent_memory_client.models import (
 )
 from agent_memory_client.models.features.profile import Profile
 
-# Without a model, users' statements and notes stand for memories.
+# Without a model that extracts facts, users' statements and notes count as memories.
 _STATEMENTS: tuple[dict[str, Any], ...] = (
     {"not": {"metadata": {"role": {"any": ["assistant", "tool", "system", "developer"]}}}},
     {"not": {"metadata": {QUESTION: {"eq": True}, ABOUT_USER: {"exists": False}}}},
 )
-# Filters are applied to this many memories at most.
+# Memories or messages that filters are applied to, at most.
 MOST_LOOKED_THROUGH = 5_000
 _MOST_TEXT_KEYS = 4
-# Optional fields of a change, and our names.
+# Optional fields of a change, with our names.
 _CHANGEABLE = {"metadata": "metadata", "forget_after": "expires_at", "temporal_context": "event_date"}
 
 
@@ -59,10 +59,10 @@ class MemoryOperations:
         self._scope = within_namespace(scope, self._namespace)
 
     async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
-        """Return the best hits, each with True for a message instead of a memory."""
+        """Return the best hits, each with True if it is a message instead of a memory."""
         condition = await self._selection(request.tags(), request.filters or request.filter)
         kinds: list[dict[str, Any]] = []
-        # Without a model messages stand for memories.
+        # Without a model that extracts facts, messages count as memories.
         chunks = request.search_mode != "memories" or not self._extracts
         if self._extracts and request.search_mode != "hybrid":
             kinds.append({"memory_type": {"eq" if chunks else "ne": "message"}})
@@ -79,7 +79,7 @@ class MemoryOperations:
             "explain": True,
         }
         hits = (await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))).memories
-        # Callers use thresholds of the hosted product.
+        # Callers use the thresholds of the hosted product.
         scores = await run_in_thread(
             lambda: [self._scale.score(raw_similarity(hit, request.q)) for hit in hits], sum([len(hit.text) for hit in hits])
         )
@@ -89,20 +89,20 @@ class MemoryOperations:
         least = request.threshold if request.threshold is not None else request.chunk_threshold
         if least is not None:
             hits = [hit for hit in hits if similarity_of(hit) >= least]
-        # Programs take the first hit as the nearest.
+        # Sort by similarity, because programs take the first hit as the nearest.
         hits = sorted(hits, key=similarity_of, reverse=True)
         as_chunks = request.search_mode == "documents"
         both = self._extracts and request.search_mode == "hybrid"
         return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
 
     async def profile(self, tag: str | None, limit: int = MAX_PAGE) -> Profile:
-        """Return a container tag's profile. Raises BadInput without one."""
+        """Return the profile of a container tag. Raises BadInput without a tag."""
         if not tag:
             raise BadInput("must be given", field="containerTag")
         return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=limit)
 
     async def memories(self, request: DocumentListing, *, chunks: bool = False) -> tuple[Sequence[MemoryRecord], int]:
-        """Return a page of a container's memories, or (`chunks`) messages, newest first, and the total."""
+        """Return a page of a container's memories (or with `chunks` messages), newest first, and the total number."""
         size = min(request.limit, MAX_PAGE)
         condition = await self._selection(request.tags(), request.filters or request.filter)
         condition += [{"memory_type": {"eq" if chunks else "ne": "message"}}] if self._extracts or chunks else []
@@ -118,7 +118,7 @@ class MemoryOperations:
         return listed.memories, listed.total
 
     async def create(self, request: NewMemories) -> list[dict[str, Any]]:
-        """Store memories at once, also in the profile; return their ids and texts."""
+        """Store memories and add them to the profile at once; return their ids and texts."""
         tags = request.tags()
         others = {TAGS: tags[1:]} if tags[1:] else {}
         body = CreateMemoryRecordRequest.model_validate(
@@ -147,7 +147,7 @@ class MemoryOperations:
         return await self._services[MemoryService].get(self._scope, name)
 
     async def change_memory(self, request: ChangedMemory) -> MemoryRecord:
-        """Change a memory's text, and the named metadata and end. Raises NotFound."""
+        """Change a memory's text, and its metadata and end if given. Raises NotFound."""
         record = await self._named(request)
         event = request.temporal_context.event_date if request.temporal_context else None
         kept_metadata = {TAGS: record.metadata[TAGS]} if TAGS in record.metadata else {}
@@ -157,23 +157,26 @@ class MemoryOperations:
             "expires_at": request.forget_after,
             "event_date": event[0] if event else None,
         }
-        # Null clears a field that the request names.
+        # Null clears a field if the request contains it.
         given = {"text"} | {ours for theirs, ours in _CHANGEABLE.items() if theirs in request.model_fields_set}
         body = EditMemoryRecordRequest.model_validate({key: value for key, value in fields.items() if key in given})
         return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
 
     async def forget(self, request: NamedMemory) -> str:
-        """Forget a memory and its evidence; return its id. Undo as in `/v1/memory/forget`. Raises NotFound."""
+        """Forget a memory and its evidence; return its id. Undo works as for `/v1/memory/forget`. Raises NotFound."""
         record = await self._named(request)
         await self.forget_ids([record.id], record.user_id)
         return record.id
 
     async def forget_ids(self, names: Sequence[str], user: str | None) -> list[dict[str, str]]:
-        """Forget memories and their evidence; return the deleted ones."""
+        """Forget memories and their evidence; return the deleted memories and messages."""
         return _went(await self._forget({"ids": list(names), "user_id": user}))
 
     async def forget_matching(self, text: str, user: str, *, dry_run: bool) -> list[dict[str, str]]:
-        """Forget what a sentence means, or (`dry_run`) show it. A bare topic means everything about it."""
+        """Forget the memories that a sentence means, or with `dry_run` only return them.
+
+        An ambiguous text counts as a topic and means everything about that topic.
+        """
         given = {"user_id": user, "dry_run": dry_run}
         forgotten = await self._forget({**given, "text": text})
         if forgotten.ambiguous:
@@ -181,13 +184,13 @@ class MemoryOperations:
         return [] if forgotten.ambiguous else _went(forgotten)
 
     async def existing_ids(self, names: Sequence[str], user: str | None) -> set[str]:
-        """Return the ids that are memories of a container."""
+        """Return those of the ids that are memories of a container."""
         unique_ids = list(dict.fromkeys(names[:MAX_PAGE]))
         records = await self._services[MemoryStore].get(self._scope, unique_ids)
         return {name for name, record in zip(unique_ids, records, strict=True) if record is not None and record.user_id == user}
 
     async def versions(self, hits: Sequence[MemoryRecord]) -> dict[str, int]:
-        """Return each memory's version number, from 1."""
+        """Return each memory's version number by id, counted from 1."""
         numbers = await self._services[HistoryService].count_versions(self._scope, [hit.id for hit in hits])
         return {hit.id: number + len(hit.supersedes or ()) for hit, number in zip(hits, numbers, strict=True)}
 
@@ -218,7 +221,7 @@ class MemoryOperations:
         return conditions if condition is None else [*conditions, condition]
 
     async def _texts_under(self, key: str, conditions: Sequence[dict[str, Any]]) -> list[str]:
-        """Return the distinct texts under a metadata key, in the newest memories."""
+        """Return the distinct texts under a metadata key, among the newest memories that have the key."""
         texts: dict[str, None] = {}
         for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
             having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}

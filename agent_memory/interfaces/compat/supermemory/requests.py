@@ -1,4 +1,4 @@
-"""Requests of Supermemory's clients: 3.x (/v3 and /v4) and 5.x (/ns)."""
+"""Parse requests of Supermemory's clients: 3.x (/v3 and /v4) and 5.x (/ns)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 
 
 class Body(BaseModel):
-    """Fields by their wire names; unsupported ones are refused by name."""
+    """Fields by their wire names. Fields that this server does not support are refused by name."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -37,19 +37,19 @@ class Body(BaseModel):
 
 
 class Tagged(Body):
-    """Container tags: the first is the user, the others are stored with memories and filter."""
+    """Container tags: the first is the user. The others are stored with memories and used as filters."""
 
     container_tag: OptionalIdentifier = None
     container_tags: Annotated[list[Identifier], Field(max_length=16)] | None = None
 
     def tags(self) -> list[str]:
-        """Return the container tags, the user's first."""
+        """Return the container tags; the first is the user."""
         named = [self.container_tag] if self.container_tag else []
         return list(dict.fromkeys([*named, *(self.container_tags or ())]))
 
 
 class Document(Tagged):
-    """A document to take in: one text."""
+    """A document to store: one text."""
 
     content: Text
     custom_id: OptionalIdentifier = None
@@ -60,18 +60,18 @@ class Document(Tagged):
 
     @property
     def context(self) -> str | None:
-        """The container's context, under either line's name."""
+        """The container's context, under either client version's name."""
         return self.entity_context or self.supporting_context
 
     @property
     def stated_at(self) -> datetime | None:
-        """The time of the document: `date`, else a date in the metadata; never in the future."""
+        """The time of the document: `date`, else a date in the metadata. A future date counts as none."""
         date = self.date or stated_date(self.metadata or {})
         return date if date is not None and date <= datetime.now(UTC) else None
 
 
 class Conversation(Tagged):
-    """A conversation to take in: all of it, or what came since."""
+    """A conversation to store: all of it, or only its new messages."""
 
     conversation_id: Identifier
     messages: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=10_000)]
@@ -79,7 +79,7 @@ class Conversation(Tagged):
 
 
 class DocumentChanges(Tagged):
-    """What is to be different about a document."""
+    """Changes to a document."""
 
     content: Text | None = None
     custom_id: OptionalIdentifier = None
@@ -88,19 +88,19 @@ class DocumentChanges(Tagged):
 
 
 class ContainerChanges(Body):
-    """What helps to understand what comes into a container; None takes it away."""
+    """The context of a container, which helps to understand its documents. Null deletes the context."""
 
     supporting_context: Context | None
 
 
 class DocumentBatch(Tagged):
-    """Several documents; what stands beside them holds for each that does not say otherwise."""
+    """Several documents. The other fields apply to each document that does not set them."""
 
     documents: Annotated[list[dict[str, Any] | str], Field(min_length=1, max_length=600)]
     metadata: Metadata | None = None
 
     def contexts(self) -> dict[str, str]:
-        """Return contexts by container tag; the last one of a tag counts."""
+        """Return contexts by container tag. If a tag has several, the last one counts."""
         contexts: dict[str, str] = {}
         for item in self.documents:
             own = item if isinstance(item, dict) else {}
@@ -112,7 +112,7 @@ class DocumentBatch(Tagged):
 
 
 class DocumentListing(Tagged):
-    """Which documents to list."""
+    """Selection of documents to list."""
 
     page: Annotated[int, Field(ge=1, le=100_000)] = 1
     limit: Annotated[int, Field(ge=1)] = 10
@@ -124,7 +124,7 @@ class DocumentListing(Tagged):
 
 
 class BulkDelete(Body):
-    """Documents to delete, by their ids or all of some container tags."""
+    """Documents to delete, by their ids or by container tags."""
 
     ids: Annotated[list[Identifier], Field(min_length=1, max_length=MAX_PAGE)] | None = None
     container_tags: Annotated[list[Identifier], Field(min_length=1, max_length=16)] | None = None
@@ -152,7 +152,7 @@ class Search(Tagged):
 
 
 class ProfileQuestion(Tagged):
-    """Whose profile is asked for, and what to find beside it."""
+    """A request for a profile, with an optional search in the container's memories."""
 
     q: FreeText | None = None
     threshold: Threshold | None = None
@@ -162,26 +162,26 @@ class ProfileQuestion(Tagged):
 
 
 class NewMemory(Body):
-    """A memory to store as it is."""
+    """A memory to store word for word."""
 
     content: Text
     metadata: Metadata | None = None
 
 
 class NewMemories(Tagged):
-    """Memories to store as they are."""
+    """Memories to store word for word."""
 
     memories: Annotated[list[NewMemory], Field(min_length=1, max_length=MAX_PAGE)]
 
 
 class TemporalContext(Body):
-    """When what a memory tells happened."""
+    """The time of the event in a memory."""
 
     event_date: list[Instant] | None = None
 
 
 class NamedMemory(Tagged):
-    """A memory by its id, or by its exact text."""
+    """A memory, named by its id or its exact text."""
 
     id: OptionalIdentifier = None
     content: FreeText | None = None

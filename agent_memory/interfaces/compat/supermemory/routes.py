@@ -1,4 +1,4 @@
-"""Supermemory's paths of the 3.x (/v3, /v4) and 5.x (/ns) clients."""
+"""Serve Supermemory's paths for its clients 3.x (/v3, /v4) and 5.x (/ns)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Handler = Callable[[Request, ContainerService], Awaitable[Any]]
 
 
 def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Answer errors as Supermemory's clients expect them, `error` in one line."""
+    """Wrap a handler: errors become responses as Supermemory's clients expect them, with `error` in one line."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -75,7 +75,7 @@ def _name(request: Request) -> str:
 
 
 def _tag(request: Request) -> str | None:
-    """The container in a 5.x path."""
+    """Return the container in the path of a client 5.x, else None."""
     return request.path_params.get("namespace")
 
 
@@ -137,7 +137,7 @@ async def _memories(service: ContainerService, records: Sequence[MemoryRecord]) 
 
 
 def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a document in the 5.x line's fields."""
+    """Return a document in the fields of clients 5.x."""
     content_fields = {key: document[key] for key in ("id", "title", "type", "summary", "content", "url")}
     state = {"status": document["status"], "dreamingStatus": document["status"]}
     times = {key: document[key] for key in ("createdAt", "updatedAt")}
@@ -330,7 +330,7 @@ async def _namespace_forget(request: Request, service: ContainerService) -> Any:
         raise BadInput("must be a list of ids", field="ids")
     existing_ids = await service.existing_ids(ids, _tag(request))
     went = await service.forget_ids(sorted(existing_ids), _tag(request)) if existing_ids else []
-    # The evidence goes with a memory, but was not asked for.
+    # The evidence is deleted with a memory, but the caller did not name it.
     matches = [match for match in went if match["id"] in existing_ids]
     errors = [{"id": name, "error": "Memory not found"} for name in ids if name not in existing_ids]
     return {"count": len(matches), "matches": matches, "errors": errors}
@@ -421,7 +421,7 @@ async def _document(request: Request) -> Response:
 
 
 def routes() -> list[BaseRoute]:
-    """Return all routes; unsupported ones of Supermemory answer 501."""
+    """Return all routes. Supermemory's paths that we do not support answer 501."""
     each: list[BaseRoute] = [NamedRoute("/compat/supermemory/openapi.json", _document, methods=["GET"])]
     each += [NamedRoute(path, _answering(handler), methods=[method]) for method, path, handler, _, _ in _OPERATIONS]
     return each + [NamedRoute(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]

@@ -1,4 +1,4 @@
-"""Supermemory's operations over our features, in one namespace. Keeps no state."""
+"""Serve Supermemory's operations by our features, in one namespace. Keeps no state."""
 
 from __future__ import annotations
 
@@ -43,33 +43,33 @@ from agent_memory_client.models import (
     WorkingMemoryResponse,
 )
 
-# Attempts of a write that others overtake.
+# Attempts of a write while other writes change the document.
 _TRIES = 16
-# Pages deleted of a container at most.
+# Pages of a container that one call deletes, at most.
 _MOST_PAGES = 1_000
 
 
 KeepContext: TypeAlias = Callable[[], Awaitable[None]]
-"""Stores a container's context."""
+"""A function that stores a container's context."""
 
 
 class SupermemoryService(MemoryOperations):
     """Supermemory's API for one caller. Raises Forbidden if the caller does not reach the namespace.
 
-    A document is a session with the same id; the first container tag is the user.
+    A document is a session with the same id. The first container tag is the session's user.
     """
 
     async def add(self, document: Document, keep_context: KeepContext | None = None) -> dict[str, Any]:
-        """Store a document; it is remembered in the background.
+        """Store a document; the worker turns it into memories. Idempotent with a `customId`.
 
-        Text under a known `customId` of the container extends that document, or replaces it if it is a version of the
-        whole. Idempotent.
+        If the container has a document with this `customId`, the text extends that document. The text replaces that
+        document if it is a version of the whole.
         """
         ref = self._ref(document.custom_id or uuid4().hex, next(iter(document.tags()), None))
         return await self._accepted(ref, await self._write(ref, document, may_exist=document.custom_id is not None), keep_context)
 
     async def _accepted(self, ref: SessionRef, answer: dict[str, Any], keep_context: KeepContext | None) -> dict[str, Any]:
-        """Store the context before work on the document begins."""
+        """Store the container's context, then start the work on the document."""
         if keep_context is not None:
             await keep_context()
         if answer["status"] == "queued":
@@ -89,10 +89,10 @@ class SupermemoryService(MemoryOperations):
     async def _write_once(
         self, ref: SessionRef, document: Document, may_exist: bool, replaces: bool, message_id: str | None
     ) -> dict[str, Any]:
-        """As `add`; `replaces`: the text is the whole document.
+        """Store a document as in `add`, in one attempt. With `replaces`, the text is the whole document.
 
-        The new state is written first, in one script, over exactly the state that was read. Then outdated memories are
-        deleted.
+        One script writes the new state first, if the document is still as it was read. Then outdated memories are
+        deleted. Raises VersionMismatch.
         """
         scope, others = writing(self._scope), document.tags()[1:]
         text, given = document.content, document.metadata or {}
@@ -105,7 +105,7 @@ class SupermemoryService(MemoryOperations):
             parts = [message.content for message in existing.messages]
             added = ("" if parts == [text] else None) if replaces else "" if message_id in names else added_text(parts, text)
             if added == "" and same_marks:
-                # Finish an interrupted replacement.
+                # Finish a replacement that was interrupted.
                 await delete_memories_of(self._services, scope, ref, current=names)
                 return {"id": ref.session_id, "status": (await self._statuses([existing]))[0]}
             if added == "":
@@ -122,7 +122,7 @@ class SupermemoryService(MemoryOperations):
         return {"id": ref.session_id, "status": "queued"}
 
     async def converse(self, conversation: Conversation) -> dict[str, Any]:
-        """Store the new messages of a conversation, a document whose parts are messages."""
+        """Store the new messages of a conversation. A conversation is a document whose parts are messages."""
         scope, tags = writing(self._scope), conversation.tags()
         ref = self._ref(conversation.conversation_id, next(iter(tags), None))
         existing, _ = await self._read(ref)
@@ -142,7 +142,7 @@ class SupermemoryService(MemoryOperations):
         return {**answer, "status": "queued"}
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
-        """Add documents in order; report invalid ones. `contexts` store a container's context, by tag."""
+        """Store documents in order, and report invalid ones. `contexts` has functions that store contexts."""
         shared = batch.model_dump(by_alias=True, exclude_none=True, exclude={"documents"})
         results: list[dict[str, Any]] = []
         for item in batch.documents:
@@ -164,7 +164,7 @@ class SupermemoryService(MemoryOperations):
         return (await self._answers([await self._session(name, user)]))[0]
 
     async def documents_of(self, hits: Sequence[MemoryRecord]) -> dict[tuple[str | None, str | None], dict[str, Any]]:
-        """Return the documents of memories, by user and id."""
+        """Return the documents that memories come from, by user and id."""
         refs = [SessionRef(hit.session_id, self._namespace, hit.user_id) for hit in hits if hit.session_id]
         sessions = await self._load_sessions(refs)
         answers = await self._answers(sessions)
@@ -178,7 +178,10 @@ class SupermemoryService(MemoryOperations):
     async def change(
         self, name: str, changes: DocumentChanges, user: str | None = None, keep_context: KeepContext | None = None
     ) -> dict[str, Any]:
-        """Replace a document's text, metadata, id or tags; a move writes the new place first. Raises NotFound."""
+        """Replace a document's text, metadata, id or tags. Raises NotFound.
+
+        A move writes the document in its new place before it deletes the old one.
+        """
         session = await self._find(name, user) or await self._moving(name, user, changes.tags())
         if session is None:
             raise NotFound("Document not found")
@@ -198,7 +201,7 @@ class SupermemoryService(MemoryOperations):
         return answer
 
     async def delete(self, name: str, user: str | None = None) -> None:
-        """Delete a document and its memories, or forget the memory of this id. Raises NotFound."""
+        """Delete a document and its memories, or forget the memory with this id. Raises NotFound."""
         writing(self._scope)
         session = await self._find(name, user)
         if session is not None:
@@ -209,7 +212,7 @@ class SupermemoryService(MemoryOperations):
         raise NotFound("Document not found")
 
     async def delete_many(self, request: BulkDelete, user: str | None = None) -> dict[str, Any]:
-        """Delete documents by id, or everything under container tags."""
+        """Delete documents by id, or all documents and memories under container tags."""
         scope = writing(self._scope)
         errors: list[dict[str, str]] = []
         deleted = 0
@@ -229,7 +232,7 @@ class SupermemoryService(MemoryOperations):
         return answer
 
     async def list(self, request: DocumentListing) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
-        """Return a page of documents, newest first by default, and its position."""
+        """Return a page of documents, newest first by default, and the page's position."""
         tags, size = request.tags(), min(request.limit, MAX_PAGE)
         condition = await self._selection(tags, request.filters or request.filter)
         if len(condition) > (1 if tags else 0):
@@ -249,7 +252,7 @@ class SupermemoryService(MemoryOperations):
     async def _list_fitting(
         self, request: DocumentListing, condition: Sequence[dict[str, Any]], size: int
     ) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
-        """List documents with matching memories, among the newest 5,000 messages."""
+        """Return a page of the documents with matching messages, among the newest 5,000 such messages."""
         messages = {"and": [*condition, {"memory_type": {"eq": "message"}}]}
         refs: dict[SessionRef, None] = {}
         for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
@@ -264,7 +267,7 @@ class SupermemoryService(MemoryOperations):
         return documents, page_of(request.page, size, len(ordered))
 
     async def _documents(self, refs: Sequence[SessionRef], *, content: bool = True) -> list[dict[str, Any]]:
-        """Return the existing documents in order, in a constant number of round trips."""
+        """Return the documents that exist, in order. The number of round trips is constant."""
         return await self._answers(await self._load_sessions(refs), content=content)
 
     async def _load_sessions(self, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
@@ -272,11 +275,14 @@ class SupermemoryService(MemoryOperations):
         return [session for session in sessions if session.messages]
 
     def _ref(self, name: str, user: str | None) -> SessionRef:
-        """Without a container a document is an owner of its own. Raises Forbidden."""
+        """Return the session of a document. Raises Forbidden.
+
+        A document without a container has no user, or the caller's only user.
+        """
         return session_of(self._scope, name, self._namespace, user)
 
     async def _read(self, ref: SessionRef) -> tuple[WorkingMemoryResponse | None, str]:
-        """Return exactly this document, if it exists, and the version to write over."""
+        """Return exactly this document or None, and the version that a write must expect."""
         try:
             sessions = self._services[SessionService]
             answer = await sessions.get(self._scope, ref.session_id, namespace=ref.namespace, user_id=ref.user_id)
@@ -287,7 +293,10 @@ class SupermemoryService(MemoryOperations):
         return answer.session if answer.session.messages else None, str(answer.version)
 
     async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
-        """Without a container return the document without one, else the only one of this id."""
+        """Return the document of an id, or None.
+
+        If `user` is None, prefer the document without a container, else return the only document of this id.
+        """
         try:
             answer = await self._services[SessionService].get(self._scope, name, namespace=self._namespace, user_id=user)
         except NotFound:
@@ -296,7 +305,7 @@ class SupermemoryService(MemoryOperations):
         return session if session.messages and (user is None or session.user_id == user) else None
 
     async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
-        """Return the source of an interrupted move, which left the document in both containers."""
+        """Return the source of an interrupted move, which left the document in both containers; None otherwise."""
         if user is not None or not tags:
             return None
         refs = await self._services[SessionStore].find(self._scope, name, self._namespace, None)
@@ -308,7 +317,7 @@ class SupermemoryService(MemoryOperations):
         return left if left.messages[-1].id in {message.id for message in moved[0].messages} else None
 
     async def _memory_of(self, name: str, user: str | None) -> MemoryRecord | None:
-        """Return the memory of an id, in a container or (None) in any."""
+        """Return the memory of an id in a container, or in any container if `user` is None."""
         (record,) = await self._services[MemoryStore].get(self._scope, [name])
         return record if record is not None and user in (None, record.user_id) else None
 
@@ -319,7 +328,10 @@ class SupermemoryService(MemoryOperations):
         return session
 
     async def _statuses(self, sessions: Sequence[WorkingMemoryResponse]) -> list[str]:
-        """A document is `done` once it is remembered and in the profile, else `queued` or `failed`."""
+        """Return each document's status: `done`, `queued` or `failed`.
+
+        A document is `done` once its memories are stored and in the profile.
+        """
         operations = self._services[OperationService]
         refs = [SessionRef(session.session_id, self._namespace, session.user_id) for session in sessions]
         states = await operations.load_states(self._scope, [operations.session_marks(self._scope, ref) for ref in refs])
@@ -339,7 +351,7 @@ class SupermemoryService(MemoryOperations):
         ]
 
     async def _facts_of(self, refs: Sequence[SessionRef]) -> list[MemoryRecord]:
-        """Return the facts of documents, including same ids under other tags."""
+        """Return the facts of documents. Includes facts of documents with the same ids under other tags."""
         facts: list[MemoryRecord] = []
         names = sorted({ref.session_id for ref in refs})
         condition = [{"memory_type": {"ne": "message"}}, {"session_id": {"any": names}}]
@@ -356,7 +368,7 @@ class SupermemoryService(MemoryOperations):
         return [document_answer(session, status, content=content) for session, status in zip(sessions, statuses, strict=True)]
 
     async def _remove(self, ref: SessionRef) -> None:
-        """The session goes last: after a crash, the same request finds it and finishes."""
+        """Delete a document. The session is deleted last: after a crash, the same request finds it and finishes."""
         scope, sessions = writing(self._scope), self._services[SessionStore]
         await sessions.delete(scope, ref, only_work=True)
         await delete_memories_of(self._services, scope, ref)

@@ -1,4 +1,4 @@
-"""Replay or drop work that was given up."""
+"""Replay or drop dead letters: work that was given up."""
 
 from __future__ import annotations
 

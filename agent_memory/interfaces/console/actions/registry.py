@@ -1,4 +1,4 @@
-"""Actions by name: what a person changes, and the REST operations that do it."""
+"""Register actions by name: changes that a person makes, with the REST operations that make them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ Run = Callable[[Page, Fields], Awaitable[Response | str | None]]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`run` returns what "undo" needs, as `<action>:<id>`; None where nothing can be undone; or a page of its own."""
+    """A registered action.
+
+    `run` returns `<action>:<id>` for the button "undo", None if the action cannot be undone, or a page.
+    """
 
     run: Run
     twins: tuple[str, ...]
@@ -22,7 +25,7 @@ class Action:
 
 class Actions(dict[str, Action]):
     def add(self, name: str, *twins: str) -> Callable[[Run], Run]:
-        """Register an action. `twins`: the REST operations it calls, as `METHOD /path`."""
+        """Register an action. `twins` are the REST operations that it calls, as `METHOD /path`."""
 
         def register(run: Run) -> Run:
             self[name] = Action(run, twins)

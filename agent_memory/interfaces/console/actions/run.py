@@ -14,7 +14,7 @@ ACTIONS = memories.ACTIONS | people.ACTIONS | review.ACTIONS | jobs.ACTIONS | ke
 
 
 async def do_action(page: Page) -> Response:
-    """Run an action and lead back to its page, which says that it is done."""
+    """Run an action and redirect to the page it came from, which reports success."""
     name = page.request.path_params["action"]
     if name not in ACTIONS:
         raise NotFound(page.words["no_page"])

@@ -1,4 +1,4 @@
-"""Save what the server should remember."""
+"""Save the rules for what the server remembers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ACTIONS = Actions()
 
 @ACTIONS.add("save-rules", "PUT /v1/extraction-rules")
 async def _save_rules(page: Page, form: Fields) -> None:
-    """Save the extraction rules of a namespace. A category is a line: its name, a colon, and what belongs to it."""
+    """Save the extraction rules of a namespace. Each line with a category is `name: description`."""
     pairs = [line.partition(":") for line in _lines(form.get("categories", ""))]
     body: dict[str, Any] = {
         "instructions": form.get("instructions", "").strip() or None,

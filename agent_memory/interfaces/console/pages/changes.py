@@ -1,4 +1,4 @@
-"""What became of memories: changes as diffs, proposals and quarantine to review."""
+"""Show changes of memories as diffs, and proposals and quarantined memories to review."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from agent_memory.interfaces.console.rest import RestError
 KINDS = ("update", "supersede", "merge", "forget", "undo")
 _PAGE = 20
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|.", re.DOTALL)
-# Longer texts are shown whole: comparing them costs the square of their length.
+# Longer texts are shown whole, because the time to compare them grows with the square of their length.
 _MOST_COMPARED = 4000
-# Fields that the server keeps for itself, or that follow from the text.
+# Fields that only the server uses, or that follow from the text.
 _UNTOLD = (
     *("text", "memory_hash", "discrete_memory_extracted", "access_count", "superseded_by", "supersedes"),
     *("updated_at", "persisted_at", "recorded_at", "retired_at", "last_accessed"),
 )
 
 Pieces = list[tuple[str, str]]
-"""Parts of a text with what became of them: `same`, `del` or `ins`."""
+"""Parts of a text, each marked `same`, `del` or `ins`."""
 
 
 async def show_changes(page: Page) -> Response:
@@ -59,7 +59,7 @@ async def show_changes(page: Page) -> Response:
 
 
 async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add what would be forgotten to proposals, which name memories and messages by their ids."""
+    """Add the texts that would be forgotten to proposals, which name memories and messages only by id."""
     named = [each for change in changes if change["state"] == "proposed" for each in change["memories"] if not each.get("after")]
     unknown = {each["memory_id"]: each for each in named if not each.get("before")}
     if not unknown:
@@ -74,7 +74,7 @@ async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
 
 
 def shown_change(change: dict[str, Any]) -> dict[str, Any]:
-    """Return a change with the memories that it changed as diffs."""
+    """Return a change with the changed memories as diffs."""
     return {**change, "lines": [_line(each) for each in change["memories"]]}
 
 
@@ -93,7 +93,7 @@ def _line(changed: dict[str, Any]) -> dict[str, Any]:
 
 
 def compare(before: str, after: str) -> Pieces:
-    """Return both texts as one, word by word."""
+    """Return both texts merged into one list of parts, compared word by word."""
     if before == after:
         return [("same", after)] if after else []
     if not before or not after or len(before) + len(after) > _MOST_COMPARED:

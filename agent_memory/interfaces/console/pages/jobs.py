@@ -1,4 +1,4 @@
-"""Background work: what waits, what is tried again, and what was given up."""
+"""Show background work: waiting, retried and given up."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ async def show_jobs(page: Page) -> Response:
 
 
 async def show_job(page: Page) -> Response:
-    """Show one piece of work; of an erasure, that is its receipt."""
+    """Show one operation. For an erasure, this is the receipt."""
     name = page.request.path_params["operation_id"]
     return page.render("job.html", job=await page.rest("GET", f"/v1/operations/{name}"))

@@ -1,4 +1,4 @@
-"""API keys and what each may reach."""
+"""Show API keys and what each key may reach."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory.interfaces.console.frame import Page
 
 
 async def show_keys(page: Page, created: dict[str, Any] | None = None, done: str = "") -> Response:
-    """List keys; the secret of a new one, which the action `done` made, is shown this once."""
+    """List keys. The secret of a key that the action `done` has just made is shown once."""
     found = await page.read_if_allowed("/v1/auth/tokens")
     is_operator = page.principal is not None and page.principal.operator
     keys = found and found["tokens"][::-1]

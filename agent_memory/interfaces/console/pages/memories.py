@@ -1,4 +1,4 @@
-"""Search memories exactly as programs do."""
+"""Search memories in the same way as programs do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def show_memories(page: Page) -> Response:
 
 
 def search_of(page: Page) -> dict[str, Any]:
-    """Return the body of a search from the page's address."""
+    """Return the body of a search request from the page's query."""
     query = page.query
     search: dict[str, Any] = {field: {"eq": query[name]} for name, field in FILTERS.items() if name in query}
     search |= {"limit": _PAGE, "offset": query.number("offset", 0)}

@@ -1,4 +1,4 @@
-"""The first page: how much there is, whether all is well, and how to begin."""
+"""Show the first page: how many memories and sessions exist, whether all is well, and how to begin."""
 
 from __future__ import annotations
 

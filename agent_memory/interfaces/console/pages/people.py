@@ -1,4 +1,4 @@
-"""Who is known."""
+"""List the users who have memories or sessions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from starlette.responses import Response
 from agent_memory.interfaces.console.frame import Page
 
 _PEOPLE = 25
-# Each round reads the newest memories of users that the rounds before did not meet.
+# Each round reads the newest memories of users that earlier rounds did not find.
 _ROUNDS = 4
 _ROUND_MEMORIES = 100
 _SEARCH = "/v1/long-term-memory/search"
 
 
 async def show_people(page: Page) -> Response:
-    """List users by their newest memory. `before` continues the list, `q` is how a user id begins."""
+    """List users by their newest memory. `before` continues the list; `q` is the beginning of a user id."""
     begin, before = page.query.get("q"), page.query.get("before")
     people, before = await _users_with_memories(page, begin, before)
     if "before" not in page.query:
@@ -29,7 +29,7 @@ async def show_people(page: Page) -> Response:
 
 
 async def _users_with_memories(page: Page, begin: str | None, before: str | None) -> tuple[dict[str, Any], str | None]:
-    """Return the newest memory of each user, newest first, and where the list goes on."""
+    """Return the newest memory of each user, newest first, and the time from which the list continues."""
     people: dict[str, Any] = {}
     for _ in range(_ROUNDS):
         search: dict[str, Any] = {"user_id": {"startswith": begin} if begin else {"exists": True}, "limit": _ROUND_MEMORIES}

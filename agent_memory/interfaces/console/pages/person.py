@@ -1,4 +1,4 @@
-"""Everything that is known about one person: on one page, as a file, and before it is erased."""
+"""Show all data about one person: on one page, as a file, and before an erasure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def _search(page: Page, user: str, namespace: str | None, kinds: list[str]
 
 
 def _draw(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return where events and dates stand on a line from 0 to 100; None for less than two events."""
+    """Return the positions of events and dates on a line from 0 to 100, or None for fewer than two events."""
     if len(events) < 2:
         return None
     starts = [date.fromisoformat(event["start"]) for event in events]
@@ -82,7 +82,7 @@ def _draw(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _ticks(first: date, last: date) -> list[date]:
-    """Return beginnings of months, or of years, between two days; at most a dozen."""
+    """Return the first days of months, or of years, between two days; at most 12."""
     months = [date(year, month, 1) for year in range(first.year, last.year + 2) for month in range(1, 13)]
     months = [day for day in months if first < day < last]
     if len(months) > _MOST_MONTHS:
@@ -91,14 +91,14 @@ def _ticks(first: date, last: date) -> list[date]:
 
 
 async def export_person(page: Page) -> Response:
-    """Send everything of a person as lines of JSON."""
+    """Send all data of a person as lines of JSON."""
     user = page.request.path_params["user_id"]
     headers = {"content-disposition": 'attachment; filename="memories.jsonl"'}
     return page.rest.forward("POST", f"/v1/users/{user}/export", headers, namespace=page.query.get("namespace"))
 
 
 async def show_erasing(page: Page) -> Response:
-    """Show how much would be erased, before it is."""
+    """Show how much an erasure would delete, before it runs."""
     user, namespace = page.request.path_params["user_id"], page.query.get("namespace")
     kinds = [*_FACT_KINDS, "message"]
     memories, sessions = await asyncio.gather(

@@ -1,4 +1,7 @@
-"""The exact prompt for a query: what is in it and why, how many tokens each part takes, what was left out; for one setting or two."""
+"""Show the exact prompt for a query, with one setting or two compared.
+
+The page shows what is in the prompt and why, how many tokens each part takes, and what was left out.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ async def show_prompt(page: Page) -> Response:
 
 
 def prompt_of(page: Page, prefix: str = "") -> dict[str, Any]:
-    """Return the body of a prompt's request from the page's address. `prefix` begins the names of the setting's own fields."""
+    """Return the body of a prompt request from the page's query. `prefix` begins the names of its own fields."""
     query = page.query
     search: dict[str, Any] = {"explain": True}
     if f"{prefix}limit" in query:
@@ -96,7 +99,7 @@ def _share(text: str, field: str) -> float:
 
 
 async def _setting(page: Page, body: dict[str, Any], answer: dict[str, Any], nearest: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return what the page shows of a prompt."""
+    """Return the data that the page shows about a prompt."""
     memories = {memory["id"]: memory for memory in answer["long_term_memories"] or []}
     texts = [_text_of(message["content"]) for message in answer["messages"]]
     counts = await asyncio.gather(*(page.runtime.counter.count_aside(text) for text in texts))
@@ -125,7 +128,7 @@ async def _setting(page: Page, body: dict[str, Any], answer: dict[str, Any], nea
 
 
 def code_of(address: str, body: dict[str, Any], *, has_key: bool) -> dict[str, str]:
-    """Return a request as curl, Python and TypeScript. The key comes from the environment."""
+    """Return a request as code for curl, Python and TypeScript. The code reads the API key from the environment."""
     text = json.dumps(body, indent=2, ensure_ascii=False)
     kind = '"content-type": "application/json"'
     return {
@@ -145,13 +148,13 @@ def code_of(address: str, body: dict[str, Any], *, has_key: bool) -> dict[str, s
 
 
 def _left_out(shown: Mapping[str, Any], nearest: Sequence[dict[str, Any]], explanation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the memories that are relevant enough and left out for another reason, and those below the cut."""
+    """Return memories that are relevant enough but left out for another reason, and those below the threshold."""
     cut = {each["memory_id"]: each for each in explanation["cut"]}
     others = [memory for memory in nearest if memory["id"] not in shown]
     above = [(memory, cut.pop(memory["id"])) for memory in others if memory["id"] in cut]
     above += [({"id": name, "text": name}, each) for name, each in cut.items()]
     rest = [memory for memory in others if memory["id"] not in {each["id"] for each, _ in above}]
-    # Ranked, not shown and not cut: the places were taken.
+    # These were ranked but neither shown nor cut: the prompt had no place left.
     beyond = max(explanation["ranked"] - len(shown) - len(above), 0)
     above += [(memory, {"reason": "beyond_limit"}) for memory in rest[:beyond]]
     below = rest[beyond:]
@@ -165,7 +168,7 @@ def _section(role: str, text: str) -> str:
 
 
 def _lines(text: str, memories: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return a text in pieces of whole lines; each line of a memory apart, with its memory."""
+    """Return a text as pieces of whole lines. The line of a memory is a piece of its own, with its memory."""
     pieces: list[tuple[str, Any]] = []
     for line in text.split("\n"):
         found = _ID.search(line)

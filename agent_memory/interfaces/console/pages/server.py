@@ -1,4 +1,4 @@
-"""The state of the server, and what it is told to remember."""
+"""Show the server's state and its rules for what it remembers."""
 
 from __future__ import annotations
 

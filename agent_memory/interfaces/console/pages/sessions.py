@@ -1,4 +1,4 @@
-"""One conversation, and which message became which memory."""
+"""Show one conversation, and which message became which memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def show_session(page: Page) -> Response:
 
 
 def _with_text(message: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return a message, and its text where its content is a list of parts."""
+    """Return a message and its text. The text of a content list joins the parts."""
     content = message["content"]
     if isinstance(content, list):
         content = "\n".join(str(part.get("text") or f"[{part.get('type', 'part')}]") for part in content)

@@ -1,6 +1,6 @@
-"""Descriptions of fields in the OpenAPI document, from the attribute docstrings of models.
+"""Describe fields in the OpenAPI document by the attribute docstrings of models.
 
-Read from source when the document is made: starts and requests stay fast, and MCP schemas small.
+The docstrings are read from source when the document is made. So starts and requests stay fast, and MCP schemas small.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ _COMMON: Mapping[str, str] = {
     "user_id": "The user whose it is; null for nobody's.",
     "when_to_use": "The situation in which it is to be used.",
 }
-"""What fields of these names mean where their model does not say it."""
+"""Descriptions of fields with these names, for models that do not describe them."""
 
 
 def describe_fields(document: dict[str, Any]) -> None:
-    """Add the descriptions to the document's schemas."""
+    """Add the fields' descriptions to the document's schemas."""
     modules = [module for name, module in sys.modules.items() if name.startswith(f"{models.__name__}.")]
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     described = {model.__name__: model for model in classes if issubclass(model, BaseModel)}
     for name, schema in document["components"]["schemas"].items():
-        # Models used in both directions have two schemas.
+        # Models used in requests and responses have two schemas.
         model = described.get(name.removesuffix("-Input").removesuffix("-Output"))
         if model is None:
             continue
@@ -66,7 +66,7 @@ def describe_fields(document: dict[str, Any]) -> None:
 
 
 def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
-    """Return a model's descriptions by wire name."""
+    """Return the descriptions of a model's fields by wire name."""
     shared: Mapping[str, str] = getattr(model, "shared_descriptions", {})
     texts: dict[str, str] = {**_COMMON, **dict(_of_filters(model)), **shared}
     for base in reversed(model.__mro__):
@@ -76,7 +76,7 @@ def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _of_filters(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Describe a filter by the docstring of its class."""
+    """Yield filter fields with the docstrings of their filter classes."""
     for name, field in model.model_fields.items():
         kinds = [kind for kind in get_args(field.annotation) if isinstance(kind, type) and issubclass(kind, Filter)]
         if kinds and kinds[0].__doc__:
@@ -85,7 +85,7 @@ def _of_filters(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
 
 @cache
 def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
-    """Empty for a module installed without source."""
+    """Return a module's attribute docstrings by class and field; empty if the module is installed without source."""
     spec = find_spec(module)
     source = spec.loader.get_source(module) if spec is not None and isinstance(spec.loader, InspectLoader) else None
     return {node.name: dict(_of_class(node)) for node in ast.parse(source or "").body if isinstance(node, ast.ClassDef)}

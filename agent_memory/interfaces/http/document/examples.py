@@ -1,6 +1,6 @@
-"""Examples in the OpenAPI document: a story of one user that works on a fresh server.
+"""Add examples to the OpenAPI document: the story of one user, which works on a fresh server.
 
-Ids made by the server (changes, views, operations, keys) have no example.
+Ids that the server makes (changes, views, operations, keys) have no example.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ STORY = _read_story()
 
 
 def add_examples(document: dict[str, Any]) -> None:
-    """Add the examples to the document's operations."""
     story = {example.operation_id: example for example in STORY}
     for operation in (operation for methods in document["paths"].values() for operation in methods.values()):
         example = story.get(operation["operationId"])

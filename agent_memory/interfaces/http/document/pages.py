@@ -1,6 +1,6 @@
-"""The API document in the packaged Swagger UI, and the way from `/` to the start page.
+"""Serve the API document in the packaged Swagger UI, and redirect `/` to the start page.
 
-Each page's content policy allows only its own parts.
+The content security policy of a page allows only the page's own parts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,18 @@ _FOLDER = Path(__file__).parent / "swagger_ui"
 _SCRIPT, _STYLE, _ICON = "swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png"
 _TYPES = {_SCRIPT: "text/javascript", _STYLE: "text/css", _ICON: "image/png"}
 PATHS = frozenset({"/", "", "/favicon.ico", "/docs", "/redoc", "/openapi.json", *(f"/docs/{name}" for name in _TYPES)})
-"""Paths of the pages, with and without a trailing slash: open to everybody, neither counted nor audited."""
+"""Paths of these pages, with and without a trailing slash. They are public, and neither counted nor audited."""
 
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 _DAY_SECONDS = 86_400
 
 
 def pages(title: str, openapi_url: str, start_page: str) -> list[Route]:
-    """Return `/`, which leads browsers to `start_page`; `/docs` for the document at `openapi_url`; and `/redoc`, its other name."""
+    """Return the routes `/`, `/docs` and `/redoc`.
+
+    `/` redirects browsers to `start_page`, `/docs` shows the document at `openapi_url`, and `/redoc` redirects to
+    `/docs`.
+    """
 
     async def start(request: Request) -> Response:
         if "text/html" not in request.headers.get("accept", ""):
@@ -47,7 +51,7 @@ def pages(title: str, openapi_url: str, start_page: str) -> list[Route]:
             swagger_js_url=f"{here}/docs/{_SCRIPT}",
             swagger_css_url=f"{here}/docs/{_STYLE}",
             swagger_favicon_url=f"{here}/docs/{_ICON}",
-            # Swagger UI sends documents to an external validator otherwise.
+            # Otherwise Swagger UI sends the document to an external validator.
             swagger_ui_parameters={"validatorUrl": None},
         )
         return _with_policy(request, page)
@@ -69,7 +73,7 @@ def _root(request: Request) -> str:
 
 
 def _with_policy(request: Request, page: HTMLResponse) -> HTMLResponse:
-    """Allow the page's own scripts by digest, so that injected ones do not run."""
+    """Allow the page's own scripts by digest, so that injected scripts do not run."""
     digests = " ".join(f"'sha256-{b64encode(sha256(script).digest()).decode()}'" for script in _INLINE.findall(bytes(page.body)))
     policy = (
         f"default-src 'none'; script-src 'self' {digests}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "

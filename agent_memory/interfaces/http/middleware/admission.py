@@ -1,8 +1,9 @@
 """Admit as many requests as the process can serve in time; refuse others before reading them.
 
-The limit follows the event loop's delay: it shrinks while the loop is always late and grows otherwise. Signal: CoDel's
-least delay of an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue, 2012); steps as in TCP. Tenants
-share the places: fair queueing (Nagle, RFC 970) with the longest line pushed out (Suter et al., INFOCOM 1998).
+The limit follows the event loop's delay: it shrinks while the loop is always late, and grows otherwise. The signal is
+CoDel's: the least delay in an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue, 2012). The steps
+are as in TCP. Tenants share the places by fair queueing (Nagle, RFC 970), which drops from the longest queue (Suter et
+al., INFOCOM 1998).
 """
 
 from __future__ import annotations
@@ -21,28 +22,32 @@ from agent_memory.foundation.core.metrics import REQUESTS_IN_FLIGHT, REQUESTS_RE
 from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
 
 TENANT = "agent_memory.tenant"
-"""Key in an ASGI scope: the tenant whose share a request uses. Without it: the share of unknown callers."""
+"""Key in an ASGI scope: the tenant whose share a request uses. Without it, unknown callers share one share."""
 
-# Monitoring works without free places, too. So do streams of MCP: mostly idle, their calls are requests of their own.
+# Exempt monitoring, which must work under overload, and MCP streams, which are mostly idle: their calls are separate
+# requests.
 _EXEMPT = re.compile(r"/v1/health|/v1/ready|/metrics|(/[^/]+)?/sse")
 _BEAT_SECONDS = 0.01
-# A request takes about ten turns of the loop, a refusal about three.
+# A request takes about ten turns of the event loop, a refusal about three.
 _LATE_SECONDS = 0.01
 _STEP_SECONDS = 0.05
-# Tenants compete this long after alternating requests.
+# After requests of different tenants alternate, the tenants count as competing for this long.
 _RIVALRY_SECONDS = 1.0
 
 Turn = TypeVar("Turn")
 
 
 class AdaptiveLimit:
-    """Limit of requests, up to `most`: shrinks, not below `least`, while beats are `late` for `patience` seconds."""
+    """Limit running requests to `most`, or fewer under load.
+
+    The limit shrinks, but not below `least`, while the event loop is late for `patience` seconds.
+    """
 
     def __init__(self, most: int, *, least: int = 16, patience: float = 0.2) -> None:
         self._most = float(most)
         self._least = float(min(most, least))
         self._patience = patience
-        # Start low: a first flood would be in before the loop is late.
+        # Start low: a first burst would be admitted before the loop is late.
         self._now = min(self._most, 8 * self._least)
         self._is_late = False
         self._next = 0.0
@@ -62,14 +67,17 @@ class AdaptiveLimit:
 
 
 class FairQueue(Generic[Turn]):
-    """Running and waiting requests by tenant, without `fair` one tenant's. A place goes to who runs fewest; equals take turns."""
+    """Running and waiting requests by tenant; without `fair`, all count as one tenant's.
+
+    The next place goes to the tenant that runs the fewest requests. Tenants with equally many take turns.
+    """
 
     def __init__(self, *, fair: bool) -> None:
         self._fair = fair
         self._running = Counter[str]()
-        # Non-empty lines; the first tenant waited longest for a turn.
+        # Waiting requests by tenant, without empty queues. The first tenant has waited longest for a turn.
         self._lines: dict[str, deque[Turn]] = {}
-        self.contested = 1 << 30  # places of a competing tenant
+        self.contested = 1 << 30  # most places of a competing tenant
         self._latest: str | None = None
         self._rivals_until = float("-inf")
 
@@ -103,22 +111,25 @@ class FairQueue(Generic[Turn]):
             self._delete_if_empty(tenant)
 
     def next(self, limit: int, now: float) -> tuple[str, Turn] | None:
-        """Start the next request, with `limit` places in all; None if nobody may start."""
+        """Start the next request if one of `limit` places is free. Return its tenant and turn, or None."""
         share = limit
         if self._fair:
-            # One eighth of all places is kept free for another tenant; a competing one has a quarter at most.
+            # Keep one eighth of all places free for other tenants; a competing tenant gets a quarter at most.
             share = max(limit - limit // 8 if now >= self._rivals_until else min(limit // 4, self.contested), 1)
         tenant = min(self._lines, key=self._running.__getitem__, default=None)
         if tenant is None or self.working >= limit or self._running[tenant] >= share:
             return None
         turn = self._lines[tenant].popleft()
-        self._lines[tenant] = self._lines.pop(tenant)  # behind all others
+        self._lines[tenant] = self._lines.pop(tenant)  # move the tenant behind all others
         self._delete_if_empty(tenant)
         self._running[tenant] += 1
         return tenant, turn
 
     def push_out(self, tenant: str) -> Turn | None:
-        """Remove the last turn of the tenant with most requests, if it has at least two more than this tenant."""
+        """Remove and return the last turn of the tenant with the most requests.
+
+        Return None unless that tenant has at least two requests more than this tenant.
+        """
         most = max(self._lines, key=self.under_way, default=None)
         if most is None or self.under_way(most) < self.under_way(tenant) + 2:
             return None
@@ -132,18 +143,18 @@ class FairQueue(Generic[Turn]):
 
 
 class AdmissionMiddleware:
-    """Run at most `most` requests at a time, refuse others with 503. `fair`: tenants share the places."""
+    """Run at most `most` requests at a time, and refuse others with 503. With `fair`, tenants share the places."""
 
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
         self._app = app
         self._limit = AdaptiveLimit(most)
-        # Of a competing tenant: shrinks after one late beat, since others suffer.
+        # Limit of a competing tenant. It shrinks after one late beat, because other tenants suffer.
         self._contested = AdaptiveLimit(most, least=2, patience=0.0)
-        self._room = min(most, 128)  # so many waiting callers are no overload: waiting costs the loop nothing
+        self._room = min(most, 128)  # this many waiting callers are no overload: waiting costs the event loop nothing
         self._queue = FairQueue[asyncio.Future[bool]](fair=fair)
         self._queue.contested = self._contested.requests
         REQUESTS_IN_FLIGHT.set_function(lambda: self._queue.working + self._queue.waiting)
-        self._arriving: list[str] = []  # the tenant of each incoming body
+        self._arriving: list[str] = []  # one entry per incoming body: its tenant
         self._is_beating = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,7 +164,7 @@ class AdmissionMiddleware:
         tenant: str = scope.get(TENANT, "")
         arriving = [tenant] if BODY_ARRIVING in scope else []
         self._arriving += arriving
-        # A quarter of the places for incoming bodies: slow senders block nobody else.
+        # Bodies that still arrive get a quarter of the places, so that slow senders do not block others.
         too_many = arriving and self._arriving.count(tenant) > max(self._limit.requests // 4, 1)
         try:
             if too_many or not await self._enter(tenant):
@@ -170,17 +181,17 @@ class AdmissionMiddleware:
                 self._arriving.remove(each)
 
     async def _enter(self, tenant: str) -> bool:
-        """Wait for a place; False if the line is full, or if another tenant needed the place in line."""
+        """Wait for a place. Return False if the queue is full, or if another tenant needed the place in the queue."""
         now, queue = monotonic(), self._queue
         queue.note_arrival(tenant, now)
         room, under_way = max(self._limit.requests, self._room), queue.working + queue.waiting
         if under_way >= room:
             if (last := queue.push_out(tenant)) is None and (queue.under_way(tenant) or under_way >= 2 * room):
                 return False
-            if last is not None and not last.done():  # else it has gone by itself
+            if last is not None and not last.done():  # else that caller has already left
                 last.set_result(False)
         if not self._is_beating and queue.working:
-            self._beat(now)  # one request alone is no overload
+            self._beat(now)  # a single request is no overload
         turn = asyncio.get_running_loop().create_future()
         queue.append(tenant, turn)
         self._start_waiting()
@@ -188,7 +199,7 @@ class AdmissionMiddleware:
             return await turn
         except asyncio.CancelledError:
             queue.remove(tenant, turn)
-            if not turn.cancelled() and turn.result():  # it was given its turn in the same moment
+            if not turn.cancelled() and turn.result():  # it got its turn in the same moment
                 self._leave(tenant)
             raise
 
@@ -205,10 +216,11 @@ class AdmissionMiddleware:
                 turn.set_result(True)
 
     def _beat(self, due: float) -> None:
-        """Note the loop's delay while requests run; an idle process sleeps and is not late."""
+        """Note the event loop's delay while requests run. An idle process sleeps, so it is not late."""
         now, working = monotonic(), self._queue.working
         late = now - due if working else 0.0
-        # A request that waits beside free places has its tenant's share: ask for more places.
+        # If requests wait although places are free, their tenants have used their shares: count them to raise the
+        # limit.
         under_way = working + (self._queue.waiting if late <= _LATE_SECONDS else 0)
         for limit in (self._limit, self._contested):
             limit.beat(late, now, under_way)

@@ -1,4 +1,4 @@
-"""Record every request with an operation, or refused for missing credentials, in the audit trail."""
+"""Record requests in the audit trail, including requests without valid credentials."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from agent_memory.foundation.core.scope import Principal
 from agent_memory.interfaces.console.paths import is_console
 from agent_memory.interfaces.http.document import pages
 
-# The console's calls are audited.
+# The console's pages are not audited, because their REST calls are.
 _UNAUDITED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATHS})
 
 
 class AuditMiddleware:
-    """Installed with AUDIT_LOG only. `required`: the server asks for credentials."""
+    """Audit all requests except monitoring and pages. `required` is True if the server requires credentials."""
 
     def __init__(self, app: ASGIApp, *, required: bool) -> None:
         self._app = app

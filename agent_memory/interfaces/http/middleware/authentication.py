@@ -15,20 +15,21 @@ from agent_memory.interfaces.console.paths import is_console
 from agent_memory.interfaces.http.document import pages
 from agent_memory.interfaces.http.protected_resource import METADATA_PATH
 
-# Open to everybody: health, metadata and documentation.
+# Public paths: health, metadata and documentation.
 OPEN_PATHS = frozenset({"/v1/health", METADATA_PATH, *pages.PATHS})
-# Without credentials the answer is shorter. The console then looks for a browser's session.
+# Without credentials, these paths give a shorter answer. Console paths pass, too: the console looks for a browser's
+# login.
 TERSE_PATHS = frozenset({"/v1/ready"})
 
 SCHEMES: dict[str, dict[str, str]] = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or a JWT of the issuer that the server trusts."},
     "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same, as some clients send it."},
 }
-"""How to send credentials, in OpenAPI's words."""
+"""Ways to send credentials, as OpenAPI security schemes."""
 
 
 def describe(document: dict[str, Any], *, required: bool) -> None:
-    """Add the security of each operation to an OpenAPI document; optional unless `required`."""
+    """Add the security schemes to each operation of an OpenAPI document; optional unless `required`."""
     document.setdefault("components", {})["securitySchemes"] = SCHEMES
     schemes: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
     for path, methods in document["paths"].items():
@@ -38,7 +39,10 @@ def describe(document: dict[str, Any], *, required: bool) -> None:
 
 
 class AuthenticationMiddleware:
-    """Put the `Principal` into the scope, or answer 401 or 503. The runtime with `gate` opens later."""
+    """Put the caller's `Principal` into the scope, or answer 401 or 503.
+
+    `gate` returns None until the runtime is open.
+    """
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class AuthenticationMiddleware:
             await self._app(scope, receive, send)
             return
         path = scope["path"].rstrip("/")
-        # `known_caller.py` may have named the caller.
+        # `known_caller.py` may have identified the caller already.
         if path not in self._open and PRINCIPAL not in scope:
             try:
                 credential = credential_of(scope["headers"])

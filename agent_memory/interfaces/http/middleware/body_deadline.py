@@ -1,6 +1,6 @@
-"""Read a request's body first, so that slow senders occupy no place; answer late bodies by a 408 and close the connection.
+"""Read a request's body first, so that slow senders occupy no place. Answer late bodies with 408 and close.
 
-Short bodies are buffered. Long ones, and those with `Expect: 100-continue`, are passed on with `BODY_ARRIVING`.
+Short bodies are buffered. Long bodies, and requests with `Expect: 100-continue`, are passed on with `BODY_ARRIVING`.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from agent_memory.foundation.core.errors import RequestTimeout
 from agent_memory.interfaces.http.middleware.request_cost import declared_bytes
 
 BODY_ARRIVING = "agent_memory.body_arriving"
-"""Key in an ASGI scope: the request's body is incomplete."""
+"""Key in an ASGI scope: the request's body has not arrived completely."""
 BODY_COMPLETE = "agent_memory.body_complete"
-"""Key in an ASGI scope: the body is complete. Optional for servers."""
+"""Key in an ASGI scope: the body has arrived completely. Servers may set it."""
 REFUSAL = "agent_memory.refusal"
-"""Key in an ASGI scope: the error that ends the body, also of the connection (`protocol.py`)."""
+"""Key in an ASGI scope: the error that ends reading the body. The connection (`protocol.py`) may set it, too."""
 
-# Each such piece adds a second: a sender at this pace is never late.
+# Each 16 KiB of a body add a second, so a sender at this rate is never late.
 BYTES_PER_SECOND = 16 * 1024
 _MAX_BUFFERED_BYTES = 64 * 1024
-# Room for all buffered bodies; beyond it they are passed on.
+# Bytes of all buffered bodies. Beyond it, bodies are passed on while they arrive.
 _MAX_BUFFERED_BYTES_OF_ALL = 16 * 1024 * 1024
-# Extra time for data in transit.
+# Extra seconds for data in transit.
 _SECOND_LOOK_SECONDS = 0.05
 
 
 class BodyDeadlineMiddleware:
-    """A body has `seconds`, plus one for each BYTES_PER_SECOND of it, up to `request_timeout` (s)."""
+    """Limit a body to `seconds`, plus one second for each BYTES_PER_SECOND of it, up to `request_timeout` (s)."""
 
     def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float) -> None:
         self._app = app
@@ -72,7 +72,7 @@ class BodyDeadlineMiddleware:
             await answer(scope, receive, send)
 
     async def _buffer(self, body: TimedBody) -> deque[Message]:
-        """Return the messages of a body, all if there is room for them."""
+        """Return the messages of a body: all of them if there is room, else the first."""
         messages, is_full = deque[Message](), False
         while not (is_full or body.complete or REFUSAL in body.scope):
             size = body.size
@@ -87,7 +87,7 @@ class BodyDeadlineMiddleware:
 
 @dataclass
 class TimedBody:
-    """An arriving body. Only the time spent waiting for it counts. Late, its scope has a `REFUSAL`."""
+    """An arriving body. Only the time spent waiting for the sender counts; a late body sets `REFUSAL` in its scope."""
 
     scope: Scope
     source: Receive
@@ -98,7 +98,7 @@ class TimedBody:
     complete: bool = False
 
     async def receive(self) -> Message:
-        """Return the next message, a disconnect behind a refusal."""
+        """Return the next message, or a disconnect after a refusal."""
         if self.complete:
             return await self.source()
         if REFUSAL not in self.scope:
@@ -113,17 +113,18 @@ class TimedBody:
         return {"type": "http.disconnect"}
 
     async def _receive_in_time(self) -> Message | None:
-        """Return the next message, None if it is late."""
+        """Return the next message, or None if it is late."""
         loop = asyncio.get_running_loop()
         begun, left = loop.time(), self._seconds_left()
         coming = asyncio.ensure_future(self.source())
         try:
             if not (await asyncio.wait((coming,), timeout=left))[0]:
-                # Add our own delay: a sender on the same machine may have been stopped as well.
+                # Add our own delay: a sender on the same machine may have been suspended with us.
                 behind = min(max(loop.time() - begun - left, 0.0), self.seconds)
                 begun += behind
                 await asyncio.wait((coming,), timeout=_SECOND_LOOK_SECONDS + behind)
-            # Timers run before received data is read, for which asyncio takes three turns, and its receiver two.
+            # Timers run before received data is read. asyncio needs three turns of the loop for reading, and the
+            # receiver two.
             for _ in range(5):
                 if not coming.done():
                     await asyncio.sleep(0)

@@ -1,7 +1,7 @@
-"""Accept only our own host names, so that no web page reaches a server without credentials.
+"""Accept only our own host names, so that no web page reaches a server that requires no credentials.
 
-DNS rebinding makes a page same-origin for its browser, but its `Host` header differs. Pages of other origins could send
-plain requests; `Origin` and `Sec-Fetch-Site` tell them.
+DNS rebinding makes a page same-origin for its browser, but the `Host` header differs. Pages of other origins could send
+plain requests; `Origin` and `Sec-Fetch-Site` reveal them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from agent_memory.foundation.core.errors import Forbidden, WrongHost
 from agent_memory.foundation.core.settings import Settings
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
-# `Sec-Fetch-Site` of other origins.
+# Values of `Sec-Fetch-Site` for other origins.
 _OTHER_SITES = frozenset({b"cross-site", b"same-site"})
 _PORTS = {b"http": 80, b"https": 443}
 _MOST_REMEMBERED = 1000
 
 
 def allowed_names(settings: Settings, host: str) -> frozenset[str] | None:
-    """Return the host names beside this machine's; None for any.
+    """Return the allowed host names besides this machine's own, or None if any name is allowed.
 
-    Without ALLOWED_HOSTS: any if credentials are required or the server listens beyond this machine.
+    Without ALLOWED_HOSTS, any name is allowed if the server requires credentials or listens beyond this machine.
     """
     names = _names(settings.server.allowed_hosts)
     if "*" in names or not (names or (is_loopback(host) and not settings.auth.required)):
@@ -38,9 +38,9 @@ def _names(setting: str) -> frozenset[str]:
 
 
 class HostMiddleware:
-    """Answer 421 to other hosts, 403 to changing requests of other pages.
+    """Answer 421 for other host names, and 403 for changing requests from pages of other origins.
 
-    `names`: the server's names (None: any). `origins`: allowed pages (CORS_ALLOWED_ORIGINS).
+    `names` are the server's names (None: any). `origins` are the allowed origins (CORS_ALLOWED_ORIGINS).
     """
 
     def __init__(self, app: ASGIApp, *, names: frozenset[str] | None, origins: frozenset[str]) -> None:
@@ -74,7 +74,7 @@ class HostMiddleware:
             return True
         try:
             host = (urlsplit(b"//" + address).hostname or b"").decode("ascii").rstrip(".")
-        except ValueError:  # no ASCII, or brackets that do not match
+        except ValueError:  # not ASCII, or brackets that do not match
             return False
         if not (host in self._names or is_loopback(host)):
             return False
@@ -83,7 +83,7 @@ class HostMiddleware:
         return True
 
     def _may_ask(self, scheme: str, host: bytes, origin: bytes | None, site: bytes) -> bool:
-        """True for our own pages and allowed origins."""
+        """True for requests of our own pages and of allowed origins."""
         if "*" in self._origins:
             return True
         if origin is None:
@@ -92,22 +92,22 @@ class HostMiddleware:
             return True
         own, server_origin = _parts(origin), _parts(scheme.encode() + b"://" + host)
         if own is not None and site == b"same-origin":
-            # Behind a TLS proxy the browser knows the scheme better.
+            # Behind a TLS proxy, only the browser knows the real scheme.
             server_origin = _parts(own[0] + b"://" + host)
         return own is not None and own == server_origin
 
 
 def _reads(scope: Scope) -> bool:
-    # A GET opens an MCP stream, which does more than read.
+    # A GET on /sse opens an MCP stream, which does more than read.
     return scope["method"] in _READING and not scope["path"].rstrip("/").endswith("/sse")
 
 
 def _parts(origin: bytes) -> tuple[bytes, bytes, int] | None:
-    """Return scheme, host and port of a web origin, else None."""
+    """Return scheme, host and port of a web origin, or None if it is invalid."""
     try:
         parts = urlsplit(origin)
         port = parts.port
-    except ValueError:  # brackets that do not match, or no port
+    except ValueError:  # brackets that do not match, or an invalid port
         return None
     if parts.scheme not in _PORTS or not parts.hostname or parts.username is not None:
         return None

@@ -1,4 +1,4 @@
-"""Identify callers with a recently checked credential before admission."""
+"""Identify callers by recently checked credentials before admission, so that each tenant uses its own share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from agent_memory.foundation.api.principals import PRINCIPAL
 from agent_memory.foundation.core.errors import Unauthenticated
 from agent_memory.interfaces.http.middleware.admission import TENANT
 
-# The operators' share; no tenant can have this name.
+# Name of the operators' share of places; no tenant can have this name.
 _OPERATORS = "\0operators"
 
 
 class KnownCallerMiddleware:
-    """Installed where credentials are required. `gate` is called for each request, because it opens later."""
+    """Identify known callers. Installed if credentials are required.
+
+    `gate` is called for each request, because the gate opens after the middleware is made.
+    """
 
     def __init__(self, app: ASGIApp, *, gate: Callable[[], CredentialGate | None]) -> None:
         self._app = app
@@ -31,7 +34,7 @@ class KnownCallerMiddleware:
         try:
             credential = credential_of(scope["headers"])
         except Unauthenticated:
-            return  # the check behind says what is wrong
+            return  # AuthenticationMiddleware answers with the reason
         gate = None if credential is None else self._gate()
         recalled = None if gate is None or credential is None else gate.recall_principal(credential)
         if recalled is not None:

@@ -1,4 +1,4 @@
-"""Limit each tenant's request rate before requests are read. Installed only with a limit."""
+"""Limit each tenant's request rate before requests are read. Installed only if there is a limit."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from agent_memory.interfaces.http.document import pages
 from agent_memory.interfaces.http.middleware.request_cost import cost_of, counted_body
 
 _COUNTED = "agent_memory.counted"
-"""Key in an ASGI scope: the request was counted."""
-# Monitoring counts for no tenant.
+"""Key in an ASGI scope: the request has been counted."""
+# Monitoring requests are not counted.
 _UNCOUNTED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATHS})
-# Delay refusals of a persistent sender, so that one connection cannot ask thousands of times a second.
+# Delay refusals of a persistent sender. Otherwise one connection can ask thousands of times a second.
 _HOLD_SECONDS = 0.05
 _MOST_HELD = 256
 
 
 class RateLimitMiddleware:
-    """Answer 429 with `Retry-After` above the limit. `limit` is called for each request, as it opens later.
+    """Answer 429 with `Retry-After` above the limit.
 
-    Installed twice: before admission for known callers, so that refusals occupy no place, and after authentication. At
-    most `most_waiting` requests of a tenant wait here for Redis; others are counted later. With `required` operators
+    `limit` is called for each request, because the limit exists only after the runtime opens. The middleware is
+    installed twice: before admission for known callers, so that refusals occupy no place, and after authentication. At
+    most `most_waiting` requests of a tenant wait here for Redis; others are counted later. With `required`, operators
     are never limited: they must be able to act during a flood.
     """
 
@@ -72,7 +73,7 @@ class RateLimitMiddleware:
         if scope["type"] != "http" or _COUNTED in scope or (caller.operator and caller is not EVERYBODY):
             return False
         path = scope["path"]
-        # The console's calls are counted.
+        # The console's pages are not counted, because their REST calls are.
         return path.rstrip("/") not in _UNCOUNTED_PATHS and not is_console(path)
 
     async def _hold(self) -> None:

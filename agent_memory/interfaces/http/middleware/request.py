@@ -1,4 +1,4 @@
-"""The outermost layer: request id, deadline, metrics, log line, and a handler of crashes."""
+"""The outermost layer: set the request id and deadline, measure and log each request, and handle crashes."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ log = logging.getLogger(__name__)
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}\Z")
 _METHODS = frozenset({"GET", "PUT", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS"})
-# Requests of monitoring.
+# Paths of monitoring.
 _QUIET = frozenset({"/v1/health", "/v1/ready", "/metrics"})
 _PREFIX = re.compile(r"/v1/[a-z-]{1,32}(?=/|\Z)")
-# Only the documentation has pages.
+# Only pages set their own policy in `CONTENT_POLICY`; other answers are data.
 _POLICY = b"content-security-policy"
 _DATA_POLICY = (_POLICY, b"default-src 'none'; frame-ancestors 'none'")
 _GUARDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
 
 
 class RequestMiddleware:
-    """`timeout` is a request's deadline in seconds, which streams lift."""
+    """Apply the outermost layer. `timeout` is a request's deadline in seconds; streams lift it."""
 
     def __init__(self, app: ASGIApp, *, timeout: float) -> None:
         self._app = app
@@ -58,14 +58,14 @@ class RequestMiddleware:
         try:
             async with deadline:
                 await self._app(scope, receive, send_with_headers)
-        except Exception as error:  # the connection stays usable and the caller learns no internals; the trace is in the log
+        except Exception as error:  # keep the connection usable and hide internals from the caller; see the log
             late = isinstance(error, TimeoutError) and deadline.expired()
             if late:
                 log.warning("%s %s passed its deadline of %g s", scope["method"], template_of(scope), self._timeout)
             else:
                 log.exception("%s %s failed, request %s", scope["method"], template_of(scope), request_id.decode())
             if status:
-                raise  # half an answer is out: the server must cut the connection
+                raise  # half an answer was sent: the server must cut the connection
             answer = render(Unavailable(f"the request took longer than {self._timeout:g} s: try again")) if late else internal_error()
             await answer(scope, receive, send_with_headers)
         finally:
@@ -77,7 +77,7 @@ class RequestMiddleware:
 
 
 def _prefix_of(path: str) -> str:
-    """Return the loggable part of a path without an operation."""
+    """Return the part of a path that may be logged if no operation matches it."""
     if path in PATHS:
         return path
     prefix = _PREFIX.match(path)
@@ -85,7 +85,7 @@ def _prefix_of(path: str) -> str:
 
 
 def _request_id(scope: Scope) -> bytes:
-    """Return the caller's `X-Request-Id` if it is a plain word, else a new one."""
+    """Return the caller's `X-Request-Id` if it is a plain word, else a new id."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             if _REQUEST_ID.match(value):

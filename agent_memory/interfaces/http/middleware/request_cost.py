@@ -1,4 +1,4 @@
-"""The cost of a request: one, and more for a long body."""
+"""Compute the cost of a request: one, and more for a long body."""
 
 from __future__ import annotations
 
@@ -7,26 +7,29 @@ from starlette.types import Message, Receive, Scope
 from agent_memory.features.access.limits import RequestLimit
 
 BODY_UNIT = 16 * 1024
-"""Bytes of a body that cost another request: processing grows with them."""
+"""Bytes of a body that cost one more request, because the processing time grows with the body."""
 
 
 def declared_bytes(scope: Scope) -> int | None:
-    """Return the length of a body by its headers: 0 without one, None if it is unknown."""
+    """Return a body's length by its headers: 0 if there is no body, None if the length is unknown."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"0")
     if b"transfer-encoding" in headers or not length.isdigit():
         return None
-    return int(length[:12])  # more digits exceed every limit
+    return int(length[:12])  # a length with more digits exceeds every limit
 
 
 def cost_of(scope: Scope) -> int | None:
-    """Return a request's cost by its declared length; None for a body of unknown length."""
+    """Return a request's cost by its declared length, or None for a body of unknown length."""
     length = declared_bytes(scope)
     return None if length is None else 1 + length // BODY_UNIT
 
 
 def counted_body(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
-    """Count a body of unknown length while it is read. Raises TooMany, RedisUnavailable to the reader."""
+    """Return a `receive` that counts a body of unknown length while it is read.
+
+    The reader gets TooMany or RedisUnavailable.
+    """
     uncounted_bytes = 0
 
     async def receive_counted() -> Message:

@@ -1,4 +1,4 @@
-"""Accept another product's authorization scheme on its paths."""
+"""Accept another product's authorization scheme on that product's paths."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SCHEME = b"token "
 
 
 class TokenSchemeMiddleware:
-    """Treat `Authorization: Token …` as `Bearer …` on paths with `prefixes`."""
+    """Treat `Authorization: Token …` as `Bearer …` on paths that begin with one of `prefixes`."""
 
     def __init__(self, app: ASGIApp, *, prefixes: tuple[str, ...]) -> None:
         self._app = app
@@ -16,7 +16,7 @@ class TokenSchemeMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(self._prefixes):
-            # In place: the log reads the route from the outer scope.
+            # Change the scope in place: the log reads the route from the outer scope.
             scope["headers"] = [_as_bearer(name, value) for name, value in scope["headers"]]
         await self._app(scope, receive, send)
 

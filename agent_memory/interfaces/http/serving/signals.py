@@ -1,4 +1,4 @@
-"""What SIGINT and SIGTERM mean: the first asks for an orderly end, a second Ctrl-C quits at once."""
+"""Handle SIGINT and SIGTERM: the first signal starts an orderly shutdown, a second Ctrl-C quits at once."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _INTERRUPTED = 130
 
 
 class Shutdown:
-    """Tells the parts of a process when to end."""
+    """Tells the parts of a process when to shut down."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
         self.at_once = False
-        """Somebody at a terminal waits for the end: nobody who asks now is to be sent elsewhere first."""
+        """True after Ctrl-C: a person waits for the end, so callers are not sent to another process first."""
         self._starting: asyncio.Task[object] | None = asyncio.current_task()
 
     def install(self) -> None:
-        """Takes over the signals of the running loop."""
+        """Handle the signals in the running event loop."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal, number)
 
     def started(self) -> None:
-        """From here on a signal no longer cuts the start short; the caller waits for `requested`."""
+        """Mark the start as done: a signal no longer cancels it, and the caller waits for `requested`."""
         self._starting = None
 
     def _on_signal(self, number: int) -> None:
@@ -41,13 +41,17 @@ class Shutdown:
             if self._starting is not None:
                 self._starting.cancel()
         elif number == signal.SIGINT:
-            # Supervisors repeat SIGTERM, people repeat Ctrl-C. The embedded Redis ends with us by itself.
+            # Supervisors repeat SIGTERM, people repeat Ctrl-C. The embedded Redis ends by itself when this process
+            # ends.
             print("agent-memory: stopped at once", file=sys.stderr, flush=True)
             os._exit(_INTERRUPTED)
 
 
 def run_until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
-    """Runs `main` on a uvloop of its own in this thread. A signal during its start cancels it, which is an orderly end."""
+    """Run `main` on a new uvloop event loop in this thread.
+
+    A signal during the start cancels `main`, which is an orderly end. Raises StartupError.
+    """
 
     async def guarded() -> None:
         shutdown = Shutdown()
@@ -59,7 +63,7 @@ def run_until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
                 raise
         except StartupError:
             raise
-        except AgentMemoryError as error:  # e.g. Redis went away while we were opening it
+        except AgentMemoryError as error:  # for example Redis became unavailable while we opened it
             raise StartupError(error.message) from error
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

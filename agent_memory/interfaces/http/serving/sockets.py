@@ -1,4 +1,4 @@
-"""Takes the listening sockets before anything else starts, so that a taken port is one clear line."""
+"""Open the listening sockets before anything else starts, so that a taken port gives one clear error line."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _BACKLOG = 2048
 
 @contextmanager
 def listening(host: str, port: int) -> Generator[list[socket.socket], None, None]:
-    """Sockets that listen on every address of `host`; port 0 takes a free one.
+    """Yield sockets that listen on every address of `host`; port 0 takes a free port.
 
-    Callers that come before the server is ready wait for it. Raises StartupError when an address cannot be had.
+    Callers that connect before the server is ready wait for it. Raises StartupError if an address is not available.
     """
     try:
         infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -24,7 +24,7 @@ def listening(host: str, port: int) -> Generator[list[socket.socket], None, None
         raise StartupError(f"{host!r} is not an address to listen on; choose another with --host or HOST") from error
     addresses = list(dict.fromkeys((family, address) for family, _, _, _, address in infos))
     with ExitStack() as stack:
-        # A free port is only free on one address.
+        # Port 0 gives a port that is free on one address only.
         yield [stack.enter_context(_listen(family, host, address)) for family, address in (addresses if port else addresses[:1])]
 
 
@@ -54,6 +54,6 @@ def _why_not(error: OSError, host: str, port: object) -> str:
 
 
 def shown_address(listeners: list[socket.socket], host: str) -> str:
-    """`host:port` as it stands in a URL, with the port that was taken."""
+    """Return `host:port` as in a URL, with the actual port."""
     port = listeners[0].getsockname()[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,4 +1,4 @@
-"""uvicorn on sockets that were taken at the start, without its signals, and with an answer for every connection when it stops."""
+"""Run uvicorn on opened sockets, without its signal handlers; when it stops, every connection gets an answer."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.http.draining import Draining, turn_away
 from agent_memory.interfaces.http.protocol import KEEP_ALIVE_SECONDS, http_protocol
 
-# libuv takes one new connection per socket in each turn of the loop, and under load a turn takes milliseconds: callers would wait in the
-# kernel's queue, where nobody refuses them, and when that is full for seconds. So each socket is looked at under this many names.
+# libuv accepts one connection per socket in each turn of the loop. Under load a turn takes milliseconds, and callers
+# would wait in the kernel's queue, where nobody refuses them. So each socket is watched under this many duplicates.
 _ACCEPTS_PER_TURN = 32
 
 
 class _Uvicorn(uvicorn.Server):
-    """A uvicorn that leaves the signals to us and says when it answers requests."""
+    """A uvicorn server that leaves signals to us, and sets `answers` once it serves requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.answers = asyncio.Event()
         self.listeners: list[socket.socket] = []
-        """Names of the listening sockets that stay open until all connections in their queues have an answer."""
+        """Duplicates of the listening sockets. They stay open until all connections in their queues have an answer."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
@@ -43,7 +43,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class HttpServer:
-    """An application on sockets that listen. `on_stop` ends requests that have no end of their own."""
+    """Serve an application on listening sockets. `on_stop` ends requests that do not end by themselves."""
 
     def __init__(
         self, listeners: list[socket.socket], app: Callable[..., Any], settings: Settings, on_stop: Callable[[], None] | None
@@ -58,7 +58,7 @@ class HttpServer:
             ws="none",
             lifespan="on",
             log_config=None,
-            access_log=False,  # it would tell queries; our own line is written by the outermost middleware
+            access_log=False,  # it would log queries; the outermost middleware writes our own line
             server_header=False,
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -67,23 +67,23 @@ class HttpServer:
         self._uvicorn = _Uvicorn(config)
 
     async def run(self) -> None:
-        """Serve until `stop`."""
-        # uvicorn closes them when it is told to stop; the address ends with the last name of each.
+        """Serve until `stop` is called."""
+        # uvicorn closes its sockets when it stops. An address stays open until the last duplicate is closed.
         self._uvicorn.listeners = [listener.dup() for listener in self._listeners]
         names = [name for listener in self._listeners for name in (listener, *(listener.dup() for _ in range(_ACCEPTS_PER_TURN - 1)))]
         await self._uvicorn.serve(sockets=names)
 
     async def started(self) -> None:
-        """Return once requests are answered."""
+        """Return once the server answers requests."""
         await self._uvicorn.answers.wait()
 
     def drain(self) -> bool:
-        """Make each answer the last on its connection, and readiness say that we stop; requests are answered all the same."""
+        """Make each answer the last on its connection, and readiness report the stop. Requests are still answered."""
         self._draining.begin()
         return True
 
     def stop(self) -> None:
-        """Stop accepting; `run` returns when the requests that run have been answered, or after the grace time."""
+        """Stop accepting connections. `run` returns when running requests are answered, or after the grace time."""
         self.drain()
         self._uvicorn.should_exit = True
         if self._on_stop is not None:

@@ -91,22 +91,21 @@ SAID_TYPES: dict[str, Any] = {"eq": MemoryTypeEnum.MESSAGE}
 
 
 def archive_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
-    """Return the filters of an archive: all memories of the user; without a user, those of the agent; else no
-    filter."""
+    """Return the filters of an archive: the user's memories; without a user, the agent's; without both, no filter."""
     if user_id:
         return {"user_id": {"eq": user_id}}
     return {"agent_id": {"eq": agent_id}} if agent_id else {}
 
 
 def said_to(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
-    """Return the filters of conversations: the user's; for an agent without a user, conversations without a user."""
+    """Return the filters of conversations: those of the user, or for an agent without a user, those without a user."""
     if user_id:
         return {"user_id": {"eq": user_id}}
     return {"user_id": {"exists": False}} if agent_id else {}
 
 
 def in_days(first: date | None, last: date | None) -> dict[str, Any] | None:
-    """Return the filter for a range of days in UTC, both inclusive; None for all days."""
+    """Return the filter for a range of days in UTC, both inclusive, or None for all days."""
     bounds: dict[str, Any] = {}
     if first is not None:
         bounds["gte"] = datetime.combine(first, time(), UTC)

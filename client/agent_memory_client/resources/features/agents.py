@@ -14,7 +14,7 @@ class Agents(OwnerData):
     """Export, import and erase agents. The client's default namespace does not apply."""
 
     def export(self, agent_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
-        """Yield an agent's data as JSON lines, in `namespace` or (None, even with a default of the client) in all.
+        """Yield an agent's data as JSON lines, from `namespace`, or from all namespaces if it is None.
 
         The data are its sessions with their messages, and the memories, blocks and procedures of the agent. Raises
         MemoryProtocolError at the end of an incomplete export.
@@ -24,12 +24,14 @@ class Agents(OwnerData):
     async def import_lines(
         self, agent_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import the lines of an agent's export as data of this agent, like `users.import_lines`. Users keep their
-        ids."""
+        """Import the lines of an agent's export as data of this agent, like `users.import_lines`.
+
+        Users keep their ids.
+        """
         return await self._import(_path(agent_id), lines, namespace, import_source)
 
     async def delete(self, agent_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Delete an agent's data in `namespace` or (None, even with a default of the client) in all namespaces.
+        """Delete an agent's data in `namespace`, or in all namespaces if it is None.
 
         The data are its sessions with their messages, and the memories, blocks and procedures of the agent. `wait`
         works as in `users.delete`.

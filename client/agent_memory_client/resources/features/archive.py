@@ -94,7 +94,7 @@ class ArchiveTools(ModelTools):
         return await self._search("", dated.page, scope, {**message_filters, "created_at": in_days(dated.start_date, dated.end_date)})
 
     async def _insert(self, tool_input: ArchiveInsertArguments, scope: ToolScope) -> dict[str, Any]:
-        """Store a memory of the user; without a user, of the agent."""
+        """Store a memory that belongs to the user, or to the agent if the scope has no user."""
         record = checked(
             ClientMemoryRecord,
             text=tool_input.content,

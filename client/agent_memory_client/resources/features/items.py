@@ -89,7 +89,10 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> FoundItems:
-        """Return the items below a path that match a filter: with a query, best first; else sorted by path and key."""
+        """Return the items below a path that match a filter.
+
+        With a query, the best come first, else sort by path and key.
+        """
         body = checked(SearchItems, prefix=list(prefix), query=query, filter=filter, limit=limit, offset=offset, refresh_ttl=refresh_ttl)
         call = Call("POST", f"{_PATH}/search", self._owner(namespace, user_id), json=as_body(body))
         return (await self._read(ItemSearchResults, call)).items
@@ -113,8 +116,10 @@ class Items(Resource):
         return (await self._read(ItemPaths, call)).namespaces
 
     async def batch(self, operations: Sequence[ItemOperation], *, namespace: str | None = None, user_id: str | None = None) -> ItemResults:
-        """Run operations in one round trip. Reads see the state before the batch; writes are applied together
-        afterwards."""
+        """Run operations in one round trip.
+
+        Reads see the state before the batch; writes are applied together afterwards.
+        """
         body = checked(ItemBatch, operations=list(operations))
         call = Call("POST", f"{_PATH}/batch", self._owner(namespace, user_id), json=as_body(body))
         return (await self._read(ItemBatchResults, call)).results

@@ -19,7 +19,7 @@ _SCHEMA = f"{_PATH}/schema"
 
 
 class Profiles(Resource):
-    """Read profiles of exactly one user in exactly one namespace (None: outside all namespaces)."""
+    """Read profiles of exactly one user in exactly one namespace, or outside all namespaces (None)."""
 
     async def get(
         self,
@@ -49,11 +49,11 @@ class Profiles(Resource):
         return await self._read(ProfileSchema, Call("GET", _SCHEMA, query(namespace=self._namespace(namespace))))
 
     async def put_schema(self, schema: ProfileSchema, namespace: str | None = None) -> ProfileSchema:
-        """Replace the schema of a namespace, or (None) of the tenant."""
+        """Replace the schema of a namespace, or of the tenant if there is no namespace."""
         return await self._read(ProfileSchema, Call("PUT", _SCHEMA, query(namespace=self._namespace(namespace)), as_body(schema)))
 
     async def delete_schema(self, namespace: str | None = None) -> AckResponse:
-        """Delete the schema of a namespace, or (None) of the tenant. A missing schema is no error."""
+        """Delete the schema of a namespace, or of the tenant if there is no namespace. A missing schema is no error."""
         return await self._read(AckResponse, Call("DELETE", _SCHEMA, query(namespace=self._namespace(namespace))))
 
 

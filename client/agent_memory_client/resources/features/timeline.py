@@ -17,7 +17,7 @@ _PATH = "/v1/timeline"
 
 
 class Timelines(Resource):
-    """Read timelines of exactly one user in exactly one namespace (None: outside all namespaces)."""
+    """Read timelines of exactly one user in exactly one namespace, or outside all namespaces (None)."""
 
     async def get(self, user_id: str, namespace: str | None = None, which: TimelineQuery | None = None) -> Timeline:
         """Return a user's events by day. `which` selects days, a topic or an entity, and groups the events."""

@@ -1,4 +1,5 @@
--- Periods that wait for a summary (:p, by when they are due), and timelines with such periods (tlp, by the earliest).
+-- Keeps `tlp`, the timelines with periods that wait for a summary, each scored by when its earliest period is due. `:p`
+-- has a timeline's waiting periods by when they are due.
 -- NEEDS: root
 local M = {}
 function M.note(owner)

@@ -1,8 +1,8 @@
--- Ids that are other names of a memory, each with the digest of what was given under it: `al:<name>` is "<mid> <digest>".
+-- Aliases are other ids of a memory. `al:<name>` is "<mid> <digest>", with the digest of the record under that name.
 -- NEEDS: root
 local clock = require("storage/clock")
 local change_log = require("memories/change_log")
--- The memory that an id is another name of, and the digest; nil when it is none.
+-- Returns the mid and the digest of an alias; nil if the name is no alias.
 local function target_of(name)
   return string.match(redis.call('GET', root .. 'al:' .. name) or '', '^(%S+) ?(.*)$')
 end
@@ -25,7 +25,7 @@ local function names_of(mid)
   end
   return names
 end
--- Makes the other names of a memory names of another one; calls `moved(name, digest)` for each.
+-- Moves all aliases of a memory to another memory; calls `moved(name, digest)` for each.
 local function move_all(from, to, moved)
   for _, name in ipairs(names_of(from)) do
     local _, digest = target_of(name)

@@ -1,6 +1,7 @@
--- What a group of steps did, line by line, as a change that can be undone:
---   m <mid> <version before or -> <version after or ->    a <name> <mid>: another name    u <name> <mid> <digest>: a name taken away
---   e <mid> <field>: evidence
+-- Records line by line what a group of steps did, as a change that can be undone:
+--   m <mid> <version before or -> <version after or ->: a memory changed
+--   a <name> <mid>: an alias was added; u <name> <mid> <digest>: an alias was removed
+--   e <mid> <field>: evidence was added
 -- NEEDS: root
 local clock = require("storage/clock")
 local lines = {}

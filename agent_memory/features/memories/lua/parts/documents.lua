@@ -3,7 +3,7 @@
 -- NEEDS: root
 local function memory_key(mid) return root .. 'm:' .. mid end
 local function vector_key(mid) return root .. 'v:' .. mid end
--- The documents of a memory's vectors: that of the whole, which says how many passages there are (`pn`), and those of its passages.
+-- Returns the keys of a memory's vectors: of the whole, which has the number of passages (`pn`), and of each passage.
 local function vector_keys(mid)
   local keys = {vector_key(mid)}
   for i = 1, tonumber(redis.call('HGET', keys[1], 'pn') or 0) do keys[i + 1] = root .. 'p:' .. mid .. '.' .. i end
@@ -16,14 +16,14 @@ local function delete_passages(mid)
   redis.call('HDEL', keys[1], 'pn')
 end
 local function history_key(name) return root .. 'h:' .. name end
--- Where a memory's current version stands, over or not; nil without one.
+-- Returns the key of a memory's current version, ended or not; nil if there is none.
 local function key_of(mid)
   local memory, over = memory_key(mid), history_key(mid)
   if redis.call('EXISTS', memory, over) == 0 then return nil end
   return redis.call('EXISTS', memory) == 1 and memory or over
 end
 local function is_vector(name) return string.sub(name, 1, 2) == 'v_' end
--- All fields of a current version with its vector, and whether it has one.
+-- Returns all fields of a current version with its vector, and true if it has a vector.
 local function read(mid, key)
   local flat, has_vector = redis.call('HGETALL', key), false
   local fields = {}

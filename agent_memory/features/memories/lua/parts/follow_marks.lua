@@ -1,7 +1,7 @@
--- Marks changed memories in one command: a worker updates what is derived of them, also of deleted ones.
+-- Marks changed and deleted memories in one command. A worker then updates the data derived from them.
 -- NEEDS: root
 local clock = require("storage/clock")
--- So long, what changes one after the other is taken together.
+-- Changes of a memory within this time are followed together.
 local FOLLOWED_AFTER_MS = 100
 local changed = {}
 local function mark(mid) changed[mid] = true end

@@ -1,4 +1,4 @@
--- What moves memories between what is current and what is history. Nothing is overwritten: a version's name is the time (µs) of its writing.
+-- Moves versions of memories from current to history. No version is overwritten: its name is the time (µs) of writing.
 -- NEEDS: root, due, tries, reasons, dead
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
@@ -12,13 +12,13 @@ local function new_version()
   next_version = next_version + 1
   return version
 end
--- Copies a current version into the history, with its position in `order`; returns its version and its standing.
+-- Copies a current version to the history, with its position in `order`; returns its version and its standing.
 local function archive(mid, key, order)
   follow_marks.mark(mid)
   local fields, has_vector = documents.read(mid, key)
   local name = mid .. '.' .. fields['n']
   fields['rt'] = clock.seconds_text()
-  -- Of a version only the session that it is of is known, not those where it was said, too.
+  -- A former version keeps only its own session, not the other sessions where it was said.
   fields['s'], fields['es'] = session_tags.own_session(fields['s'], fields['es']), nil
   local score = order and redis.call('ZSCORE', order, mid)
   if score then fields['ok'], fields['os'] = order, score end
@@ -27,12 +27,12 @@ local function archive(mid, key, order)
   if not has_vector then redis.call('SADD', root .. 'bare', name) end
   return fields['n'], fields['bk']
 end
--- Whether a memory is not to be found: what is in quarantine is no more so than what is over.
+-- True if default reads must not find a memory, because its end has passed or it is in quarantine.
 local function is_over(key)
   local fields = redis.call('HMGET', key, 'z', 'q')
   return fields[2] or fields[1] and tonumber(fields[1]) * 1000000 <= clock.us
 end
--- Moves a current version that is over to where default reads do not look.
+-- Moves a current version that is over to the history, where default reads do not look.
 local function close(mid)
   follow_marks.mark(mid)
   local fields, has_vector = documents.read(mid, documents.memory_key(mid))

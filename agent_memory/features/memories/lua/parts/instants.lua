@@ -1,5 +1,6 @@
--- Times as records write them, in seconds since 1970.
--- Days since 1970 of a day of the proleptic Gregorian calendar: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
+-- Converts the times in records to seconds since 1970.
+-- Returns the days from 1970 to a date of the proleptic Gregorian calendar. The formula is from Howard Hinnant,
+-- "chrono-Compatible Low-Level Date Algorithms".
 local function days_of(year, month, day)
   if month <= 2 then year = year - 1 end
   local era = math.floor(year / 400)
@@ -7,7 +8,7 @@ local function days_of(year, month, day)
   local day_of_year = math.floor((153 * (month + (month > 2 and -3 or 9)) + 2) / 5) + day - 1
   return era * 146097 + year_of_era * 365 + math.floor(year_of_era / 4) - math.floor(year_of_era / 100) + day_of_year - 719468
 end
--- Of "2024-03-01T12:00:00.5Z", or with an offset ("+02:00"); nil for what is no time.
+-- Parses "2024-03-01T12:00:00.5Z", or a time with an offset ("+02:00"). Returns nil for any other text.
 local function seconds_of(text)
   if type(text) ~= 'string' then return nil end
   local year, month, day, hours, minutes, seconds, zone = string.match(text, '^(%d+)-(%d+)-(%d+)T(%d+):(%d+):([%d%.]+)(.*)$')

@@ -1,5 +1,5 @@
--- The messages of a session in their order (a sorted set): those around one are indexed with its words.
--- A message that is another name of a memory stands there for that one.
+-- Keeps the messages of a session in order (a sorted set), because the words of a message also index its neighbors.
+-- A message that is an alias represents its memory in the order.
 -- NEEDS: root, due, reach
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
@@ -10,7 +10,8 @@ local function mark_neighbours(order, mid)
     if other ~= mid then outbox.mark_due(due, clock.ms, aliases.target_of(other) or other) end
   end
 end
--- Puts a message last, or at a score. Its neighbors are indexed again after `delay_ms`, when later ones have come.
+-- Puts a message last, or at a score. The messages before a last one are indexed again after `delay_ms`, when more
+-- messages have come.
 local function insert(order, mid, score, delay_ms)
   if redis.call('ZSCORE', order, mid) then return end
   local last = redis.call('ZREVRANGE', order, 0, reach - 1, 'WITHSCORES')

@@ -1,11 +1,11 @@
--- Takes a memory out of the current ones.
+-- Retires a memory: it is no longer current.
 -- NEEDS: root, due, tries, reasons, dead, reach
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
 local standings = require("memories/standings")
 local history = require("memories/history")
 local message_order = require("memories/message_order")
--- Its last version goes to the history, and it out of its `order` (if it has one); returns that version.
+-- Moves the last version to the history and removes the memory from `order` (if given); returns that version.
 local function retire(mid, order)
   local version, standing = history.archive(mid, documents.key_of(mid), order)
   standings.unlink(mid, standing)

@@ -1,12 +1,12 @@
--- A repeat is one memory: of a statement and a message, or two messages. A message that became an alias keeps its place
--- in its session, and is evidence in `ev:` under `m<mid>`, from which it can become a memory again.
+-- Makes one memory of repeats: of a statement and a message, or of two messages. A message that became an alias keeps
+-- its position in its session. It is evidence in `ev:` under `m<mid>`, from which it can become a memory again.
 -- NEEDS: root
 local documents = require("memories/documents")
 local standings = require("memories/standings")
 local repetitions = require("memories/repetitions")
 local aliases = require("memories/aliases")
 local retirement = require("memories/retirement")
--- Reads about a memory to put, in few calls: its place, its alias, and who holds its kin, slot and words.
+-- Reads in few calls what a put depends on: the memory's key and alias, and the memories with its kin, slot and words.
 local function look_up(step)
   step.holders, step.kin, step.slot_name, step.words, step.restatement = standings.parse(step.standing)
   step.key = documents.key_of(step.mid)
@@ -15,7 +15,7 @@ local function look_up(step)
   local mids = redis.call('HMGET', step.holders, step.kin, step.slot_name, step.words, 'u' .. words_digest, 'o' .. words_digest)
   step.kin_holder, step.slot_holder, step.words_holder, step.user_message, step.other_message = unpack(mids, 1, 5)
 end
--- A memory that holds what a step asks for, and is none of those that the step allows for.
+-- Returns `holder` if it is another existing memory that is not in the step's `except`; else nil.
 local function conflicting(step, holder)
   if not holder or holder == step.mid or not documents.key_of(holder) then return nil end
   for _, mid in ipairs(step.except or {}) do
@@ -23,8 +23,8 @@ local function conflicting(step, holder)
   end
   return holder
 end
--- What says what a message says: a statement (and whether it has no place in a session), or a message of the same role.
--- Memories with an end do not count.
+-- Returns the memory that already says what a message says: a statement, with true if it has no position in a session,
+-- or a message of the same role. Memories with an end do not count.
 local function said_before(step)
   local message = step.message
   local names = {message.statement_field, message.field, step.restatement ~= '' and step.restatement or nil}
@@ -45,7 +45,7 @@ local function said_before(step)
   end
   return nil
 end
--- As `normalization.is_plain`.
+-- The test of `normalization.is_plain`, but here a message with `about_user` is not plain.
 local function is_plain(record)
   for _, name in ipairs({'event_date', 'valid_from', 'valid_to', 'expires_at', 'slot'}) do
     if record[name] and record[name] ~= cjson.null then return false end
@@ -63,7 +63,7 @@ local function absorb_message(step, message_mid, source, record, digest)
   local piece = {session_id = record.session_id, message_ids = record.extracted_from, role = role, at = record.created_at, source = source}
   if #record.text <= 4000 then piece.quote = record.text end
   redis.call('HSETNX', root .. 'ev:' .. step.mid, 'm' .. message_mid, cjson.encode(piece))
-  -- What came as evidence of the message is evidence of the statement.
+  -- The message's evidence and aliases become the statement's.
   aliases.move_all(message_mid, step.mid)
   local evidence = redis.call('HGETALL', root .. 'ev:' .. message_mid)
   for i = 1, #evidence, 2 do redis.call('HSETNX', root .. 'ev:' .. step.mid, evidence[i], evidence[i + 1]) end
@@ -75,8 +75,8 @@ local function absorb_message(step, message_mid, source, record, digest)
   end
   repetitions.refresh(step.mid)
 end
--- Messages in a new statement's words become its evidence and aliases, and keep their places in their sessions.
--- The first one's place is the statement's, too.
+-- Makes messages with a new statement's words its evidence and aliases. They keep their positions in their sessions;
+-- the first one's position becomes the statement's, too.
 local function absorb(step)
   if not step.holders then
     local words_digest = step.words_digest

@@ -1,14 +1,15 @@
--- The session that memories are made from: its journal's cursor moves in the same step as they are written.
+-- Moves the cursor of a session's journal in the same step that writes the memories made from it.
 -- NEEDS: root, fence
 local clock = require("storage/clock")
 local journal = fence and root .. 'j:' .. fence.sid
--- Whether another worker moved the cursor, or the session began anew.
+-- True if another worker moved the cursor, or the session was deleted and created again.
 local function has_moved()
   if not fence then return false end
   local cursor_fields = redis.call('HMGET', journal, 'ep', fence.cursor)
   return cursor_fields[1] ~= fence.epoch or tonumber(cursor_fields[2] or '-1') ~= fence.start
 end
--- Takes stored or refused memories out of the journal; returns their ids and reasons. Changed ones wait on.
+-- Removes stored and refused memories from the journal. Returns the stored ids, and the refused ids with their reasons.
+-- Memories that changed meanwhile stay in the journal.
 local function take_out(own)
   local stored, refused = {}, {}
   for i = 1, #fence.own, 2 do
@@ -21,7 +22,7 @@ local function take_out(own)
   for id in pairs(refused) do redis.call('HDEL', own, id) end
   return stored, refused
 end
--- What the session shows of its memories: when they were promoted (`pm`), and why not (`pr`).
+-- Writes into the session when its memories were promoted (`pm`), and why some were refused (`pr`).
 local function show(meta, stored, refused)
   if fence.cursor == 'jp' then redis.call('HSET', meta, 'pt', clock.us_text()) end
   if #stored > 0 then
@@ -50,7 +51,7 @@ local function advance()
   local first_kept = worked_off - fence.keep
   local stored, refused = take_out(own)
   local idle = worked_off >= tonumber(newest) and redis.call('EXISTS', own) == 0
-  -- The journal of a session that is gone goes when its work is settled, which still has to know whose it was.
+  -- The journal of a deleted session stays until its work is settled, because that work needs the owner.
   if first_kept > tonumber(list_start) then
     redis.call('LTRIM', list, first_kept - tonumber(list_start), -1)
     redis.call('HSET', journal, 'jb', string.format('%.0f', first_kept))

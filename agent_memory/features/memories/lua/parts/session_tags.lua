@@ -1,4 +1,5 @@
--- A memory is found in its own session and in those where it was said, too: `s` names all of them, `es` those of its evidence.
+-- A search finds a memory in its own session and in each session where it was said. `s` names all of these sessions,
+-- `es` those of its evidence.
 local function own_session(sessions, of_evidence)
   if not sessions or not of_evidence then return sessions end
   if sessions == of_evidence then return nil end

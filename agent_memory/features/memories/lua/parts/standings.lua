@@ -9,7 +9,7 @@ local function link(mid, standing)
   local holders, kin, slot, words, restatement = parse(standing)
   if kin ~= '' then redis.call('HSETNX', holders, kin, mid) end
   if slot ~= '' then redis.call('HSET', holders, slot, mid) end
-  -- What is stated has its words from the first on; of what was said, the last time counts.
+  -- Of statements with the same words, the first one keeps them; of messages, the last one has them.
   if words ~= '' then redis.call(kin ~= '' and 'HSETNX' or 'HSET', holders, words, mid) end
   if restatement ~= '' then redis.call('HSET', holders, restatement, mid) end
 end

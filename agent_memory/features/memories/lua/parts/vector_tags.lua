@@ -1,4 +1,5 @@
--- The documents of vectors carry the tags of their memory: that of the whole, and those of its passages, which have their own terms (`k`).
+-- Copies a memory's tags to the documents of its vectors: that of the whole, and those of its passages, which have
+-- their own terms (`k`).
 -- NEEDS: root
 local documents = require("memories/documents")
 local NAMES = {'t', 'ns', 'u', 's', 'ty', 'st', 'tp', 'en', 'c', 'la', 'ls', 'e', 'ag', 'sl', 'ct', 'sc', 'tr', 'vf', 'z', 'b', 'ra', 'md'}
@@ -14,7 +15,7 @@ local function read(mid)
   end
   return set, unset
 end
--- Writes the tags anew.
+-- Writes all tags again.
 local function copy(mid)
   local set, unset = read(mid)
   for _, key in ipairs(documents.vector_keys(mid)) do
@@ -24,7 +25,7 @@ local function copy(mid)
     end
   end
 end
--- Writes the vector of the whole, and of each passage its terms and vector: `passages` is a flat list of these.
+-- Writes the vector of the whole, and the terms and vector of each passage. `passages` alternates terms and vectors.
 local function write(mid, field, vector, passages)
   local set = read(mid)
   redis.call('DEL', unpack(documents.vector_keys(mid)))

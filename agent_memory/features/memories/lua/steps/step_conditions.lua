@@ -1,10 +1,10 @@
--- Why a step is not to be done.
+-- Finds the reason to refuse a step.
 -- NEEDS: root
 local documents = require("memories/documents")
 local aliases = require("memories/aliases")
 local owners = require("memories/owners")
 local same_words = require("memories/same_words")
--- Whether a memory was deleted at all ("1"), or since a time (µs).
+-- True if a memory was ever deleted (`since` is "1"), or was deleted since a time (µs).
 local function is_deleted(mid, since)
   local deleted = since and redis.call('GET', root .. 'mt:' .. mid)
   return deleted and (since == '1' or tonumber(deleted) >= tonumber(since))
@@ -13,7 +13,7 @@ local function version_of(mid)
   local key = documents.key_of(mid)
   return key and redis.call('HGET', key, 'n') or ''
 end
--- Whether a version is the current one, or what an undo made of it.
+-- True if a version is the current one, or if an undo restored it as the current one.
 local function is_current(mid, version)
   local key = documents.key_of(mid)
   if not key then return version == '' end
@@ -44,7 +44,7 @@ local function against_put(step)
   local holder = step.slot and same_words.conflicting(step, step.slot_holder)
   return holder and 'slot ' .. holder or nil
 end
--- Nil when it is to be done; else "buried", "other", "moved", "same", "twin <mid>" or "slot <mid>".
+-- Returns nil if the step may be done; else "buried", "other", "moved", "same", "twin <mid>" or "slot <mid>".
 local function against(step)
   if step.op == 'put' then return against_put(step) end
   if step.op == 'restore' then

@@ -1,4 +1,4 @@
--- Finds steps on memories of owners who are being erased: see `storage/erasures.lua`.
+-- Finds steps on memories of owners who are being erased; see `storage/erasures.lua`.
 -- NEEDS: root
 local documents = require("memories/documents")
 local erasures = require("storage/erasures")
@@ -9,7 +9,7 @@ local function objection_to_put(guard, step)
   for i = 0, step.field_count - 1 do owner[ARGV[values_at + step.field_names + i]] = ARGV[values_at + step.field_values + i] end
   return erasures.objection(guard, owner.t, owner)
 end
--- As `erasures.objection`: what a step puts or brings back, and the memory that it changes.
+-- Applies `erasures.objection` to the record that a step writes or restores, and to the memory that it changes.
 local function objection(guard, step)
   if not CHANGES[step.op] then return nil end
   local reason = step.op == 'put' and objection_to_put(guard, step)

@@ -13,12 +13,12 @@ local change_log = require("memories/change_log")
 local aliases = require("memories/aliases")
 local same_words = require("memories/same_words")
 local outdated_messages = require("memories/outdated_messages")
--- Other words under the id of what was evidence: it is that no more.
+-- A message that was an alias and evidence has other words now: it ends being both.
 local function end_alias(step)
   aliases.remove(step.mid)
   if redis.call('HDEL', root .. 'ev:' .. step.alias_of, 'm' .. step.mid) == 1 then repetitions.refresh(step.alias_of) end
 end
--- The version that is replaced goes to the history, its vector stays; returns the version.
+-- Moves the replaced version to the history, but keeps its vector; returns the version.
 local function replace(mid, from, key)
   local before, standing = history.archive(mid, from)
   standings.unlink(mid, standing)
@@ -39,7 +39,7 @@ local function replace(mid, from, key)
   end
   return before
 end
--- In one command: each one would index the memory anew.
+-- Writes all fields in one command, because each command indexes the memory again.
 local function write_fields(step, key, digest, version)
   local shared_at, names_at, first_at = values_at + step.shared, values_at + step.field_names, values_at + step.field_values
   local fields = {unpack(ARGV, shared_at, shared_at + step.shared_count - 1)}
@@ -55,7 +55,7 @@ local function write_fields(step, key, digest, version)
   if step.edited then fields[count + 1], fields[count + 2] = 'ed', clock.seconds_text() end
   redis.call('HSET', key, 'h', digest, 'n', version, 'ra', clock.seconds_text(), 'bk', step.standing, unpack(fields))
 end
--- Whoever looks for its words, its kin or its slot finds it from now on.
+-- Registers the memory under its words, kin and slot.
 local function register(step, replaced)
   if replaced or step.kin_holder or step.slot_holder or step.words_holder then
     standings.link(step.mid, step.standing)
@@ -83,15 +83,16 @@ local function put(step)
   end
   if step.leave then message_order.remove(step.leave, mid) end
   if step.order then
-    -- By its own time: negative, so before all that arrive by themselves, whose scores are counted from 1; the clock's 15 µs are kept.
+    -- Order an imported message by its own time. The score is negative, so it precedes messages that arrived here,
+    -- whose scores count from 1. A score of this size is exact to 15 µs.
     local score = step.imported and tonumber(redis.call('HGET', key, 'c')) - 1e11
     message_order.insert(step.order, mid, score, neighbours_ms)
   end
   change_log.add('m', mid, before, version)
-  -- Of a turn only what a person says is followed.
+  -- Followers need no new messages from programs or assistants.
   if from or not step.message or step.message.by_person then follow_marks.mark(mid) end
   local has_vector = step.same_text and redis.call('EXISTS', vector_key) == 1
-  -- The history has no passages: those of a long memory that comes back from there are made anew.
+  -- The history has no passages: a long memory that comes back from there needs new ones.
   if not has_vector or (from and from ~= key) or redis.call('HEXISTS', key, 'pl') == 1 then outbox.mark_due(due, clock.ms + embed_after_ms, mid) end
   local over = step.ends and history.is_over(key)
   if over and step.outdates then outdated_messages.mark(mid, step.outdates, redis.call('HGET', key, 'z')) end

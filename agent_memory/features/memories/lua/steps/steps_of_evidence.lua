@@ -1,4 +1,4 @@
--- The steps on what memories rest on, and on their other names.
+-- The steps that change the evidence and aliases of memories.
 -- NEEDS: root, due, neighbours_ms
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
@@ -14,7 +14,8 @@ local function evidence(step)
   if step.alias then aliases.set(step.alias, step.mid, step.digest) end
   return 'done'
 end
--- A message in the words of a memory (`holder`) becomes evidence and another name of it; `without_position`: it stands in no session.
+-- Makes a message with the words of a memory (`holder`) its evidence and alias. `without_position` is true if the
+-- memory has no position in a session.
 local function cite(step, holder, without_position)
   local message = step.message
   evidence({mid = holder, field = message.evidence_field, json = message.json, alias = step.mid, digest = step.digest})

@@ -1,4 +1,4 @@
--- The steps that take memories out of the current ones, bring former versions back, and end changes.
+-- The steps that retire memories, restore former versions, and move changes to another state.
 -- NEEDS: root, due, reach, neighbours_ms
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
@@ -13,10 +13,10 @@ local change_log = require("memories/change_log")
 local aliases = require("memories/aliases")
 local retirement = require("memories/retirement")
 local outdated_messages = require("memories/outdated_messages")
--- How long background work does not bring back what was forgotten; an undo does.
+-- How long background work cannot restore a forgotten memory. An undo can.
 local TOMBSTONE_SECONDS = 2592000
 local function merge_into(mid, target, digest)
-  -- Other names of it become names of what it is merged into, and are its own again when that is undone.
+  -- The memory's aliases become aliases of the target. An undo gives them back.
   aliases.move_all(mid, target, function(name, name_digest) change_log.add('u', name, mid, name_digest or '') end)
   local evidence = redis.call('HGETALL', root .. 'ev:' .. mid)
   for i = 1, #evidence, 2 do
@@ -35,7 +35,8 @@ local function retire(step)
   end
   return 'done'
 end
--- Makes a former version the current one, shown as recorded when it was; it is known again from now on. Returns its new version.
+-- Makes a former version the current one and returns its new version. It still shows when it was first recorded (`ro`),
+-- but counts as known again only from now on (`ra`).
 local function bring_back(mid, name)
   local flat = redis.call('HGETALL', documents.history_key(name))
   local fields, vector = {}, {}
@@ -58,7 +59,7 @@ local function bring_back(mid, name)
     redis.call('HSET', vector_key, unpack(vector))
     vector_tags.copy(mid)
   end
-  -- Passages have no history: those of a long memory are made anew.
+  -- Passages have no history: a long memory needs new ones.
   outbox.mark_due(due, clock.ms, mid)
   if order then message_order.insert(order, mid, score, neighbours_ms) end
   repetitions.refresh(mid)

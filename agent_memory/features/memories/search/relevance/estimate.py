@@ -21,11 +21,11 @@ MIN_RELEVANCE = 0.015
 """The least relevance in a prompt, unless the request sets one. It is lower in stores that hardly fill the prompt's
 places."""
 _LEAST_SCORE = 0.02
-# Below the one nothing of the query is known, above the other its memories count in full. The first is in proportion lower where there
-# are fewer than so many memories: among a few an answer stands out less, and there is less to show in vain.
+# If the probability of any answer is below `_UNKNOWN`, every relevance is 0; above `_KNOWN`, it counts in full. With
+# fewer than `_MANY` memories, `_UNKNOWN` falls in proportion: an answer stands out less, and less is shown in vain.
 _UNKNOWN, _KNOWN = 0.2, 0.4
 _MANY = 400
-# The depth of the list by meaning that tells how much the nearest stands out.
+# The depth of the list by meaning that shows how much the nearest memory stands out.
 _LIST = 50
 
 Features = Mapping[str, float]
@@ -83,14 +83,14 @@ class RelevanceEstimate:
             score = min(score + self._time_bonus, 1.0)
         score = max(score, _LEAST_SCORE)
         memories = max(self._background.memories, len(self._near), 1)
-        # By words alone nothing is known of its meaning: it counts as near as an answer.
+        # A search by words alone has no similarities: the memory counts as near as an answer.
         near = self._near.get(name, min(self._near.values())) / self._background.match if self._near else 1.0
         return {"score": score, "log_score": math.log(score), "log_memories": math.log(memories), "near": near}
 
     def known_features(self) -> Features:
         """Return the inputs for the probability that the store has any answer."""
         unit, known_words = self._background.match, 1 - self._background.unknown
-        # Among few memories the nearest stands out by chance, and most words are unknown.
+        # Among few memories, the nearest stands out by chance, and most words are unknown.
         log_memories, spread = math.log(1 + self._background.memories), self._spread / unit
         near_words = max((self._near.get(name, self._middle) * words for name, words in self._words.items()), default=0.0)
         return {

@@ -1,6 +1,6 @@
--- Refuses writes of a user, session or agent whose erasure is ordered, or was done since the work began. A guard is
+-- Refuses writes for a user, session or agent whose erasure is ordered, or ended since the work began. A guard is
 -- {root, t, ns, u, s, ag (tags of the owner), whole (data of the whole tenant), since (ms), background, off}: see
--- `storage/erasures.py`. `erasing` holds the places of open orders, `erased` those of recent ones.
+-- `storage/erasures.py`. The set `erasing` has the owners of open orders, `erased` those of erasures that ended lately.
 local clock = require("storage/clock")
 local function digest_of(...) return redis.sha1hex(table.concat({...}, ' ')) end
 local function places_of(tenant, owner)
@@ -27,7 +27,7 @@ local function objection_to_whole(guard)
   for _, place in ipairs(ended) do if is_ours(place) then return 'ERASED 0' end end
   return nil
 end
--- Why an owner's data is not to be written: "ERASING <ms since the order>", "ERASED 0" or nil.
+-- Returns why the owner's data must not be written: "ERASING <ms since the order>", "ERASED 0", or nil if it may.
 local function objection(guard, tenant, owner)
   for _, place in ipairs(places_of(tenant, owner)) do
     local ordered = redis.call('ZSCORE', guard.root .. 'erasing', place)
@@ -37,7 +37,7 @@ local function objection(guard, tenant, owner)
   end
   return nil
 end
--- The same for the owner of a stored document (a memory, a procedure), if there is one.
+-- Returns the same for the owner of a stored document (a memory or a procedure), or nil if there is no document.
 local function objection_to_document(guard, key)
   local owner = redis.call('HMGET', key, 't', 'ns', 'u', 's', 'ag')
   return owner[1] and objection(guard, owner[1], {ns = owner[2], u = owner[3], s = owner[4], ag = owner[5]}) or nil
@@ -46,7 +46,7 @@ local function raise(reason)
   if reason then error({err = reason .. ' an erasure of this owner was ordered'}) end
 end
 local function tag(text) return (string.gsub(text, '.', function(char) return string.format('%02x', string.byte(char)) end)) end
--- Refuses for the owner that the guard names, and for an agent beside it (as it is written, not its tag).
+-- Raises an error for the owner that the guard names, or for `agent`, if given (a plain id, not its tag).
 local function refuse(guard, agent)
   if not is_active(guard) then return end
   raise(guard.whole and objection_to_whole(guard) or objection(guard, guard.t, guard))
