@@ -75,7 +75,8 @@ def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
 def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
     """Return the owner of the profile for a prompt: its reader's user and namespace.
 
-    Returns None without a user, if the caller may not access this user, and for callers limited to agents.
+    Return None if the reader has no user, if the caller may not access this user, or if the caller is restricted to
+    some agents.
     """
     scope, reader = ask.scope, ask.reader
     if reader.user_id is None or scope.agents is not None or not scope.reaches(reader.namespace, reader.user_id):

@@ -47,7 +47,7 @@ def _is_true(entry: Mapping[str, Any], moment: float) -> bool:
 class ProfileService:
     """Reads profiles, orders rebuilds, and stores schemas.
 
-    Callers limited to agents may not read profiles, because profiles consist of memories that all agents share.
+    Callers restricted to some agents may not read profiles, because all agents share the memories in them.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ class ProfileStore:
         self._lapse = Script(client, "profile/profile_lapse")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Read memories with their evidence, by mid, in one round trip."""
+        """Return memories with their evidence, in a dict keyed by mid. One round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:

@@ -115,7 +115,10 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 
 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return lines with the summaries of the latest days, of weeks before them, and of months before these."""
+    """Return lines with the summaries of the latest days, weeks and months (`_LATEST` says how many of each).
+
+    Leaves out a week or month if a day or week with a line starts in it.
+    """
     lines: list[Line] = []
     listed_periods: list[Period] = []
     for unit, most in _LATEST.items():

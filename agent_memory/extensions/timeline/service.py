@@ -31,7 +31,7 @@ SUMMARIZE = "summarize-periods"
 class TimelineService:
     """Reads timelines and orders rebuilds.
 
-    Callers limited to agents may not read timelines, because timelines consist of memories that all agents share.
+    Callers restricted to some agents may not read timelines, because all agents share the memories in them.
     """
 
     def __init__(

@@ -97,7 +97,7 @@ class TimelineStore:
         self._read = Script(client, "timeline/timeline_read")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Read current and ended memories with their evidence, by mid, in one round trip."""
+        """Return current and ended memories with their evidence, in a dict keyed by mid. One round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:

@@ -33,7 +33,11 @@ class ArchivedViews:
         return fresh
 
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Store a partition; return True if it is new, None if its view is missing. Raises ValueError."""
+        """Store a partition, unless `dry_run`.
+
+        Return True if it is new, False if its group already has a partition, and None if its view is missing. Raises
+        ValueError for an invalid partition.
+        """
         result = SummaryViewPartitionResult.model_validate(values)
         if not dry_run:
             # The empty fingerprint makes the next refresh of a continuous view compute this partition.

@@ -47,7 +47,10 @@ class TokenGate:
         return await self.admit_digest(await self.digest(credential))
 
     async def admit_digest(self, digest: str) -> Principal:
-        """Return the principal of a key's digest, like `admit`. A browser session stores only the digest."""
+        """Return the principal of the key with this digest. Raises Unauthenticated and RedisUnavailable.
+
+        Browser sessions need this, because they store a key's digest and not the key.
+        """
         trusted = self._trusted.get(digest)
         begun = self._clock()
         if trusted is not None and begun < trusted[1]:

@@ -1,4 +1,7 @@
-"""Date facts in the user's time zone, and check the dates against the times of the cited messages (pure)."""
+"""Date facts in the user's time zone, and check the dates against the times of the cited messages.
+
+Pure functions, no I/O.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the messages that support a fact: the cited ones, or else the most similar ones that do (pure).
+"""Find the messages that support a fact: the cited ones, or else the most similar ones that do. Pure functions, no I/O.
 
 A message *holds* a fact if it contains all its numbers and half of its content words. It, or earlier messages, must
 contain the names. For "she is a musician", it must also contain a word of "a musician". A short answer is read with the

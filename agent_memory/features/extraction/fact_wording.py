@@ -1,4 +1,4 @@
-"""Extract the words, names and numbers of a fact, and check whether messages contain them (pure)."""
+"""Extract the words, names and numbers of a fact, and check whether messages contain them. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Wording:
         return beginnings
 
     def holds_word(self, word: str) -> bool:
-        """True if the messages contain the stem or name in any form."""
+        """True if the messages contain `word` (a stem or a name), or a word that begins alike ("painter", "painting")."""
         if word in self.stems or word in self.words:
             return True
         if _ARABIC.match(word) and _ARABIC_AHEAD.sub("", word) in self._arabic:

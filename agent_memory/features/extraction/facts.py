@@ -1,4 +1,7 @@
-"""Turn the facts of a model's answer into memories with evidence, speaker and date, without secrets (pure)."""
+"""Turn the facts of a model's answer into memories with evidence, speaker and date, without secrets.
+
+Pure functions, no I/O.
+"""
 
 from __future__ import annotations
 

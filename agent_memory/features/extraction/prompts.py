@@ -1,4 +1,4 @@
-"""The prompt that extracts facts from messages, and the model of its answer (pure)."""
+"""The prompt that extracts facts from messages, and the model of its answer. Pure functions, no I/O."""
 
 from __future__ import annotations
 

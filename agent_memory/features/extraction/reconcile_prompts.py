@@ -1,4 +1,4 @@
-"""The prompt of reconciliation, which asks how new notes change existing ones (pure)."""
+"""The prompt of reconciliation, which asks how new notes change existing ones. Pure functions, no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The prompt of the strategy "summary", which keeps one memory per session: its current summary (pure)."""
+"""The prompt of the strategy "summary", which keeps one memory per session: its current summary.
+
+Pure functions, no I/O.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,10 @@ class RuleTransfer:
         self._store = store
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """Yield a line for each namespace in which the user has rules. Yields none to callers limited to agents."""
+        """Yield a line for each namespace in which the user has rules.
+
+        Yield nothing if the caller is restricted to some agents, because all agents share the rules.
+        """
         if scope.agents is not None:
             return
         for namespace, rules in await self._store.of_user(scope, owner.user_id):

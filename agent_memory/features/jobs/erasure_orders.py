@@ -35,7 +35,7 @@ class Erasure:
 
 
 def permit_erasure(scope: Scope, what: Erasure) -> None:
-    """Raise Forbidden if the caller may not erase this. Callers limited to agents may erase only these agents."""
+    """Raise Forbidden if the caller may not erase this. Callers restricted to agents may erase only these."""
     permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
     if scope.agents is not None and what.agent_id not in scope.agents:
         raise Forbidden("credentials that are limited to some agents erase no users, and no memories of sessions: name the memories' ids")

@@ -73,7 +73,7 @@ class OperationStore:
     async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
         """Return the operation of each mark, or None if it is missing or out of the caller's reach.
 
-        Takes one round trip, or two for callers limited to agents.
+        Takes one round trip, or two if the caller is restricted to some agents.
         """
         if not marks:
             return []
@@ -278,7 +278,7 @@ def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: in
 
 
 def operation_state(*, marked: bool, dead: bool, leased: bool, failed: bool) -> OperationState:
-    """Return the state of an operation from its mark in the outbox (pure)."""
+    """Return the state of an operation from its mark in the outbox. Does no I/O."""
     if not marked:
         return OperationState.DEAD if dead else OperationState.DONE
     if leased:

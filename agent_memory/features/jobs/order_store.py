@@ -32,7 +32,10 @@ class JobOrder:
 
     @classmethod
     def of(cls, scope: Scope, errand: str, **arguments: str | None) -> JobOrder:
-        """Return an order with the limits of the caller's scope. Raises Forbidden for callers limited to agents."""
+        """Return an order with the limits of the caller's scope.
+
+        Raises Forbidden if the caller is restricted to some agents.
+        """
         if scope.agents is not None:
             raise Forbidden("credentials that are limited to some agents order no work on memories")
         return cls(errand, scope.tenant, arguments, scope.namespaces, scope.users)

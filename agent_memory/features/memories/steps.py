@@ -164,10 +164,12 @@ class StepGroups:
         before: Sequence[MemoryRecord] = (),
         after: Sequence[MemoryRecord] = (),
     ) -> Step:
-        """Return the step that writes a record. The words of its session neighbors `before` and `after` find it, too.
+        """Return the step that stores a record.
 
-        A message with the words of a current memory becomes evidence and an alias of it. A new statement absorbs
-        messages with its words.
+        `before` and `after` are the record's neighbors in its session. Word searches also find the record by their words.
+
+        If a message has the same words as a current memory, the message becomes evidence of that memory, and its id
+        becomes an alias. A new fact absorbs existing messages with the same words in the same way.
         """
         stands = standing(self._tenant, record)
         fields = memory_fields(self._tenant, record, unit_terms(record, before, after))

@@ -217,7 +217,7 @@ class MemoryStore(MemoryQueries):
         return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
 
     async def find_by_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
-        """Return memories by mid. Aliases do not resolve."""
+        """Return the memory of each mid, or None if it is missing. Does not resolve aliases."""
         return await self._read(scope, mids, follow=False)
 
     async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[StoredMemory | None]:
@@ -294,7 +294,7 @@ class MemoryStore(MemoryQueries):
         return await self._scripts.delete_memories(args)
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
-        """Return by mid when (epoch seconds) memories were last read. Leave out memories never read."""
+        """Return when memories were last read (epoch seconds), in a dict keyed by mid. Leave out memories never read."""
         if not mids:
             return {}
         usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]
@@ -355,7 +355,10 @@ class MemoryStore(MemoryQueries):
         return jobs, missing
 
     async def _neighbours(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
-        """Return by mid the records before and after each memory in its session. Aliases resolve to their memories."""
+        """Return the records before and after each memory in its session, in a dict keyed by mid.
+
+        Resolves aliases to their memories.
+        """
         ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
         ranked = [(*position, rank) for position, rank in zip(positions, ranks, strict=True) if rank is not None]
 

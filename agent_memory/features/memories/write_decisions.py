@@ -1,4 +1,7 @@
-"""Decide without a model whether a new memory repeats an existing one, supersedes the fact in its slot, or is new."""
+"""Decide without a model whether a new memory repeats an existing one, supersedes one with the same slot, or is new.
+
+A slot is a question with one current answer, such as "home_city".
+"""
 
 from __future__ import annotations
 
@@ -143,9 +146,9 @@ async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord,
 
 
 def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """True if `record`, which has the words of `old`, agrees with it in time, slot, pin and metadata.
+    """True if `record` adds no other time, slot, category, pin or metadata value to `old`.
 
-    Their types may differ.
+    Expects memories with the same words. Their types may differ.
     """
     if record.pinned and not old.pinned:
         return False

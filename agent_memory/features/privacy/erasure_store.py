@@ -1,4 +1,4 @@
-"""Read an erasure order and the memories that it covers, and write its receipt."""
+"""Read an erasure order (a request to delete data) and the memories that it covers, and write its receipt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide what a purge of a source does to one memory (pure).
+"""Decide what a purge of a source does to one memory. Pure functions, no I/O.
 
 A memory is deleted if all its evidence comes from the source. With other evidence, it loses only the evidence from the
 source. If the source changed its content, the last content before becomes current again. In doubt, a memory is deleted.

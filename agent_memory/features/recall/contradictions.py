@@ -1,4 +1,4 @@
-"""Find statements of a prompt that contradict each other, and the latest of them (pure).
+"""Find statements of a prompt that contradict each other, and the latest of them. Pure functions, no I/O.
 
 Two statements of one speaker contradict each other in three cases:
 

@@ -1,4 +1,4 @@
-"""Add later statements about a thing that a memory of the prompt names (pure).
+"""Add later statements about a thing that a memory of the prompt names. Pure functions, no I/O.
 
 "Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.". With
 MiniLM, 82 to 215 of 419 to 689 LoCoMo messages are more similar to the question. Such things are rare: 9 of LoCoMo's

@@ -1,7 +1,9 @@
-r"""Escape stored text that imitates a prompt's frame, `- [date; type] text (ID: id)`, or its headings (pure).
+r"""Escape stored text that imitates the *frame* of a prompt: its lines, `- [date; type] text (ID: id)`, or headings.
 
 A backslash marks the imitation: `(ID\: …)`, `; semantic\]`, `\## Long term memories …`. Text that is already escaped
 gets one more backslash, so no information is lost. A look-alike character counts as the character it resembles.
+
+Pure functions, no I/O.
 """
 
 from __future__ import annotations

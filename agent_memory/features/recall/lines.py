@@ -1,4 +1,4 @@
-"""Write a memory as a line of a prompt: `- [date; type] text (ID: id)` (pure)."""
+"""Write a memory as a line of a prompt: `- [date; type] text (ID: id)`. Pure functions, no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Find things that a text identifies by a name and a number: "Candle Street 8", "Zimmer 12", "KLM 1023" (pure)."""
+"""Find things that a text identifies by a name and a number: "Candle Street 8", "Zimmer 12", "KLM 1023".
+
+Pure functions, no I/O.
+"""
 
 from __future__ import annotations
 

@@ -232,7 +232,10 @@ def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionC
 
 
 def _framed(text: SectionText) -> SectionText:
-    """Return a feature's section as messages. Escapes imitated frames in the text below its heading."""
+    """Return a feature's section with each part as a system message.
+
+    Escapes text below a heading if it imitates the prompt's own lines or headings, so that a model does not trust it.
+    """
     if not text.parts:
         return text
     # The first line is the section's heading.

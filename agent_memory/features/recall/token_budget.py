@@ -1,4 +1,4 @@
-"""Divide a prompt's tokens among its parts, in their order (pure)."""
+"""Divide a prompt's tokens among its parts, in their order. Pure functions, no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Validate the lines of an untrusted export, and assign them to the owner that the caller names (pure)."""
+"""Validate the lines of an untrusted export, and assign them to the owner that the caller names.
+
+Pure functions, no I/O.
+"""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class MemoryExportReader:
             yield list((await self.read(scope, erasure, names)).values())
 
     async def read(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:
-        """Return the memories, by mid, that `erasure` covers and that the caller may reach."""
+        """Return the memories that `erasure` covers and that the caller may reach, in a dict keyed by mid."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -222,7 +222,7 @@ class MemoryExportReader:
         return Version(record, marks, position, terms, vector)
 
     async def ids(self, scope: Scope, mids: Sequence[str]) -> dict[str, str]:
-        """Return the ids of memories by mid. Leaves out memories of which no record exists any more."""
+        """Return the ids of memories, in a dict keyed by mid. Leaves out memories whose records are all deleted."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}

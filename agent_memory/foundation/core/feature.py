@@ -198,14 +198,15 @@ class ArchivedSummaries(Protocol):
     async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
         """Import a view, unless `dry_run`. Return True if it was not stored before.
 
-        Raises ValueError if the view is unusable.
+        Raises ValueError if the view is invalid.
         """
         ...
 
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Import a partition, unless `dry_run`. Return True if it was not stored before, None if its view is missing.
+        """Import a partition, unless `dry_run`.
 
-        Raises ValueError if the partition is unusable.
+        Return True if it is new, False if its group already has a partition, and None if its view is missing.
+        Raises ValueError if the partition is invalid.
         """
         ...
 

@@ -106,7 +106,10 @@ class ChatModel(Protocol):
         ...
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
-        """Return the tokens of the window that `prompt` and the schema of `answer` leave free. May be negative."""
+        """Return how many tokens of the context window are free after `prompt` and the schema of `answer`.
+
+        The result is negative if they do not fit.
+        """
         ...
 
     def with_model(self, model: str) -> ChatModel:

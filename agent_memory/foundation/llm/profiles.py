@@ -56,7 +56,10 @@ class ModelProfile:
 
     @property
     def digest(self) -> str:
-        """A digest that identifies vectors of this profile. Empty if the profile does not change vectors."""
+        """A string that names the prefixes and the mean of this profile. Empty if it has neither.
+
+        Vectors made with different digests are not comparable.
+        """
         mean = blake2b("\n".join(probe_sentences()).encode(), digest_size=4).hexdigest() if self.mean else ""
         return "|".join((*self.prefixes, self.mean, mean)).strip("|")
 

@@ -159,7 +159,11 @@ def load_encoding() -> tiktoken.Encoding:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Cut `text` before spaces, which keeps counts exact. Cut runs without a space after `_RUN` characters."""
+    """Yield the text in chunks of at most `_CHUNK` characters, cut before a space.
+
+    Cuts before a space do not change the number of tokens. A chunk with more than `_RUN` characters in a row without a
+    space is cut every `_RUN` characters. Its count is then approximate.
+    """
     start = 0
     while start < len(text):
         end = min(start + _CHUNK, len(text))

@@ -163,7 +163,10 @@ def most_telling(statements: Sequence[Statement], budget: int, count: Callable[[
 
 
 def _is_applause(statement: Statement) -> bool:
-    """True for an exclamation of the assistant without a name: "Great choice, people will love it!" """
+    """True if the assistant's statement is an exclamation without a name or number.
+
+    Example: "Great choice, people will love it!"
+    """
     text = statement.text.rstrip()
     return statement.speaker == "assistant" and text.endswith(("!", "！")) and _NAME.search(text) is None
 

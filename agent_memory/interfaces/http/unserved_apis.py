@@ -1,4 +1,7 @@
-"""Find compatible APIs. Answer paths of disabled ones with a 404 that names the setting to enable them."""
+"""Find the APIs in `interfaces/compat`, which imitate the APIs of other products.
+
+A request to a disabled API gets a 404. Its message names the setting that enables the API.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Make brief JSON schemas of tools, because a model reads all of them before its first turn.
+"""Make short JSON schemas for the MCP tools, because a model reads all schemas before its first turn.
 
-They use only features that every client understands. Gemini knows no references, type lists and exclusive bounds;
-strict-mode converters refuse free properties.
+The schemas use only JSON Schema features that every client supports. Gemini does not support references, type lists and
+exclusive bounds. Converters to OpenAI's strict mode reject objects with arbitrary properties.
 """
 
 from __future__ import annotations

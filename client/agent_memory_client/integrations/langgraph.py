@@ -1,6 +1,7 @@
-"""LangGraph's store on the memory server: `pip install 'agent-memory-api-client[langgraph]'`.
+"""A LangGraph store that keeps its items on the memory server.
 
-LangMem's tools and LangGraph's prebuilt agents work on it. For a checkpointer use LangGraph's own.
+Install it with `pip install 'agent-memory-api-client[langgraph]'`. LangMem's tools and LangGraph's prebuilt agents can
+use this store. It is no checkpointer: use one of LangGraph's own.
 """
 
 # langgraph is an optional extra.

@@ -1,6 +1,6 @@
 """Search filters. A match must satisfy all given operators. Contradictory pairs and unknown keys are refused.
 
-`TagFilter.conditions()` and `DateFilter.conditions()` return a filter without synonyms.
+Several operators have the same effect. `conditions()` merges them into a `TagConditions` or `DateConditions`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _Values: TypeAlias = Annotated[list[Identifier], Field(min_length=1, max_length=
 
 @dataclass(frozen=True, slots=True)
 class TagConditions:
-    """A tag filter without synonyms: a value of each group in `required` must match, and no value in `excluded`."""
+    """A tag filter with equivalent operators merged.
+
+    A match has at least one value of each group in `required`, and no value in `excluded`.
+    """
 
     required: tuple[tuple[str, ...], ...] = ()
     excluded: tuple[str, ...] = ()
@@ -31,7 +34,10 @@ class TagConditions:
 
 @dataclass(frozen=True, slots=True)
 class DateConditions:
-    """A date filter without synonyms: the narrowest bounds, and a time or day to exclude."""
+    """A date filter with all operators merged: at most one lower and one upper bound, and one excluded time or day.
+
+    Of several bounds on one side, the narrowest applies.
+    """
 
     lower: datetime | None = None
     lower_inclusive: bool = True
@@ -126,7 +132,7 @@ class TagFilter(Filter):
     """The beginning of the value. It cannot be combined with other operators."""
 
     def conditions(self) -> TagConditions:
-        """Return the conditions without synonyms."""
+        """Return the filter with equivalent operators merged."""
         return _tag_conditions(self, self.startswith)
 
 
@@ -193,7 +199,7 @@ class MemoryType(Filter):
     none: _Types | None = None
 
     def conditions(self) -> TagConditions:
-        """Return the conditions without synonyms."""
+        """Return the filter with equivalent operators merged."""
         return _tag_conditions(self)
 
 

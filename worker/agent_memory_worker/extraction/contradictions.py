@@ -254,7 +254,7 @@ async def _carry_out(work: _Pass, question: _Question, model: str | None) -> boo
 
 
 async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemory]) -> dict[str, list[StoredChange]]:
-    """Return the latest changes of memories by mid."""
+    """Return the latest changes of each memory, in a dict keyed by mid."""
     changes = runtime[ChangeStore]
     ledgers = await changes.load_ledgers([memory.mid for memory in memories])
     names = list(dict.fromkeys(name for ledger in ledgers for name in ledger.changes[-_MOST_CHANGES:]))

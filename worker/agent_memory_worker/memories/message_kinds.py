@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def kinds_of(model: str, jobs: Sequence[IndexJob], vectors: Mapping[str, Vectors]) -> dict[str, Kind]:
-    """Return the kind of each current short message by mid.
+    """Return the kind of each current short message, in a dict keyed by mid.
 
     The kind's weights fit one model (`MODEL`); for other models the result is empty.
     """

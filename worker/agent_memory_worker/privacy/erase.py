@@ -1,7 +1,7 @@
-"""Carry out erasures: sessions first, so that their pending work restores nothing.
+"""Carry out erasure orders, which are stored requests to delete the data of a session, a user or an agent.
 
-Until the order is done, nothing is written for its owner (`storage/erasures.py`). The erasure repeats until it finds
-nothing.
+Sessions are deleted first, so that their pending work restores nothing. Until an order is done, Redis refuses writes to
+the same data (`storage/erasures.py`). The worker repeats the erasure until it finds nothing.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class CandidateFinder:
     async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], dict[str, float]]:
         """Return the memories of which a version shares a word with the text or is similar enough.
 
-        Also return the cosine similarities of the similar ones, by mid.
+        Also return the cosine similarity of each similar memory, in a dict keyed by mid.
         """
         clause = filters.where(scope, selection)
         terms = query_terms(text)
@@ -77,7 +77,11 @@ class CandidateFinder:
         return profile_of(self._budget.metered_embedder(scope.tenant).model).least
 
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
-        """Return the vector of a text. None if no available model knows its script: then only words decide."""
+        """Return the vector of a text.
+
+        Return None if the model is unavailable or cannot embed the text's writing system, such as Cyrillic. Callers then
+        match by words only.
+        """
         rows = None if self._latin_only and is_in_other_script(text) else await self._embed(scope, [text], "query")
         return None if rows is None else rows[0]
 

@@ -1,4 +1,4 @@
-"""Extract the content words of texts, and match the forms of a word (pure)."""
+"""Extract the content words of texts, and match the forms of a word. Pure functions, no I/O."""
 
 from __future__ import annotations
 

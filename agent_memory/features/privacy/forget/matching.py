@@ -1,4 +1,4 @@
-"""Decide which statements a request to forget means (pure).
+"""Decide which statements a request to forget means. Pure functions, no I/O.
 
 A subject is, for example, "I am allergic to peanuts", "my address" or "everything about Anna". A sentence *states* a
 subject for certain if it contains every content word of the subject in any form. It must be about the same person, and

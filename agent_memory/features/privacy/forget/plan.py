@@ -1,4 +1,4 @@
-"""Plan what to delete when something is forgotten (pure).
+"""Plan what to delete when something is forgotten. Pure functions, no I/O.
 
 Messages are deleted whole, facts with their evidence, and summaries lose single statements.
 """

@@ -155,7 +155,10 @@ class ForgetService:
         return await self._carry_out(scope, mean)
 
     async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
-        """Forget what a user asked to forget in a session, and the request itself. None if no match is certain."""
+        """Delete what a user asked to forget in the message `message_id`, and this message.
+
+        Return None, and delete nothing, if no match is certain.
+        """
         answer = await self._carry_out(scope, lambda: self._targets_of_request(scope, ref, message_id, subject))
         return answer if answer.forgotten else None
 

@@ -1,4 +1,4 @@
-"""Convert the archived server's data to our models, in all formats that its releases wrote (pure).
+"""Convert the archived server's data to our models, in all formats that its releases wrote. Pure functions, no I/O.
 
 Each change adds a note. Data that cannot be converted raises `UnmovableRecord`.
 """

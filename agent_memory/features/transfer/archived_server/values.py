@@ -1,4 +1,4 @@
-"""Convert single values of the archived server (pure). Every change adds a note."""
+"""Convert single values of the archived server. Every change adds a note. Pure functions, no I/O."""
 
 from __future__ import annotations
 

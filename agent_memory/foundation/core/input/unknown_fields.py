@@ -237,9 +237,10 @@ def narrows(field: Unknown) -> bool:
 
 
 def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) -> list[Unknown]:
-    """Return the unknown fields that resemble a scope field, with the place where the scope field belongs.
+    """Return the unknown fields that name, or almost name, a scope field that belongs elsewhere in the request.
 
-    `places` returns this place by the scope field's name, or None if the request has no place for it.
+    `places` takes a scope field's name, and returns the right place for it, or None if the request has no place. Each
+    result has the path of the unknown field and the right place. Skips fields without a place.
     """
     misplaced_fields: list[Unknown] = []
     for field in fields:

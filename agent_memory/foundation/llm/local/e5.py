@@ -65,7 +65,7 @@ class E5Encoder:
     dimensions = SHAPE.width
 
     def __init__(self, tokenizer: Any, special: _Special, words: Bytes, session: Any, weights: object, max_tokens: int) -> None:
-        """Call `load` instead. `weights` keeps the session's memory alive."""
+        """Call `load` instead. The inference `session` uses the arrays in `weights`, so the encoder keeps both."""
         self._tokenizer = tokenizer
         self._special = special
         self._words = words

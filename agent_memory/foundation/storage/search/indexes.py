@@ -220,7 +220,10 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
 
 
 async def note_built(client: Redis, keys: Keys) -> None:
-    """Store that all indexes have existed. From then on, a missing index is rebuilt under another name."""
+    """Record that the store has had all its indexes.
+
+    From then on, `ensure_index` builds a missing index under another name.
+    """
     with redis_errors():
         if not await client.hget(keys.config, BUILT):
             await client.hset(keys.config, BUILT, "1")

@@ -47,7 +47,10 @@ class ContainerService(SupermemoryService):
         return keep
 
     async def settings(self) -> dict[str, Any]:
-        """Return the settings of the tenant, or of the caller's only user. Raises Forbidden."""
+        """Return the settings of the tenant. If the caller is restricted to one user, return the settings of that user.
+
+        Raises Forbidden if the caller is restricted to several users, or to some agents.
+        """
         item = await self._services[ItemService].get_item(
             self._scope, self._settings_owner(), GetItem(path=_SETTINGS_PATH, key=_SETTINGS_KEY)
         )

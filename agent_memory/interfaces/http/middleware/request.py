@@ -85,7 +85,7 @@ def _prefix_of(path: str) -> str:
 
 
 def _request_id(scope: Scope) -> bytes:
-    """Return the caller's `X-Request-Id` if it is a plain word, else a new id."""
+    """Return the caller's `X-Request-Id` if it has at most 128 letters, digits and `._:-`, else a new id."""
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             if _REQUEST_ID.match(value):

@@ -1,4 +1,4 @@
-"""Estimate the probability that a query asks for a memory (pure).
+"""Estimate the probability that a query asks for a memory. Pure functions, no I/O.
 
 Two logistic regressions, fitted by `scripts/fit_relevance.py` and described in docs/recall.md. The first estimates the
 probability that the store has any answer. The second estimates the probability that a memory is an answer, given that
