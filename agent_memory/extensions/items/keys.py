@@ -1,4 +1,4 @@
-"""Make the keys of an owner's items. `Keys.item` makes an item's own key, because the outbox uses it, too."""
+"""Make the keys of an owner's items. `Keys.item` makes the key of one item, because the outbox also needs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search items by meaning and words. Items that wait for their vector are found, too."""
+"""Search items by meaning and words. The search also finds items that have no vector yet."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class ItemService:
         return [list(path) for path in paths[request.offset : request.offset + request.limit]]
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem]) -> None:
-        """Put and delete items, all or none; the last change of a key wins. Raises Forbidden."""
+        """Put and delete items in one atomic step. The last change of a key wins. Raises Forbidden."""
         await self._store.write_items(writing(scope), owner, changes)
 
     async def run_batch(self, scope: Scope, owner: ItemOwner, operations: Sequence[ItemOperation]) -> list[ItemResult]:

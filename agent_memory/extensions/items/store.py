@@ -124,7 +124,7 @@ class ItemStore:
     async def write_items(
         self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes | None = None
     ) -> None:
-        """Put and delete items, all or none; the last change of a key wins. Imports pass `times`. Raises Forbidden."""
+        """Put and delete items atomically. The last change of a key wins. Raises Forbidden. Imports pass `times`."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
         # Always in a thread: how long this takes is unknown until the values are encoded.

@@ -122,7 +122,10 @@ class ViewService:
         return task
 
     async def read_task(self, scope: Scope, task_id: str) -> Task:
-        """Return a task. Its status is "failed" if the worker gave it up. Raises NotFound, also for limited callers."""
+        """Return a task. Its status is "failed" if the worker gave it up.
+
+        Raises NotFound if the task is missing, or if the caller is restricted to some data of the tenant.
+        """
         task = await self._store.load_task(scope, task_id)
         if task is None or scope.limited:
             raise NotFound(f"Task {task_id} not found")

@@ -145,7 +145,7 @@ class Wording:
         return beginnings
 
     def holds_word(self, word: str) -> bool:
-        """True if the messages contain `word` (a stem or a name), or a word that begins alike ("painter", "painting")."""
+        """True if the messages contain `word` (a stem or a name), or a word with almost the same beginning."""
         if word in self.stems or word in self.words:
             return True
         if _ARABIC.match(word) and _ARABIC_AHEAD.sub("", word) in self._arabic:

@@ -166,7 +166,8 @@ class StepGroups:
     ) -> Step:
         """Return the step that stores a record.
 
-        `before` and `after` are the record's neighbors in its session. Word searches also find the record by their words.
+        `before` and `after` are the record's neighbors in its session. Word searches also find the record by the words
+        of these neighbors.
 
         If a message has the same words as a current memory, the message becomes evidence of that memory, and its id
         becomes an alias. A new fact absorbs existing messages with the same words in the same way.

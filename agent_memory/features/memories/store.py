@@ -294,7 +294,7 @@ class MemoryStore(MemoryQueries):
         return await self._scripts.delete_memories(args)
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
-        """Return when memories were last read (epoch seconds), in a dict keyed by mid. Leave out memories never read."""
+        """Return when memories were last read (epoch seconds), in a dict keyed by mid. Skip memories never read."""
         if not mids:
             return {}
         usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]

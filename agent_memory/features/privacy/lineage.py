@@ -82,7 +82,7 @@ class LineageStore:
                 yield await self.read(scope, [name.removeprefix(PAST).partition(".")[0] for name in names], unreadable)
 
     async def read(self, scope: Scope, mids: Sequence[str], unreadable: Callable[[str], None] = _ignore) -> list[LineageMemory]:
-        """Return those of the memories that exist, are readable and have every version in the caller's reach."""
+        """Return the memories that exist, are readable, and of which the caller may access every version."""
         names = list(dict.fromkeys(mids))
         memories: list[LineageMemory] = []
         for start in range(0, len(names), _PAGE):

@@ -1,4 +1,4 @@
-"""Erase the traces of a user outside of sessions and current memories: versions, evidence, kept answers, orders.
+"""Erase traces of a user outside of sessions and current memories, such as versions, evidence and stored answers.
 
 Scans the store, so only workers call it.
 """

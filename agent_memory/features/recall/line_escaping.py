@@ -40,7 +40,7 @@ _EASILY_I = frozenset("l|1\u04cf\u2223\u01c0\u2502")
 
 
 def escape_frames(text: str) -> str:
-    """Return the text without control characters, with imitated frames escaped."""
+    """Return the text without control characters. Escapes imitated lines and headings of a prompt."""
     text = plain_text(text)
     positions = _escape_positions(text)
     if not positions:
@@ -49,7 +49,7 @@ def escape_frames(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line, with imitated frames escaped."""
+    """Return the text on one line. Escapes imitated lines and headings of a prompt."""
     return _short_line(text) if len(text) <= _MOST_CACHED else _line(text)
 
 
@@ -62,7 +62,7 @@ _short_line = lru_cache(maxsize=2048)(_line)
 
 
 def shown_id(memory_id: str) -> str:
-    """Return an id as a frame shows it. An id that is invisible or could end the frame becomes ASCII JSON."""
+    """Return an id as a prompt line shows it. An invisible id, or one that could end `(ID: …)`, becomes ASCII JSON."""
     if memory_id.isascii() and memory_id.replace("-", "").isalnum():
         return memory_id
     plain = memory_id.isprintable() and memory_id == " ".join(memory_id.split()) and memory_id[:1] != '"'

@@ -67,7 +67,11 @@ class TokenWindow:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """A session's pending work: `waiting` messages, a few `before` them, and its `own` waiting memories by id."""
+    """The pending work of a session.
+
+    `waiting` are messages to process, and `before` are a few earlier ones for context. `own` are memories that callers
+    stored in the session and that wait for promotion, in a dict from id to JSON.
+    """
 
     tenant: str
     ref: SessionRef
@@ -203,7 +207,7 @@ class SessionStore:
         return [parse(replies[3 * index : 3 * index + 3]) for index, parse in enumerate(parsers)]
 
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
-        """Queue the read of the part of a session that a prompt shows. `parse_turns` takes the 2 replies."""
+        """Queue commands that read what a prompt shows of a session. Pass their 2 replies to `parse_turns`."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.execute_command("HMGET", k.meta, *_SHOWN)
         _queue_window(pipe, k, window, before)

@@ -96,7 +96,7 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
     """Return the same as `place_of`, for data that all agents share.
 
-    Raises Forbidden also if the caller is restricted to some agents.
+    Raises Forbidden like `place_of`, and if the caller is restricted to some agents.
     """
     if scope.agents is not None:
         raise Forbidden(f"{what} are shared by all agents: use credentials that are not limited to some")

@@ -65,7 +65,7 @@ class Embedder(Protocol):
     async def adopt(self, rows: Vectors) -> Vectors:
         """Return vectors that the model made elsewhere, without a prefix, in the form that `embed` returns.
 
-        Raises like `embed`.
+        Raises the same errors as `embed`.
         """
         ...
 
@@ -123,7 +123,7 @@ class ChatModel(Protocol):
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated `answer`. Raises like `text`.
+        """Return a validated `answer`. Raises the same errors as `text`.
 
         Asks with json_schema, then json_object, then as text, and repairs an invalid answer once.
         """

@@ -58,7 +58,7 @@ class ModelProfile:
     def digest(self) -> str:
         """A string that names the prefixes and the mean of this profile. Empty if it has neither.
 
-        Vectors made with different digests are not comparable.
+        The names of search indexes depend on it, because vectors with different digests are not comparable.
         """
         mean = blake2b("\n".join(probe_sentences()).encode(), digest_size=4).hexdigest() if self.mean else ""
         return "|".join((*self.prefixes, self.mean, mean)).strip("|")

@@ -1,7 +1,8 @@
-"""Watch the Redis of one bucket: does it answer and accept writes, is it the known store, does it have its indexes?
+"""Watch the Redis of one bucket.
 
-The watch rebuilds missing indexes. If the store is lost, the watch closes the gate for the whole process. Otherwise
-requests would read from an empty Redis and write into it unnoticed.
+The watch checks that Redis answers and accepts writes, that it holds the known store, and that all indexes exist. It
+rebuilds missing indexes. If the store is lost, the watch refuses all Redis commands of the process. Otherwise requests
+would read from an empty Redis and write into it unnoticed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Problem:
 
 
 class StoreWatch:
-    """Watch one bucket, and be the `StoreGate` of its clients. The watch's own client has no gate."""
+    """Watch one bucket, and act as the `StoreGate` of its clients. The watch's own client has no gate."""
 
     def __init__(
         self, client: Redis, keys: Keys, file: StoreFile | None, *, schemas: Sequence[IndexSchema] = (), makes: bool = True
@@ -95,7 +96,7 @@ class StoreWatch:
         return self._refusal is None
 
     def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
-        """Register a function to call before the gate opens again. Redis may then hold another store than before."""
+        """Register a function to call before clients may use Redis again. Redis may then hold another store."""
         self._on_renewal.append(call)
 
     async def open(self) -> None:

@@ -60,7 +60,7 @@ _MOST_CHARS = 32_768
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence, its speaker ("" for none) and time."""
+    """A sentence with its speaker and time. `speaker` is "" if it is unknown."""
 
     text: str
     speaker: str

@@ -21,9 +21,9 @@ def check_memory(memory: ClientMemoryRecord | MemoryRecord) -> None:
 
 
 def as_records(memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]]) -> list[MemoryRecord]:
-    """Return memories as records with ids. Ignores None in a dict.
+    """Return memories as records with ids. Ignores None values in a dict.
 
-    Raises MemoryValidationError, also for an unknown field and for a value that is not a memory.
+    Raises MemoryValidationError for an invalid or unknown field, and for a value that is not a memory.
     """
     return [_record(memory) if isinstance(memory, Mapping) else _with_id(memory) for memory in memories]
 

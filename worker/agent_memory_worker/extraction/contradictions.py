@@ -77,7 +77,7 @@ class _Pass:
     async def is_idle(self) -> bool:
         """True while the tenant is idle.
 
-        Work that this pass caused counts as activity, too. The pass then ends, and a later pass continues.
+        Work that this pass causes also counts as activity. The pass then ends, and a later pass continues.
         """
         return bool(await self.runtime[IdleTenants].idle_tenants([self.scope.tenant], self.quiet_seconds))
 

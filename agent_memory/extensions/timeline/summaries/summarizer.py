@@ -42,10 +42,10 @@ class PeriodSummarizer:
         self._counter = counter
 
     async def summarize(self, owner: str, tenant: str) -> int:
-        """Write the waiting summaries of an owner (name in keys); return the number of stored summaries.
+        """Write the waiting summaries of an owner (its name in keys). Return the number of stored summaries.
 
-        Each summary is stored at once, unless an event of its period changed. Raises ModelUnavailable, also for a spent
-        token budget; the remaining periods then keep waiting.
+        Each summary is stored when it is finished, unless an event of its period changed. Raises ModelUnavailable if
+        the model fails or the token budget is spent. The remaining periods then keep waiting.
         """
         chat = None if self._limits is None else self._models.chat(tenant)
         if chat is not None and self._limits is not None:

@@ -164,7 +164,7 @@ def around(scope: Scope, request: SearchRequest) -> str:
 
 
 def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]:
-    """Return common words whose wrong scores would outweigh all others. Return none if this holds for all words.
+    """Return common words whose wrong scores would outweigh all others. Empty if this holds for all words.
 
     RediSearch 2.10 computes N - n in BM25's IDF as an unsigned number, and counts rewritten documents several times
     until its garbage collector runs. A word in nearly all memories then gets an IDF of about 39 instead of 0. A correct

@@ -109,9 +109,9 @@ class PageReader:
         return await self._with_places(scope, query, ranking, scored, rows)
 
     async def read_said_since(self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
-        """Return for each (text, moment) the users' messages since then that have the text's words in a row.
+        """Return, for each (text, moment), users' messages since the moment that contain the text's words in a row.
 
-        A message whose neighbor has these words counts, too.
+        Also return messages next to such a message.
         """
 
         def build(pipe: Pipe) -> None:
@@ -174,8 +174,8 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
 def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], without: Collection[str]) -> list[Scored]:
     """Return the nearest messages below the threshold, for a prompt's free places.
 
-    Return none if the query names a time and a subject. If it names only a time, a message may name that time without
-    being similar to the query.
+    Return an empty list if the query names a time and a subject. If it names only a time, a message may name that time
+    without being similar to the query.
     """
     left = query.request.limit - len(scored)
     beside = bool(scored) and query.span is None

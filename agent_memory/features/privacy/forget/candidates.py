@@ -79,8 +79,8 @@ class CandidateFinder:
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
         """Return the vector of a text.
 
-        Return None if the model is unavailable or cannot embed the text's writing system, such as Cyrillic. Callers then
-        match by words only.
+        Return None if the model is unavailable or does not know the text's script, such as Cyrillic. Callers then match
+        by words only.
         """
         rows = None if self._latin_only and is_in_other_script(text) else await self._embed(scope, [text], "query")
         return None if rows is None else rows[0]

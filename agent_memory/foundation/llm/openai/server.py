@@ -144,8 +144,8 @@ class ModelServer:
     async def stream(self, what: str, request: Callable[[openai.AsyncOpenAI, Alive], Awaitable[Result]]) -> Result:
         """Run a background `request`, which must call its second argument whenever data arrives.
 
-        The server's timeout limits each silence; `_MOST_SILENCES` times the timeout limits the whole call. Raises like
-        `call`.
+        The server's timeout limits each pause without data. The whole call may take `_MOST_SILENCES` times the timeout.
+        Raises the same errors as `call`.
         """
         async with self._background:
             return await self._with_one_retry(what, lambda alive: request(self._streaming, alive))

@@ -265,10 +265,11 @@ def any_of(*filters: Filter) -> str:
 
 
 def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, now: datetime) -> tuple[str, str | None]:
-    """Return the time clause for memories, and the one for the history (None: do not search the history).
+    """Return the time clause for memories, and the clause for the history. None means not to search the history.
 
-    By default, match current memories. With `as_of`, match memories that were true then. With `known_at`, match what
-    was recorded by then, and without `as_of` also true then. With `history`, match ended memories, too.
+    By default, match current memories. With `as_of`, match memories that were true at that time. With `known_at`, match
+    memories recorded by that time; without `as_of`, they must also be true at that time. With `history`, match ended
+    memories as well.
     """
     if history:
         return (_recorded(known_at) if known_at else "", _recorded(known_at) if known_at else "")

@@ -162,7 +162,7 @@ def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
 
 
 def _tables_of(text: str) -> list[Table]:
-    """Return the tables of the likely languages. Return none if a language without a table is more likely."""
+    """Return the tables of the likely languages. Empty if a language without a table is more likely."""
     if _CHINESE.search(text):
         return [] if _KANA.search(text) else [tables()["zh"]]
     text_words = frozenset(_WORD.findall(text.lower()[:2_000]))

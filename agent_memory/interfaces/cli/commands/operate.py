@@ -62,7 +62,7 @@ def migrate(
     yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="move; without it, only say what would happen")] = False,
     restart: Annotated[bool, typer.Option("--restart", help="begin again instead of going on with an unfinished move")] = False,
 ) -> Answer:
-    """Move data from the archived server. Reads its Redis without changing it; you can run it again."""
+    """Copy the archived server's data into this server. The old Redis stays unchanged; you can repeat the command."""
     from agent_memory.interfaces.cli.commands import migrate as moving
 
     options = moving.MoveOptions(dry_run=not yes, page=batch_size, vectors=vectors, extract=extract, restart=restart)

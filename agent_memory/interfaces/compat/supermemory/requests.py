@@ -65,7 +65,7 @@ class Document(Tagged):
 
     @property
     def stated_at(self) -> datetime | None:
-        """The time of the document: `date`, else a date in the metadata. A future date counts as none."""
+        """The time of the document: `date`, else a date in the metadata. None if it is missing or in the future."""
         date = self.date or stated_date(self.metadata or {})
         return date if date is not None and date <= datetime.now(UTC) else None
 
