@@ -1,4 +1,4 @@
-"""The archived client's name for each call: `client.append_messages` is `client.sessions.append`."""
+"""Offer each call under its name in the archived client: `client.append_messages` is `client.sessions.append`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the blocking client whenever the package is built, also for an editable installation and from a source distribution."""
+"""Make the blocking client in every build of the package, including editable installs and source distributions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run orders: each feature announces the jobs that carry out its orders."""
+"""Run job orders (background work that callers requested). Each feature announces the jobs that run its orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory blocks: labeled texts in every prompt of their owner."""
+"""HTTP operations for memory blocks, which are labeled texts in every prompt of their owner."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Items: JSON values stored by namespace path and key, like a LangGraph store."""
+"""Items are JSON values, stored by namespace path and key as in a LangGraph store."""

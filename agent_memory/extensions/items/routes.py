@@ -1,4 +1,4 @@
-"""Items: JSON values by namespace path and key."""
+"""HTTP operations for items, which are JSON values with a namespace path and a key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Procedures, results of sessions, and statistics of tools."""
+"""HTTP operations for procedures, results of sessions, and statistics of tools."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Store procedures in Redis.
 
-One script makes each change: it keeps the content before the change, and orders the embedding of a new situation.
+One script makes each change. It keeps the content before the change, and marks a new situation as due for embedding.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Profiles of users, each in one call."""
+"""HTTP operations for profiles of users. One call returns a whole profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Timelines: the events of a user, by day."""
+"""HTTP operations for timelines, which list the events of a user by day."""
 
 from __future__ import annotations
 

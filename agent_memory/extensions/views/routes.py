@@ -1,4 +1,4 @@
-"""Summary views: summaries of memories per group, computed on request or kept up to date."""
+"""HTTP operations for summary views: summaries of groups of memories, computed on request or kept up to date."""
 
 from __future__ import annotations
 

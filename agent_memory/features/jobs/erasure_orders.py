@@ -1,4 +1,7 @@
-"""Order the erasure of a session, a user or an agent. An acknowledged order is durable; workers carry it out."""
+"""Store erasure orders: requests to delete the data of a session, a user or an agent. Workers carry them out.
+
+An acknowledged order is durable.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Announce jobs as a feature: background work that callers order, follow, replay or drop."""
+"""Announce jobs as a feature: background work that callers request, follow, replay or drop."""
 
 from __future__ import annotations
 

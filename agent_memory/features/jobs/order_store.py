@@ -1,4 +1,4 @@
-"""Store orders: background work that a caller requested. Storing marks an order due in the same step."""
+"""Store job orders: background work that a caller requested. The same atomic step marks the order as due."""
 
 from __future__ import annotations
 

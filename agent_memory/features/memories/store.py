@@ -1,4 +1,4 @@
-"""Store long-term memories in Redis. Words find a memory at once, vectors after it is embedded."""
+"""Store long-term memories in Redis. Word search finds a memory immediately, vector search after its embedding."""
 
 from __future__ import annotations
 

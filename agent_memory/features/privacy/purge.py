@@ -1,4 +1,4 @@
-"""Order the purge of a source, or a dry run that counts what it would delete. Workers carry out both."""
+"""Place an order to purge a source, or to count what a purge would delete (dry run). Workers carry out both."""
 
 from __future__ import annotations
 

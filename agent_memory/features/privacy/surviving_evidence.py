@@ -1,4 +1,4 @@
-"""Keep what was also said elsewhere when a session is deleted, as a separate memory."""
+"""Before a session is deleted, store the evidence that other sessions give for its memories as separate memories."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Select and order the memories of a prompt: facts first, then statements. Pure functions, no I/O.
 
 Statements are memories of messages. Facts keep the order of the search. Clearly relevant statements precede the others;
-each group is sorted by time. Each kind gets half of the places and tokens, and those that the other kind leaves. A
+each group is sorted by time. Each kind gets half of the places and tokens, and what the other kind leaves unused. A
 correction of a statement, or a memory that accompanies one, is indented below it.
 """
 

@@ -1,4 +1,4 @@
-"""Find an agent's sessions, for exports and erasures. Reads all sessions in reach: the index does not know agents."""
+"""Find an agent's sessions, for exports and erasures. Reads all accessible sessions: the index has no agents."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _without_private_keys(text: str, mark: Callable[[], str]) -> str:
 
 
 def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
-    """True if a value may be a secret. A plain word is no secret ("my password is important"), unless "=" assigns it."""
+    """True if a value may be a secret. A plain word is not one ("my password is important"), unless "=" assigns it."""
     if assigned:
         return True
     if value.isdigit():

@@ -1,4 +1,4 @@
-"""Answers of tools: dicts for programs, text for the model."""
+"""Make the answers of tools. Programs get dicts, the model gets text."""
 
 from __future__ import annotations
 

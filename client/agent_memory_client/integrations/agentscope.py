@@ -1,4 +1,4 @@
-"""Short-term and long-term memory for AgentScope 1.x: `pip install 'agent-memory-api-client[agentscope]'`.
+"""Memory for AgentScope 1.x. Needs the extra: `pip install 'agent-memory-api-client[agentscope]'`.
 
 For 2.x use `agent_memory_client.integrations.agentscope_middleware`.
 """

@@ -1,4 +1,4 @@
-"""Memory as middleware for AgentScope 2.x: `pip install 'agent-memory-api-client[agentscope]'`.
+"""Memory as middleware for AgentScope 2.x. Needs the extra: `pip install 'agent-memory-api-client[agentscope]'`.
 
 For 1.x use `agent_memory_client.integrations.agentscope`.
 """

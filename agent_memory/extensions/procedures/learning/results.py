@@ -1,4 +1,4 @@
-"""Store the result of a session in the session's hash. The same script orders a worker to learn from the session."""
+"""Store the result of a session in the session's hash. The same script marks the session as due for learning."""
 
 from __future__ import annotations
 

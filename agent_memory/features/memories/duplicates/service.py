@@ -1,4 +1,4 @@
-"""Order compactions, and count the memories that remain. Workers run the compactions."""
+"""Place orders for compactions (merges of duplicates), and count the remaining memories. Workers run the orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Word lists: words without content, words for persons, and negations, in several languages (data)."""
+"""Lists of words without content, words for persons, and negations, in several languages. Only data."""
 
 from __future__ import annotations
 

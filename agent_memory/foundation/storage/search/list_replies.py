@@ -1,6 +1,6 @@
 """Search over RESP2, because parsing its lists costs a third of parsing RESP3's maps.
 
-A search reads some hundred hits. With RESP3 this costs 0.35 ms of CPU more, about a third of the whole search.
+A search reads about a hundred hits. RESP3 would cost 0.35 ms more CPU time, about a third of the whole search.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find dates in a text, each with the days that it certainly means, or none.
+"""Find dates in a text. Each has the days that it certainly means, or no days if it is ambiguous.
 
 "On 3 March 2024" is certain. So is "on Friday" in a clause about the past or future. A date with two readings gives no
 days.

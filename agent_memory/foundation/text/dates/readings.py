@@ -1,4 +1,4 @@
-"""Read the possible meanings of a date: none, one or several intervals of days."""
+"""Return the possible meanings of a date, as intervals of days. A date may have none, one or several."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define the commands health, migrate, backup, rebuild and accept-store, also by the archived server's names."""
+"""Define the commands health, migrate, backup, rebuild and accept-store, and the archived server's names for them."""
 
 from __future__ import annotations
 

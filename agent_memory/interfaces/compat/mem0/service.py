@@ -1,4 +1,4 @@
-"""Serve Mem0's operations by our features, in one namespace. Keeps no state."""
+"""Serve Mem0's operations with our features, in one namespace. Keeps no state of its own."""
 
 from __future__ import annotations
 

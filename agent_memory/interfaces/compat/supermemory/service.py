@@ -1,4 +1,4 @@
-"""Serve Supermemory's operations by our features, in one namespace. Keeps no state."""
+"""Serve Supermemory's operations with our features, in one namespace. Keeps no state of its own."""
 
 from __future__ import annotations
 
