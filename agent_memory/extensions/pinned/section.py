@@ -29,7 +29,7 @@ _MOST = 128
 
 @dataclass(frozen=True, slots=True)
 class PinnedReads:
-    """The section for one prompt: first what to read, then its lines."""
+    """Queues the reads for one prompt's section, and then makes the section's lines."""
 
     index: str
     clause: str

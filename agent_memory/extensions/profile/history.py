@@ -33,7 +33,7 @@ _LASTING = 1e12
 
 
 def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:
-    """Return the profile that `profile_follow.lua` would keep of these entries, from mentions on the days up to `at`.
+    """Return the profile that `profile_follow.lua` would store for these entries, with mentions up to the day of `at`.
 
     Static entries that have lapsed by `at` stay static here. `shown_lists` shows them as dynamic.
     """

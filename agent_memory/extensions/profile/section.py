@@ -25,7 +25,7 @@ _STATIC, _DYNAMIC = "Lasting:", "Lately:"
 
 @dataclass(frozen=True, slots=True)
 class ProfileReads:
-    """The section for one prompt: first what to read, then its lines."""
+    """Queues the reads for one prompt's section, and then makes the section's lines."""
 
     ask: PromptAsk
     store: ProfileStore

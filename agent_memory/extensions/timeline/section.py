@@ -47,7 +47,7 @@ class _Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimelineReads:
-    """The section for one prompt: first what to read, then its lines."""
+    """Queues the reads for one prompt's section, and then makes the section's lines."""
 
     ask: PromptAsk
     store: TimelineStore

@@ -71,7 +71,7 @@ class OperationStore:
                 await pipe.execute()
 
     async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
-        """Return the operation of each mark, or None if it is missing or out of the caller's reach.
+        """Return the operation of each mark, or None if it is missing or the caller may not access it.
 
         Takes one round trip, or two if the caller is restricted to some agents.
         """
@@ -112,7 +112,7 @@ class OperationStore:
     async def _of_agents(
         self, scope: Scope, marks: Sequence[Mark], operations: Sequence[OperationRecord | None]
     ) -> list[OperationRecord | None]:
-        """Replace operations on sessions by None if the agent is out of reach, or unknown because the session ended."""
+        """Replace an operation on a session by None if its agent is not accessible, or unknown after the session's end."""
         of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
         metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
         if not metas:

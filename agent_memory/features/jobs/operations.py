@@ -181,7 +181,7 @@ class OperationService:
 
 
 def _is_embedded(memory: OperationRecord) -> bool:
-    """True if a memory has a vector. Its mark does not tell, because new neighbors make it due again."""
+    """True if a memory has a vector. Its mark does not show this, because new neighbors make the memory due again."""
     return bool(memory.stages["embedded"])
 
 

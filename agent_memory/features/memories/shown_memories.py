@@ -59,7 +59,7 @@ class ShownMemoryReader:
         self._keys = keys
 
     async def __call__(self, scope: Scope, names: Sequence[str]) -> list[ShownMemory | None]:
-        """Return memories by key name; None if missing or out of reach. Names of past versions begin with `PAST`."""
+        """Return memories by key name; None if missing or not accessible. Names of past versions begin with `PAST`."""
         return self.shown_memories(scope, await self.load_rows(names))
 
     async def load_rows(self, names: Sequence[str]) -> list[MemoryRow]:
@@ -77,7 +77,7 @@ class ShownMemoryReader:
 
     @staticmethod
     def shown_memories(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
-        """Return the memory in each row; None if missing or out of reach."""
+        """Return the memory in each row; None if missing or not accessible to the caller."""
         tenant = tag(scope.tenant).encode()
         memories = [_read_card(tenant, row) for row in rows]
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories

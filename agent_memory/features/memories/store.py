@@ -251,7 +251,7 @@ class MemoryStore(MemoryQueries):
         return memories
 
     async def fetch_records(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
-        """Return records by key name; None if missing or out of reach. Names of past versions begin with `PAST`."""
+        """Return records by key name; None if missing or not accessible. Names of past versions begin with `PAST`."""
         return [None if memory is None else _plain(memory.record) for memory in await self.load_by_names(scope, names)]
 
     async def load_by_names(self, scope: Scope, names: Sequence[str]) -> list[StoredMemory | None]:

@@ -214,7 +214,7 @@ class SessionStore:
 
     @staticmethod
     def parse_turns(scope: Scope, replies: Sequence[Any]) -> SessionTurns | None:
-        """Return the part of a session that `queue_turns` read; None if missing or out of reach."""
+        """Return the part of a session that `queue_turns` read; None if missing or not accessible."""
         (session, namespace, user, context, agent), (total, fit, *entries) = replies
         if session is None or not reaches_session_of(scope, None if agent is None else agent.decode()):
             return None
@@ -375,7 +375,7 @@ def _queue_window(pipe: Pipeline, k: SessionKeys, window: TokenWindow, before: i
 
 
 def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
-    """Return the session in the replies to `queue_read`; None if it is missing or its agent is out of reach."""
+    """Return the session in the replies to `queue_read`; None if it is missing or the caller may not access its agent."""
     entries = replies[1] if window is None else replies[1][:1:-1]
     state = decode_session(replies[0], entries, replies[2])
     if state is None or not reaches_session_of(scope, state.agent_id):

@@ -63,7 +63,7 @@ class ChangeStore:
         self._scripts = scripts
 
     async def load_changes(self, scope: Scope, ids: Sequence[str]) -> list[StoredChange | None]:
-        """Return changes by id; None if missing or out of reach."""
+        """Return changes by id; None if missing or not accessible to the caller."""
         names = ["t", "kd", "st", "bt", "at", "o", "i", "ns", "u", "p"]
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change_id), names) for change_id in ids])
         return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
@@ -101,7 +101,7 @@ class ChangeStore:
         ]
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
-        """Return versions of memories by (mid, version), current or not; None if deleted or out of reach."""
+        """Return versions of memories by (mid, version), current or not; None if deleted or not accessible."""
 
         def build(pipe: Pipe) -> None:
             for mid, version in names:

@@ -122,7 +122,7 @@ class ScoreExplainer:
 
 
 def saturated(score: float) -> float:
-    """Map a BM25 score x to 0..1 by x / (x + 10), equally on every page. A score of 10 is a medium one."""
+    """Map a BM25 score x to 0..1 by x / (x + 10). A score of 10 gives 0.5. The result does not depend on the page."""
     return score / (score + 10.0) if score > 0 else 0.0
 
 
