@@ -33,9 +33,10 @@ _LASTING = 1e12
 
 
 def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:
-    """Return the profile that `profile_follow.lua` would store for these entries, with mentions up to the day of `at`.
+    """Return the profile that `profile_follow.lua` would store for these entries at the time `at`.
 
-    Static entries that have lapsed by `at` stay static here. `shown_lists` shows them as dynamic.
+    Only mentions on days up to `at` count. Static entries that have lapsed by `at` stay static here. `shown_lists`
+    shows them as dynamic.
     """
     today = day_since_epoch(at, zone)
     groups: dict[str, list[ProfileEntry]] = {}

@@ -375,7 +375,7 @@ def _queue_window(pipe: Pipeline, k: SessionKeys, window: TokenWindow, before: i
 
 
 def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
-    """Return the session in the replies to `queue_read`; None if it is missing or the caller may not access its agent."""
+    """Return the session in the replies to `queue_read`; None if it is missing or its agent is not accessible."""
     entries = replies[1] if window is None else replies[1][:1:-1]
     state = decode_session(replies[0], entries, replies[2])
     if state is None or not reaches_session_of(scope, state.agent_id):

@@ -56,10 +56,11 @@ def check_store_meant(command: str, options: str, named: bool) -> None:
 
 @asynccontextmanager
 async def existing_store(settings: Settings, *, must_rest: bool = False, begun: bool = True) -> AsyncGenerator[Store]:
-    """Open the store of the settings. `must_rest` means that a server using it must be stopped, not asked.
+    """Open the store that the settings name.
 
-    Raises StartupError with a one-line message if there is no store. With `begun` it also raises if no server has used
-    this Redis with this KEY_PREFIX.
+    Raises StartupError with a one-line message if there is no store, or if a running server uses an embedded one. With
+    `must_rest`, the message says to stop that server, otherwise to ask it. With `begun`, also raises if no server has
+    used this Redis with this KEY_PREFIX.
     """
     options = settings.redis
     if options.url is not None:

@@ -265,7 +265,7 @@ async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemo
 
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
-    """True if a change that one fact ends the other was recorded before: applied, undone, rejected or proposed."""
+    """True if a change in which one fact ends the other is on record: applied, undone, rejected or proposed."""
     decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
     return any(change.id in decided for change in history[older.mid])
 

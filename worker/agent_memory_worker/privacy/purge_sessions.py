@@ -85,7 +85,7 @@ async def _strike_session(
 def _is_of(
     runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, source_messages: SourceMessages
 ) -> bool:
-    """True if a message comes from the source, or a memory made from it does."""
+    """True if a message, or a memory made from it, comes from the source."""
     # The source match ignores words, and some messages have none, such as tool calls and pictures.
     if stored.message.id in source_messages.of(ref) or matches(source, message_memory(ref, stored.message, _NO_WORDS), None):
         return True

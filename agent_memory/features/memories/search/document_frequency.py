@@ -91,8 +91,8 @@ class DocumentFrequencies:
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
         """Return the statistics of terms among the memories of a clause from `around`, usually in one round trip.
 
-        Memories that have not begun or have just ended count, too: the index would need half as long again to exclude
-        them. With `settle`, wait briefly until a bulk of new memories has vectors.
+        Also counts memories that have not begun or have just ended, because excluding them would take the index 50 %
+        longer. With `settle`, wait briefly until a bulk of new memories has vectors.
         """
         counted_before, now = self._counts_by_clause.get(clause), monotonic()
         if counted_before is None or counted_before.since + _TRUST_SECONDS < now or len(counted_before.terms) > _MOST_TERMS:
