@@ -112,7 +112,7 @@ class OperationStore:
     async def _of_agents(
         self, scope: Scope, marks: Sequence[Mark], operations: Sequence[OperationRecord | None]
     ) -> list[OperationRecord | None]:
-        """Replace operations on sessions by None if the agent is not accessible, or unknown because the session ended."""
+        """Replace operations on sessions by None if the agent is inaccessible, or unknown because the session ended."""
         of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
         metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
         if not metas:
