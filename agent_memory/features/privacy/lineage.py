@@ -72,7 +72,7 @@ class LineageStore:
     async def pages(
         self, scope: Scope, selection: Selection, unreadable: Callable[[str], None] = _ignore
     ) -> AsyncIterator[list[LineageMemory]]:
-        """Yield pages of memories of which a version, in any state, is in the selection.
+        """Yield pages of memories with at least one version, in any state, in the selection.
 
         A memory may come more than once. Skips unreadable memories and passes their keys to `unreadable`.
         """
@@ -82,7 +82,7 @@ class LineageStore:
                 yield await self.read(scope, [name.removeprefix(PAST).partition(".")[0] for name in names], unreadable)
 
     async def read(self, scope: Scope, mids: Sequence[str], unreadable: Callable[[str], None] = _ignore) -> list[LineageMemory]:
-        """Return the memories that exist, are readable, and of which the caller may access every version."""
+        """Return the readable memories whose every version the caller may access."""
         names = list(dict.fromkeys(mids))
         memories: list[LineageMemory] = []
         for start in range(0, len(names), _PAGE):

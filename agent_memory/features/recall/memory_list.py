@@ -92,7 +92,7 @@ class MemoryList:
         return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.question_ids, self.passages)
 
     def notices(self) -> list[str]:
-        """Return a notice for each memory of which the prompt shows only a passage."""
+        """Return a notice for each memory that the prompt shows only a passage of."""
         return [
             f"the memory {memory.id} is longer than there is room for: of its text the passage that fits the query best is shown"
             for memory in self.memories

@@ -95,7 +95,7 @@ class ImportService:
     async def run(
         self, scope: Scope, namespace: str | None, user_id: str, lines: bytes, first_line: int = 1, source: str = "import"
     ) -> ImportReport:
-        """Import the lines of an export, of which the first is its header. The report has invalid lines by number.
+        """Import the lines of an export; the first line is its header. The report lists invalid lines by number.
 
         All data is assigned to `user_id`, and to `namespace` if it is given. `first_line` is the number of the line
         after the header, for later parts of a file. Raises BadInput if the lines are not an export.

@@ -39,7 +39,7 @@ class CandidateFinder:
         self._latin_only = latin_only
 
     async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], dict[str, float]]:
-        """Return the memories of which a version shares a word with the text or is similar enough.
+        """Return memories with a version that shares a word with the text or is similar enough.
 
         Also return the cosine similarity of each similar memory, in a dict keyed by mid.
         """

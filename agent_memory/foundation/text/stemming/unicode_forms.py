@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Literal
 
-# A call holds the GIL. A megabyte of U+FDFA, each of which expands to 18 characters, takes a third of a second.
+# A call holds the GIL. U+FDFA expands to 18 characters: a megabyte of it takes a third of a second.
 _SLICE = 8192
 
 
