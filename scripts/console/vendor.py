@@ -20,7 +20,8 @@ CONSOLE = ROOT / "agent_memory" / "interfaces" / "console"
 MANIFEST = CONSOLE / "vendored.json"
 TEMPLATES, STATIC, AXE = CONSOLE / "templates", CONSOLE / "static", ROOT / "tests" / "console" / "axe.min.js"
 
-HTMX, INTER, LUCIDE, AXE_CORE = "htmx.org@4.0.1", "@fontsource-variable/inter@5.3.0", "lucide-static@1.62.0", "axe-core@4.14.1"
+HTMX, UPLOT, INTER = "htmx.org@4.0.1", "uplot@1.6.32", "@fontsource-variable/inter@5.3.0"
+LUCIDE, AXE_CORE = "lucide-static@1.62.0", "axe-core@4.14.1"
 ICONS = {
     "changes": "git-compare",
     "check": "check",
@@ -68,26 +69,26 @@ class Package:
 
 
 def main() -> None:
-    htmx, inter, lucide, axe = (Package(spec) for spec in (HTMX, INTER, LUCIDE, AXE_CORE))
+    htmx, uplot, inter, lucide, axe = packages = [Package(spec) for spec in (HTMX, UPLOT, INTER, LUCIDE, AXE_CORE)]
     icons = "".join(_ICON.replace("NAME", name).replace("SHAPES", shapes(lucide.read(f"icons/{icon}.svg"))) for name, icon in ICONS.items())
-    licenses = "\n\n".join(f"{package.name} {package.version}\n\n{package.read('LICENSE').decode()}" for package in (htmx, inter, lucide))
+    licenses = "\n\n".join(f"{package.name} {package.version}\n\n{package.read('LICENSE').decode()}" for package in packages[:-1])
     # A comment with the address of its source map would be asked for in vain.
     script = re.sub(rb"\n?//# sourceMappingURL=.*", b"", htmx.read("dist/htmx.min.js"))
     written = {
         STATIC / "htmx.js": (htmx, script),
+        STATIC / "uplot.js": (uplot, uplot.read("dist/uPlot.iife.min.js")),
+        STATIC / "uplot.css": (uplot, uplot.read("dist/uPlot.min.css")),
         STATIC / "inter.woff2": (inter, inter.read("files/inter-latin-wght-normal.woff2")),
         STATIC / "LICENSES.txt": (None, licenses.encode()),
         TEMPLATES / "parts" / "icons.html": (lucide, icons.encode()),
         AXE: (axe, axe.read("axe.min.js")),
     }
-    packages = {
-        package.name: {"version": package.version, "sha256": sha256(package.tarball).hexdigest()} for package in (htmx, inter, lucide, axe)
-    }
+    versions = {package.name: {"version": package.version, "sha256": sha256(package.tarball).hexdigest()} for package in packages}
     files: dict[str, str] = {}
     for path, (_, content) in written.items():
         path.write_bytes(content)
         files[str(path.relative_to(ROOT))] = sha256(content).hexdigest()
-    MANIFEST.write_text(json.dumps({"packages": packages, "files": files}, indent=2) + "\n", encoding="utf-8")
+    MANIFEST.write_text(json.dumps({"packages": versions, "files": files}, indent=2) + "\n", encoding="utf-8")
 
 
 def shapes(svg: bytes) -> str:

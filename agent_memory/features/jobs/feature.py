@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from agent_memory.features.jobs.erasure_orders import ErasureOrders
+from agent_memory.features.jobs.load_store import LoadStore
 from agent_memory.features.jobs.operation_store import OperationStore
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.foundation.api.idempotency.service import IdempotencyService
-from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.core.feature import Feature, KeySpace, Services
 from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.dead_messages import CarrierGuard
 from agent_memory.foundation.storage.erasures import ErasureGuard
@@ -24,7 +25,17 @@ def open_jobs(foundation: Foundation, services: Services) -> None:
         OperationService(OperationStore(client, keys)),
         JobTimes(client, keys),
         CarrierGuard(client, keys),
+        LoadStore(client, keys),
     )
 
 
-JOBS = Feature(name="jobs", open=open_jobs, routes=("agent_memory.features.jobs.routes:router",))
+JOBS = Feature(
+    name="jobs",
+    open=open_jobs,
+    keys=(
+        KeySpace(
+            "load:<step>:<begin>", "hash", "counts and totals of a minute or ten minutes, at most 275", "2 hours; 25 hours", personal=False
+        ),
+    ),
+    routes=("agent_memory.features.jobs.routes:router",),
+)

@@ -1,18 +1,32 @@
-"""HTTP operations: list, read, replay and drop background work, and flush a session."""
+"""HTTP operations: list, read, replay and drop background work, flush a session, and read the load over time."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Path, Query, Response
+from fastapi import Depends, Path, Query, Request, Response
 
+from agent_memory.features.jobs.load_store import LoadStore
 from agent_memory.features.jobs.operations import OperationService
-from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, SessionPath, UserQuery, WaitQuery, WriteScopeDep
+from agent_memory.foundation.api.dependencies import (
+    CallerDep,
+    NamespaceQuery,
+    ScopeDep,
+    ServicesDep,
+    SessionPath,
+    UserQuery,
+    WaitQuery,
+    WriteScopeDep,
+    home_of,
+)
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.principals import session_of
 from agent_memory.foundation.api.responses import ModelResponse, errors
+from agent_memory.foundation.core.errors import Forbidden
 from agent_memory_client.models import (
     AckResponse,
+    LoadHistory,
+    LoadPeriod,
     OperationKind,
     OperationListResponse,
     OperationRecord,
@@ -77,3 +91,20 @@ async def flush_working_memory(
     done = wait <= 0 or await services[OperationService].wait_for_marks(scope, marks, wait)
     headers = ((b"x-operation-id", mark.operation_id.encode()) for mark in marks[:1])
     return ModelResponse(AckResponse(status="ok" if done else "pending"), *headers)
+
+
+def load_store_of(request: Request) -> LoadStore:
+    return home_of(request).services[LoadStore]
+
+
+@router.get("/v1/metrics/history", operation_id="get_load_history", response_model=LoadHistory, responses=errors())
+async def get_load_history(
+    caller: CallerDep,
+    store: Annotated[LoadStore, Depends(load_store_of)],
+    period: Annotated[LoadPeriod, Query(description="The last `hour` by minutes, or the last `day` by ten minutes.")] = "hour",
+) -> Response:
+    """Returns the load of the last hour or day: totals, requests, their times, waiting work and model tokens of all
+    tenants. Only operators may."""
+    if not caller.operator:
+        raise Forbidden("the load of the server is for operators: use AUTH_ADMIN_TOKEN")
+    return ModelResponse(await store.read_history(period))

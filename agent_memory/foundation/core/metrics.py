@@ -20,12 +20,14 @@ ProcessCollector(registry=REGISTRY)
 PlatformCollector(registry=REGISTRY)
 GCCollector(registry=REGISTRY)
 
+REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+"""Upper bounds of the buckets of request times, in seconds."""
 REQUESTS = Counter("agent_memory_http_requests", "Answered requests.", ("method", "route", "status"), registry=REGISTRY)
 REQUEST_SECONDS = Histogram(
     "agent_memory_http_request_seconds",
     "Time from the request's head to the answer's end, in seconds.",
     ("method", "route"),
-    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+    buckets=REQUEST_BUCKETS,
     registry=REGISTRY,
 )
 REQUESTS_IN_FLIGHT = Gauge("agent_memory_http_in_flight", "Requests under way.", registry=REGISTRY)
@@ -41,6 +43,8 @@ OUTBOX_DEAD = Gauge("agent_memory_outbox_dead", "Background work given up after 
 OUTBOX_OLDEST_SECONDS = Gauge(
     "agent_memory_outbox_oldest_seconds", "Age of the oldest due mark (0: none is late), by kind.", ("kind",), registry=REGISTRY
 )
+
+MODEL_TOKENS = Counter("agent_memory_model_tokens", "Tokens of calls to chat models.", registry=REGISTRY)
 
 
 class RequestMeter:

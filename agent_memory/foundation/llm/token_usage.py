@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from agent_memory.foundation.core.metrics import MODEL_TOKENS
+
 # English text has about four characters a token.
 _CHARS_PER_TOKEN = 4
 
@@ -32,7 +34,8 @@ def metering() -> Generator[TokensUsed]:
 
 def note(reported: object, *, chars: int) -> None:
     """Count a call's reported tokens, or an estimate from `chars` characters of prompt and answer."""
-    used = _METER.get()
-    if used is not None:
-        is_count = isinstance(reported, int) and not isinstance(reported, bool) and reported > 0
-        used.tokens += reported if is_count else -(-chars // _CHARS_PER_TOKEN)  # pyright: ignore[reportOperatorIssue]
+    is_count = isinstance(reported, int) and not isinstance(reported, bool) and reported > 0
+    tokens: int = reported if is_count else -(-chars // _CHARS_PER_TOKEN)  # pyright: ignore[reportAssignmentType]
+    MODEL_TOKENS.inc(tokens)
+    if (used := _METER.get()) is not None:
+        used.tokens += tokens

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agent_memory.features.access.exposure import check_exposure, warn_of_exposure
+from agent_memory.features.jobs.load_sampler import sampling
+from agent_memory.features.jobs.load_store import LoadStore
 from agent_memory.foundation.core import garbage_collection
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.logs import configure_logging
@@ -168,6 +170,7 @@ async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Ru
         else:
             url = settings.redis.url.get_secret_value()
         runtime = await stack.enter_async_context(open_runtime(settings, url, data_dir=data_dir))
+        await stack.enter_async_context(sampling(runtime.all, runtime[LoadStore]))
         yield runtime, [f"Redis:     {redis_description or runtime.redis_description}", f"Models:    {runtime.models_description}"]
 
 

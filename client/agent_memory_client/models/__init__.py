@@ -22,6 +22,9 @@ from agent_memory_client.models._types import WindowTokens as WindowTokens
 from agent_memory_client.models._types import is_blank as is_blank
 from agent_memory_client.models._types import new_id as new_id
 from agent_memory_client.models._types import normalized_bytes as normalized_bytes
+from agent_memory_client.models.administration.load import LoadHistory as LoadHistory
+from agent_memory_client.models.administration.load import LoadPeriod as LoadPeriod
+from agent_memory_client.models.administration.load import LoadPoint as LoadPoint
 from agent_memory_client.models.administration.operations import OperationKind as OperationKind
 from agent_memory_client.models.administration.operations import OperationListResponse as OperationListResponse
 from agent_memory_client.models.administration.operations import OperationRecord as OperationRecord

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agent_memory_client._wire.answers import parse_object
-from agent_memory_client._wire.requests import Call
-from agent_memory_client.models import HealthCheckResponse
+from agent_memory_client._wire.requests import Call, query
+from agent_memory_client.models import HealthCheckResponse, LoadHistory, LoadPeriod
 from agent_memory_client.resources.base import Resource
 
 
@@ -20,3 +20,7 @@ class Server(Resource):
     async def ready(self) -> dict[str, Any]:
         """Return the state of the server's engines. Raises MemoryUnavailableError (503) if an engine is unavailable."""
         return parse_object(await self._send(Call("GET", "/v1/ready", idempotent=False)))
+
+    async def load(self, period: LoadPeriod = "hour") -> LoadHistory:
+        """Return the load of the last hour or day. Only operators may."""
+        return await self._read(LoadHistory, Call("GET", "/v1/metrics/history", query(period=period)))

@@ -33,9 +33,9 @@ hostile = st.one_of(
     st.text(max_size=40),
     st.text(alphabet="*|{}@()~-\"'\\%$:;,.<>=[] \x00\n", min_size=1, max_size=20),
     st.builds(
-        lambda text, form: form.format(text),
-        st.sampled_from(["ana", "shared", "work"]),
+        str.format,
         st.sampled_from(_TWINS),
+        st.sampled_from(["ana", "shared", "work"]),
     ),
 )
 
@@ -465,4 +465,5 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "get_health_v1_health_get": lambda i: [("GET", "/v1/health", {}, None)],
     "get_ready_v1_ready_get": lambda i: [("GET", "/v1/ready", {}, None)],
     "get_metrics_metrics_get": lambda i: [("GET", "/metrics", {}, None)],
+    "get_load_history": lambda i: [("GET", "/v1/metrics/history", {"period": period}, None) for period in ("hour", "day")],
 }

@@ -303,6 +303,12 @@ async def has_index(client: Redis, name: str) -> bool:
         return await _info(client, name) is not None
 
 
+async def count_documents(client: Redis, name: str) -> int:
+    """Return the number of documents in an index; 0 if the index does not exist."""
+    with redis_errors():
+        return int((await _info(client, name) or {}).get(b"num_docs", 0))
+
+
 async def _info(client: Redis, name: str) -> dict[bytes, Any] | None:
     try:
         raw: Any = await client.execute_command("FT.INFO", name)

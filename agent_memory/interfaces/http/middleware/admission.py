@@ -24,9 +24,9 @@ from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
 TENANT = "agent_memory.tenant"
 """Key in an ASGI scope: the tenant whose share a request uses. Without it, unknown callers share one share."""
 
-# Exempt monitoring, which must work under overload, and MCP streams, which are mostly idle: their calls are separate
+# Exempt monitoring, which must work under overload, and streams, which are mostly idle. MCP's calls are separate
 # requests.
-_EXEMPT = re.compile(r"/v1/health|/v1/ready|/metrics|(/[^/]+)?/sse")
+_EXEMPT = re.compile(r"/v1/health|/v1/ready|/metrics|/console/live|(/[^/]+)?/sse")
 _BEAT_SECONDS = 0.01
 # A request takes about ten turns of the event loop, a refusal about three.
 _LATE_SECONDS = 0.01
