@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from hashlib import sha1
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -208,7 +209,7 @@ def decode_followed(mid: str, row: Sequence[bytes | None], evidence: Mapping[byt
     owner, raw, *checked = row
     if owner is None or raw is None or checked[0] is None:
         return None, ()
-    state = [*((value or b"").decode() for value in checked), str(len(evidence))]
+    state = [*((value or b"").decode() for value in checked), str(len(evidence)), sha1(raw, usedforsecurity=False).hexdigest()]
     _, last, times, outdated = checked
     memory = FollowedMemory(
         mid,

@@ -17,14 +17,15 @@ from agent_memory.extensions.profile.follower import ProfileFollower
 from agent_memory.extensions.profile.history import classify
 from agent_memory.extensions.profile.keys import ProfileKeys
 from agent_memory.extensions.profile.service import ProfileService
-from agent_memory.extensions.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
+from agent_memory.extensions.profile.store import MOST_SHOWN, Followed, ProfileOwner, ProfileStore
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
 from agent_memory.features.memories.records import StoredMemory
-from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.store import MemoryStore, metadata_fields
 from agent_memory.foundation.core.errors import AgentMemoryError
 from agent_memory.foundation.core.feature import Owner
 from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.text.normalization import QUESTION
 from agent_memory_client.models import Evidence
 from agent_memory_worker.profile import note_lapses
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -325,6 +326,17 @@ async def test_version_changes_only_with_the_profile(rig: Rig) -> None:
     await entry(rig, "milk", "I drink oat milk", 0)
     await follow(rig)
     assert (await rig.rt[ProfileService].read(SCOPE, "ada", None)).version > version
+
+
+async def test_follow_skips_a_record_that_indexing_marked_after_it_was_read(rig: Rig) -> None:
+    """A slow worker must not write what it read before; indexing marks a record without a new version."""
+    await entry(rig, "name", "My name is Ada", 0)
+    mid = rig.keys.mid(SCOPE.tenant, "name")
+    (read,) = await rig.rt[ProfileStore].read_memories([mid])
+    assert read.memory is not None
+    marked = read.memory.record.model_copy(update={"metadata": {QUESTION: True}})
+    await rig.rt.client.hset(rig.keys.memory(mid), "j", dict(zip(("j", "md"), metadata_fields(marked), strict=True))["j"])
+    assert await rig.rt[ProfileStore].follow([Followed(mid, read.state, OWNER, entry_of(read.memory))]) == [False]
 
 
 async def test_erasure_deletes_the_whole_profile(rig: Rig) -> None:

@@ -43,9 +43,17 @@ async def derived_state(client: Redis) -> dict[str, Any]:
 
 
 def differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """The keys that a rebuild changed."""
+    """The keys that a rebuild changed, each with the members that only one of both states has."""
     return [
-        f"a rebuild makes {name} from {str(before.get(name))[:300]} into {str(after.get(name))[:300]}"
+        f"a rebuild changes {name}: only before {_only_in(before.get(name), after.get(name))}, only after "
+        f"{_only_in(after.get(name), before.get(name))}"
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
     ]
+
+
+def _only_in(one: Any, other: Any) -> str:
+    if not isinstance(one, dict | list) or not isinstance(other, dict | list):
+        return str(one)[:1000]
+    members, others = ([*state.items()] if isinstance(state, dict) else state for state in (one, other))
+    return str([member for member in members if member not in others])[:1000]

@@ -1,7 +1,7 @@
 #!lua
 -- Updates profiles with memories as a worker read them. Skips memories that changed after they were read.
 --   items   list of {mid, state, owner, user_key, namespace, head, entry}:
---     state      [n, ls, ts, nt, number of evidence]: the fence; empty if the memory is deleted
+--     state      as in `read_state.lua`: the fence
 --     owner      nil if the memory belongs to no profile
 --     namespace  as a tag, or ""
 --     head       {g: groups, d: days, r: sort key within groups (nil: represents only its own), k: 1 if lasting,
@@ -19,6 +19,7 @@
 -- -> for each item 1, or 0 if its memory changed and was skipped
 local empty_profile_expiry = require("profile/empty_profile_expiry")
 local profile_moves = require("profile/profile_moves")
+local read_state = require("memories/read_state")
 local static_rule = require("profile/static_rule")
 local PAGE, PAGES = 16, 4
 local owners, done = {}, {}
@@ -67,15 +68,6 @@ local function put_in(item)
   redis.call('SET', root .. 'pfo:' .. item.mid, item.owner)
   redis.call('HSET', root .. 'pfu:' .. item.user_key, item.owner, item.namespace)
   empty_profile_expiry.cancel(root, item.owner, item.user_key)
-end
-local function has_changed(item)
-  local key = root .. 'm:' .. item.mid
-  if #item.state == 0 then return redis.call('EXISTS', key) == 1 end
-  local stored = redis.call('HMGET', key, 'n', 'ls', 'ts', 'nt')
-  for i = 1, 4 do
-    if (stored[i] or '') ~= item.state[i] then return true end
-  end
-  return tostring(redis.call('HLEN', root .. 'ev:' .. item.mid)) ~= item.state[5]
 end
 local function refresh_group(profile, group)
   local before = redis.call('HGET', profile.base, 'u' .. group)
@@ -149,7 +141,7 @@ local function write_slots(profile)
   return write_page(profile, 'l', lines)
 end
 for i, item in ipairs(items) do
-  local moved = has_changed(item)
+  local moved = read_state.has_changed(root .. 'm:' .. item.mid, item.mid, item.state)
   done[i] = moved and 0 or 1
   if not moved then
     local former = redis.call('GET', root .. 'pfo:' .. item.mid)

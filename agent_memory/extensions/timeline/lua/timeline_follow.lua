@@ -2,7 +2,7 @@
 -- Updates timelines with memories as a worker read them. Skips memories that changed after they were read.
 --   stamp   a new id; periods that this call changes are marked with it
 --   items   list of {mid, state, owner, user_key, namespace, identity, events}:
---     state      [n, ls, ts, nt, number of evidence, "over" or ""]: the fence; empty if the memory is deleted
+--     state      as in `read_state.lua`, and "over" or "": the fence
 --     owner      nil if the memory belongs to no timeline
 --     namespace  as a tag, or ""
 --     identity   owner and time zone as JSON
@@ -20,6 +20,7 @@
 -- ARGV: root, stamp, items: json
 -- -> for each item 1, or 0 if its memory changed and was skipped
 local waiting_periods = require("timeline/waiting_periods")
+local read_state = require("memories/read_state")
 local done = {}
 local function sets(base, head, visit)
   visit(base .. ':b', base .. ':e')
@@ -94,12 +95,7 @@ end
 local function has_changed(item)
   local key, over = root .. 'm:' .. item.mid, ''
   if redis.call('EXISTS', key) == 0 then key, over = root .. 'h:' .. item.mid, 'over' end
-  if #item.state == 0 then return redis.call('EXISTS', key) == 1 end
-  local stored = redis.call('HMGET', key, 'n', 'ls', 'ts', 'nt')
-  for i = 1, 4 do
-    if (stored[i] or '') ~= item.state[i] then return true end
-  end
-  return tostring(redis.call('HLEN', root .. 'ev:' .. item.mid)) ~= item.state[5] or over ~= item.state[6]
+  return read_state.has_changed(key, item.mid, item.state) or #item.state > 0 and over ~= item.state[7]
 end
 for i, item in ipairs(items) do
   local moved = has_changed(item)
