@@ -22,7 +22,7 @@ help:
 	@echo "make test-models   those beside a real, weak language model, which make test leaves out"
 	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients; -first: the most used of them"
 	@echo "make eval    recall and prompts on question sets, beside plain baselines, against floors"
-	@echo "make check   style, types, import rules, documentation     scripts/format.sh   formats the code     make docs   the site, into site/"
+	@echo "make check   style, types, import rules, spelling, prose, documentation     scripts/format.sh   formats the code     make docs   the site, into site/"
 
 setup:
 	@scripts/venv.sh run
@@ -72,6 +72,8 @@ check: dev
 	.venv/bin/basedpyright
 	.venv/bin/lint-imports
 	.venv/bin/python scripts/check_sizes.py
+	.venv/bin/codespell
+	.venv/bin/python -m pytest -q -n 0 --no-header tests/docs/test_prose.py tests/docs/test_names.py tests/docs/test_documentation.py -k "prose or names or links"
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
 
 # A file or a folder of question sets: make eval EVAL_DATA=/path/to/sets ARGS="--sets NAME --questions 100"

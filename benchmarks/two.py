@@ -1,4 +1,4 @@
-"""Compare two API processes to one, in turn on one store: how many chat turns do they finish?
+"""Compare the chat turns that two API processes and one finish, in turn on one store.
 
 A throughput is meaningful only if nothing but the API is the limit. With enough cores for all parts, that is the case.
 With fewer, the kernel limits each API process to a quarter of a core, so that Redis, the embedding server and the

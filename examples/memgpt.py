@@ -36,7 +36,7 @@ TOOLS = (
     *("conversation_search", "conversation_search_date"),
 )
 INSTRUCTIONS = """You are an agent with a memory of your own. What you write is your inner thought: nobody reads it. To speak, call
-send_message. Your core memory, the memory blocks, stands in every prompt: keep in it what must always be in mind. When a block is full,
+send_message. Your core memory, the memory blocks, is part of every prompt: keep in it what must always be in mind. When a block is full,
 move what matters less to your archive with archival_memory_insert, remove it with core_memory_replace, then try again. What is in
 neither may be in the archive or in what was said: search there before you say that you do not know. Set request_heartbeat to true when
 you want to go on after a call."""

@@ -5,7 +5,7 @@
 
 Every conversation is a user. Each turn is appended to a session; every few turns a memory prompt is asked for, as before a model's
 answer. By default a conversation is one long session, larger than its context window, so that the server has to summarize it. At the
-end, each labelled question is asked from a new session of the same user: does its prompt hold a turn that answers it?
+end, each labeled question is asked from a new session of the same user: does its prompt hold a turn that answers it?
 
 Exit code 0: nothing failed and nothing was lost. 1: otherwise. Ids come from `--run` and the file, so a second run adds nothing twice.
 """

@@ -185,7 +185,7 @@ export class Timelines extends Resource {
 
 type BlockPath = "/v1/blocks/{label}";
 
-/** Memory blocks: labelled texts that stand in every prompt of their owner, an agent, a user, a namespace or several of these. */
+/** Memory blocks: labeled texts in every prompt of their owner, an agent, a user, a namespace or several of these. */
 export class Blocks extends Resource {
   /** The blocks of exactly this owner; with `shown` all that a prompt of these names shows. */
   list(options: Options<"GET /v1/blocks"> = {}) {

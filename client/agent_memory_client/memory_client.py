@@ -32,8 +32,10 @@ class MemoryClient(FeatureResources, FlatCalls):
     """
 
     def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        """Set up the client. `transport` replaces httpx's own transport. Raises MemoryValidationError,
-        MemoryProtocolError."""
+        """Set up the client.
+
+        `transport` replaces httpx's own transport. Raises MemoryValidationError, MemoryProtocolError.
+        """
         self.config = config
         self._transport = Transport(config, transport)
         super().__init__(self._transport, config)

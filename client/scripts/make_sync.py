@@ -13,7 +13,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "agent_memory_client"
 TWINNED = ("transport.py", "memory_client.py", "flat_calls.py", "legacy.py", "resources/*.py", "resources/features/*.py")
-"""The modules that wait for the network, and those that know them."""
+"""The modules that wait for the network, and the modules that import them."""
 
 # The order counts: longer names stand before those that they contain.
 RULES: tuple[tuple[str, str], ...] = (
@@ -72,7 +72,7 @@ def twins(package: Path) -> dict[Path, str]:
 
 
 def write_twins(package: Path) -> list[Path]:
-    """Writes the files that are missing or differ, removes those that have no source any more, and returns both."""
+    """Write missing and changed files, remove files without a source, and return both."""
     wanted = twins(package)
     changed = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in changed:

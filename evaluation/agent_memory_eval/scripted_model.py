@@ -1,8 +1,8 @@
 """Serve a scripted model for scenarios on loopback, in a thread.
 
 It answers prompts with the facts in a scenario's messages. The "perfect" model cites, dates and compares facts
-correctly. The "sloppy" model returns the same facts with the habits of careless models: it cites nothing or a whole
-batch, repeats its instructions, invents facts, takes the assistant's words for facts, and adds facts that should
+correctly. The "sloppy" model returns the same facts with the habits of careless models. It cites nothing or a whole
+batch, repeats its instructions and invents facts. It takes the assistant's words for facts, and adds facts that should
 replace others.
 """
 

@@ -53,7 +53,7 @@ class Tasks:
         self._long_texts = asyncio.Semaphore(_LONG_TEXTS)
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
-        """Wait for running embeddings, and cancel those that do not end in time."""
+        """Wait for running embeddings, and cancel the rest after the deadline."""
         if self._embedding:
             _, slow = await asyncio.wait(self._embedding, timeout=seconds)
             for task in slow:

@@ -72,7 +72,7 @@ class SearchConversationDays(ConversationDateArguments, _Whose):
 
 @TOOLS.tool(InsertIntoArchive, ArchivedReceipt, writes=True, offered="agent")
 async def archival_memory_insert(services: Services, caller: Caller, arguments: InsertIntoArchive) -> BaseModel:
-    """Stores something in the archive, which is unlimited and searched on demand: what need not stand in every prompt.
+    """Stores something in the archive, which is unlimited and searched on demand, not part of every prompt.
 
     Write it so that it can be understood alone.
     """
@@ -101,14 +101,14 @@ async def archival_memory_search(services: Services, caller: Caller, arguments: 
 
 @TOOLS.tool(SearchConversations, ArchivePage, offered="agent")
 async def conversation_search(services: Services, caller: Caller, arguments: SearchConversations) -> BaseModel:
-    """Searches what was said in all conversations, by meaning and by words."""
+    """Searches the messages of all conversations, by meaning and by words."""
     filters = {"memory_type": SAID_TYPES, **said_to(_place(caller, arguments)[0], arguments.agent_id)}
     return await _search(services, caller, arguments, arguments.query, filters)
 
 
 @TOOLS.tool(SearchConversationDays, ArchivePage, offered="agent")
 async def conversation_search_date(services: Services, caller: Caller, arguments: SearchConversationDays) -> BaseModel:
-    """Lists what was said on some days."""
+    """Lists the messages of some days."""
     filters = {"memory_type": SAID_TYPES, **said_to(_place(caller, arguments)[0], arguments.agent_id)}
     filters["created_at"] = in_days(arguments.start_date, arguments.end_date)
     return await _search(services, caller, arguments, "", filters)

@@ -103,8 +103,10 @@ async def edit_block(
     namespace: NamespaceQuery = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Edits the text of a block in one step, and returns the change. If the block is full, the answer is 409 with its
-    size, its limit and text to delete."""
+    """Edits the text of a block in one step, and returns the change.
+
+    If the block is full, the answer is 409 with its size, its limit and text to delete.
+    """
     owner = named_owner(namespace, user_id, agent_id)
     edit = await services[BlockService].edit(scope, owner, label, body, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
@@ -134,7 +136,7 @@ async def get_block_history(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Returns the changes of a block, oldest first. Apply them in order to get its text."""
+    """Returns the changes of a block, oldest first. Applied one after the other, they make its text."""
     return ModelResponse(await services[BlockService].history(scope, named_owner(namespace, user_id, agent_id), label))
 
 

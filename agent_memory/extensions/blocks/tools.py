@@ -68,7 +68,7 @@ class FinishEdits(BaseModel):
 
 @TOOLS.tool(AppendToBlock, BlockEdit, writes=True, offered="agent")
 async def core_memory_append(services: Services, caller: Caller, arguments: AppendToBlock) -> BaseModel:
-    """Adds a line to a memory block, which stands in every prompt.
+    """Adds a line to a memory block, which is part of every prompt.
 
     Use it when you learn something that must always be in mind, such as the user's name. A full block refuses: remove something first.
     """
@@ -104,7 +104,7 @@ async def memory_replace(services: Services, caller: Caller, arguments: ReplaceS
 
 @TOOLS.tool(RethinkBlock, BlockEdit, writes=True, destroys=True, offered="agent")
 async def memory_rethink(services: Services, caller: Caller, arguments: RethinkBlock) -> BaseModel:
-    """Writes a memory block anew, to condense or reorganize it. For small changes use memory_insert and memory_replace."""
+    """Rewrites a memory block, to condense or reorganize it. For small changes use memory_insert and memory_replace."""
     values = {"operation": "rethink", "content": arguments.new_memory}
     return await _edit(services, caller, arguments, values)
 

@@ -41,8 +41,10 @@ async def put_item(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Stores a value. Reads and searches by words find it at once, searches by meaning a moment later, when a worker
-    has embedded it."""
+    """Stores a value.
+
+    Reads and searches by words find it at once, searches by meaning a moment later, when a worker has embedded it.
+    """
     await services[ItemService].write_items(scope, owner_of(scope, namespace, user_id), [body])
     return JsonResponse({"status": "ok"})
 
@@ -111,7 +113,9 @@ async def run_item_batch(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Runs several operations. Reads see the state before the batch. Its writes are applied together, after the
-    reads."""
+    """Runs several operations.
+
+    Reads see the state before the batch. Its writes are applied together, after the reads.
+    """
     results = await services[ItemService].run_batch(scope, owner_of(scope, namespace, user_id), body.operations)
     return JsonResponse({"results": results})

@@ -57,8 +57,10 @@ OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to
     responses=versioned(400, 409, 413, 415),
 )
 async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateProcedureRequest, Body()]) -> Response:
-    """Stores a procedure for a situation. The server makes its id. Searches by words find it at once, searches by
-    meaning a moment later."""
+    """Stores a procedure for a situation.
+
+    The server makes its id. Searches by words find it at once, searches by meaning a moment later.
+    """
     procedure = await services[ProcedureService].create(scope, body)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -120,8 +122,10 @@ async def update_procedure(
     body: Annotated[UpdateProcedureRequest, Body()],
     if_match: IfMatch = None,
 ) -> Response:
-    """Changes the given fields of a procedure, retires it, or restores it. Only administrators can approve a
-    quarantined one."""
+    """Changes the given fields of a procedure, retires it, or restores it.
+
+    Only administrators can approve a quarantined one.
+    """
     procedure = await services[ProcedureService].update(scope, procedure_id, body, if_match=version_of(if_match))
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -169,7 +173,7 @@ async def get_procedure_history(services: ServicesDep, scope: ScopeDep, procedur
     responses=versioned(404, 409),
 )
 async def undo_procedure_change(services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Undoes the last change of a procedure, whoever made it. A second undo undoes the first."""
+    """Undoes the last change of a procedure by any caller. A second undo undoes the first."""
     procedure = await services[ProcedureService].undo(scope, procedure_id)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -188,8 +192,10 @@ async def mark_session_result(
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
 ) -> Response:
-    """Stores the result of a session, and a worker learns from it. The same result again changes nothing. Another
-    result is learned again."""
+    """Stores the result of a session, and a worker learns from it.
+
+    The same result again changes nothing. Another result is learned again.
+    """
     ref = session_of(scope, session_id, namespace, user_id)
     owner = owner_of(scope, ProcedureOwner(user_id=ref.user_id, namespace=ref.namespace, agent_id=body.agent_id))
     marked = await services[ResultStore].mark(scope, ref, body.model_copy(update={"agent_id": owner.agent_id}))

@@ -38,7 +38,7 @@ class _ProcedureLine(BaseModel):
 
 
 class _ToolLine(ProcedureOwner):
-    """Statistics of a tool in an export. `fields` are its hash fields, except those that serve the index."""
+    """Statistics of a tool in an export. `fields` are its hash fields without the index's own."""
 
     tool: Annotated[str, Field(min_length=1, max_length=512)]
     fields: dict[str, Annotated[str, Field(max_length=65_536)]]

@@ -30,9 +30,9 @@ async def get_profile(
     as_of: Annotated[datetime | None, Query(description="The profile as it was at this time, with its zone; now when not given.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
-    """Returns stable and current facts about exactly this user in exactly this namespace (left out: outside all), and
-    values of slots.
+    """Returns stable and current facts and values of slots of exactly this user, in exactly this namespace.
 
+    Without a namespace, the profile covers memories outside all namespaces.
     A statement made on three different days within 14 days is stable, until it was not made for 180 days.
     """
     profile = await services[ProfileService].read(scope, user_id, namespace, query=q, limit=limit, as_of=as_of, timezone=timezone)
@@ -47,8 +47,7 @@ async def list_profile_moves(
     namespace: NamespaceQuery = None,
     limit: Annotated[int, Query(ge=1, le=1000, description="At most so many moves.")] = 100,
 ) -> Response:
-    """Returns when memories entered a profile, became stable, became current again, or left the profile, newest
-    first."""
+    """Returns when memories entered a profile, became stable or current again, or left it, newest first."""
     return ModelResponse(await services[ProfileService].read_moves(scope, user_id, namespace, limit))
 
 

@@ -56,7 +56,7 @@ _TOPICS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "What they like.",
         {
             "favorite_food": "What they like to eat.",
-            "favorite_color": "Their colour.",
+            "favorite_color": "Their color.",
             "favorite_music": "What they listen to.",
             "communication_style": "How they want to be answered.",
         },

@@ -27,7 +27,7 @@ _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "ord
 def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
-    It contains a word such as "I" or "my"; or it has a number or a relative time and does not begin with an order ("Ran
+    It contains a word such as "I" or "my". Or it has a number or a relative time and does not begin with an order ("Ran
     5 km", "trained at home today").
     """
     text_tokens = tokens(text[:MOST_READ])

@@ -14,7 +14,7 @@ TOOLS = ToolSet()
 
 @TOOLS.tool(ProfileQuery, Profile, offered="core")
 async def get_profile(services: Services, caller: Caller, arguments: ProfileQuery) -> BaseModel:
-    """Tells what is known of a user: what is stable (`static`), what is current (`dynamic`), and the values of slots such as their home.
+    """Returns the profile of a user: what is stable (`static`), what is current (`dynamic`), and the values of slots such as their home.
 
     Read it at the start of a conversation, before you plan something for the user or give advice. With `query` it also finds the memories
     that fit what you are about to do.

@@ -114,8 +114,10 @@ async def list_summary_view_partitions(
 async def run_summary_view(
     services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewRequest, Body()]
 ) -> Response:
-    """Computes all partitions in the background. The task has the state of the work. A second request with the same
-    `task_id` starts over."""
+    """Computes all partitions in the background.
+
+    The task has the state of the work. A second request with the same `task_id` starts over.
+    """
     return ModelResponse(await services[ViewService].run_all_partitions(scope, view_id, body))
 
 

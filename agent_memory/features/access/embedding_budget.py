@@ -28,7 +28,7 @@ _BYTES_PER_TOKEN = 4
 class _TenantDay:
     """A tenant's usage of a day, as read from Redis at `at`. `at` and `ends` are times of the monotonic clock.
 
-    `tokens` includes those that are `waiting` to be written.
+    `tokens` includes the `waiting` tokens, which are not yet in Redis.
     """
 
     tokens: int

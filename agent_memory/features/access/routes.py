@@ -55,8 +55,10 @@ async def delete_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath
     "/v1/auth/tokens/{token_id}/rotate", operation_id="rotate_token", response_model=CreatedToken, responses=errors(404, 409, 413, 415)
 )
 async def rotate_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath, body: Annotated[RotateTokenRequest, Body()]) -> Response:
-    """Replaces the secret of an API key. Only this answer contains the new one. The old one stays valid for
-    `grace_seconds`."""
+    """Replaces the secret of an API key.
+
+    Only this answer contains the new one. The old one stays valid for `grace_seconds`.
+    """
     return ModelResponse(await tokens.rotate(caller, token_id, body.grace_seconds), _NO_STORE)
 
 

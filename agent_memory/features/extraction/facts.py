@@ -35,7 +35,7 @@ _NO_SLOT = re.compile(r"[^\w.]+")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fact that may become a memory. `witnessed` is true if somebody other than the assistant said it."""
+    """A fact that may become a memory. `witnessed` is true if the user or another speaker said it, not only the assistant."""
 
     record: MemoryRecord
     evidence: Evidence

@@ -24,8 +24,10 @@ router = operations("extraction rules")
 async def get_extraction_rules(
     services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
-    """Returns the rules of exactly this namespace and user; without both, the rules for everyone. The answer is empty
-    if there are no rules."""
+    """Returns the rules of exactly this namespace and user; without both, the rules for everyone.
+
+    The answer is empty if there are no rules.
+    """
     return ModelResponse(await services[ExtractionRulesService].get(scope, namespace, user_id))
 
 

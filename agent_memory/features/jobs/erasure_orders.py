@@ -33,7 +33,7 @@ class Erasure:
 
     @property
     def place(self) -> str:
-        """The name of what is erased. Until the erasure ends, Redis refuses writes to it by this name."""
+        """The name of the erased user, session or tenant. Until the erasure ends, Redis refuses writes to it by this name."""
         return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
 
 

@@ -131,7 +131,7 @@ class OperationStore:
     async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
         """Return marks of one kind, the most urgent or the longest dead first.
 
-        They are of all scopes; `load_operations` leaves out those that the caller may not see.
+        They are of all scopes; `load_operations` leaves out marks that the caller may not see.
         """
         key = self._keys.dead(kind) if dead else self._keys.due(kind)
         members = (await read(self._client, lambda pipe: pipe.zrange(key, offset, offset + limit - 1)))[0]

@@ -83,8 +83,10 @@ async def flush_working_memory(
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Starts the waiting work of a session now: promotion, summary and facts. With `wait`, answers `pending` if this
-    takes longer."""
+    """Starts the waiting work of a session now: promotion, summary and facts.
+
+    With `wait`, answers `pending` if this takes longer.
+    """
     ref = session_of(scope, session_id, namespace, user_id)
     await services[OperationService].hasten_session(scope, ref)
     marks = services[OperationService].session_marks(scope, ref)

@@ -38,12 +38,12 @@ from agent_memory.foundation.storage.connection import PipelineReader
 
 def open_memories(foundation: Foundation, services: Services) -> None:
     settings, client, keys, spec = foundation.settings, foundation.client, foundation.keys, foundation.spec
-    neighbours_ms = round(settings.longterm.neighbours_after_seconds * 1000)
-    scripts = MemoryScripts(client, keys, fsync=foundation.fsync, neighbours_ms=neighbours_ms)
+    neighbors_ms = round(settings.longterm.neighbours_after_seconds * 1000)
+    scripts = MemoryScripts(client, keys, fsync=foundation.fsync, neighbors_ms=neighbors_ms)
     store = MemoryStore(client, keys, scripts, spec)
     commits = MemoryCommits(keys, scripts)
     changes = ChangeStore(client, keys, scripts)
-    neighbours = SimilarMemoryStore(client, keys, store)
+    neighbors = SimilarMemoryStore(client, keys, store)
     scan = MemoryScan(client, keys, spec)
     usage_store = UsageStore(client, keys)
     usage = UsageLog(usage_store)
@@ -55,14 +55,14 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         store,
         commits,
         changes,
-        neighbours,
+        neighbors,
         scan,
         usage_store,
         usage,
         limit,
         followers,
         MergeStore(client, keys, commits),
-        MemoryService(settings, store, neighbours, commits, usage, limit, followers),
+        MemoryService(settings, store, neighbors, commits, usage, limit, followers),
         HistoryService(store, changes, commits),
         QuarantineService(client, keys, spec, store),
         RetentionService(scan, commits),

@@ -29,8 +29,11 @@ _NO_IDS: list[str] = []
 async def create_long_term_memory(
     services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateMemoryRecordRequest, Body()], wait: WaitQuery = 0.0
 ) -> Response:
-    """Stores memories. Reads and searches by words find them at once, searches by meaning after embedding. `wait` waits
-    for that; X-Searchable is the result."""
+    """Stores memories.
+
+    Reads and searches by words find them at once, searches by meaning after embedding. `wait` waits for that;
+    X-Searchable is the result.
+    """
     answer = await services[MemoryService].create(scope, body)
     if wait <= 0:
         return ModelResponse(answer)

@@ -17,14 +17,14 @@ _TOMBSTONE_SECONDS = 30 * 24 * 3600
 
 
 class MemoryScripts:
-    def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbours_ms: int = 0) -> None:
+    def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbors_ms: int = 0) -> None:
         """With `fsync`, callers' changes are on disk before the reply.
 
-        Neighbors of a new message are indexed again after `neighbours_ms`.
+        Neighbors of a new message are indexed again after `neighbors_ms`.
         """
         self._keys = keys
         self._outbox = outbox_keys(keys, DueKind.MEMORY)
-        self._neighbours_ms = neighbours_ms
+        self._neighbors_ms = neighbors_ms
         self._commit = Script(client, "memories/memory_commit", fsync=fsync)
         self._owners = Script(client, "memories/memory_owners")
         self._index = Script(client, "memories/memory_index")
@@ -47,7 +47,7 @@ class MemoryScripts:
             wake=self._keys.wake,
             root=self._keys.root,
             reach=REACH,
-            neighbours_ms=self._neighbours_ms,
+            neighbors_ms=self._neighbors_ms,
             embed_after_ms=embed_after_ms,
             atomic=atomic,
             guard=guard_of(self._keys.root),

@@ -115,7 +115,7 @@ class MemoryService:
         self,
         settings: Settings,
         store: MemoryStore,
-        neighbours: SimilarMemoryStore,
+        neighbors: SimilarMemoryStore,
         commits: MemoryCommits,
         usage: UsageLog,
         memory_limit: MemoryLimit,
@@ -125,7 +125,7 @@ class MemoryService:
         self._sizes = SizeLimits(settings.limits)
         self._memory_limit = memory_limit
         self._store = store
-        self._neighbours = neighbours
+        self._neighbors = neighbors
         self._commits = commits
         self._usage = usage
         self._followers = followers
@@ -181,7 +181,7 @@ class MemoryService:
         slot's current fact.
         """
         prepared = await run_in_thread(lambda: self._prepared(records), memories_work(records))
-        await store_settled(self._store, self._neighbours, self._commits, scope, prepared, dedupe=dedupe)
+        await store_settled(self._store, self._neighbors, self._commits, scope, prepared, dedupe=dedupe)
 
     def _prepared(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         """Redact secrets, screen for quarantine and set the hash; return one record per id."""
@@ -256,7 +256,7 @@ class MemoryService:
             if claims_slot:
                 permit_writing(scope, (old, new))
                 edited = StoredMemory(self._store.mid(scope, old.id), version, old)
-                decisions = await decide_edit(self._store, self._neighbours, scope, edited, new)
+                decisions = await decide_edit(self._store, self._neighbors, scope, edited, new)
                 if decisions is not None:
                     if (await self._commits.commit(scope, decisions, STATED)).done:
                         await self._followers.follow([edited.mid])

@@ -96,8 +96,11 @@ class MemoryStore(MemoryQueries):
         """Store memories and return a state for each.
 
         "new", "changed" and "same" are stored. "again" is a message that became evidence of a memory with its words.
-        The others are not stored: "buried" (deleted before; with `background`), "twin <mid>" (repeats the words of a
-        current memory; with `dedupe`), "slot <mid>" (a current memory has the slot; without a fence).
+        Memories with other states are not stored:
+
+        - "buried": deleted before; with `background`.
+        - "twin <mid>": repeats the words of a current memory; with `dedupe`.
+        - "slot <mid>": a current memory has the slot; without a fence.
 
         With a fence, one step writes the records and moves the cursor; return None if the fence refuses. Raises IdTaken
         if an id has another owner; nothing is written then. If that owner came meanwhile, earlier batches of 200 stay.
@@ -348,13 +351,13 @@ class MemoryStore(MemoryQueries):
                     sid = self._keys.sid(tenant, SessionRef(session, record.namespace, record.user_id))
                     positions.append((mid, self._keys.order(sid), turn))
                 described.append((mid, int(version), record, terms, tenant))
-        neighbours = await self._neighbours(positions)
+        neighbors = await self._neighbors(positions)
         jobs = [
-            IndexJob(mid, version, record, *neighbours.get(mid, ([], [])), terms, owner) for mid, version, record, terms, owner in described
+            IndexJob(mid, version, record, *neighbors.get(mid, ([], [])), terms, owner) for mid, version, record, terms, owner in described
         ]
         return jobs, missing
 
-    async def _neighbours(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
+    async def _neighbors(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
         """Return the records before and after each memory in its session, in a dict keyed by mid.
 
         Resolves aliases to their memories.

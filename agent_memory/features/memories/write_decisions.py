@@ -23,7 +23,7 @@ _MOST_FORMER = 50
 
 async def store_settled(
     store: MemoryStore,
-    neighbours: SimilarMemoryStore,
+    neighbors: SimilarMemoryStore,
     commits: MemoryCommits,
     scope: Scope,
     records: Sequence[MemoryRecord],
@@ -36,7 +36,7 @@ async def store_settled(
         unsettled = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
         if not unsettled:
             return
-        decided = await decide(store, neighbours, scope, unsettled, dedupe=dedupe)
+        decided = await decide(store, neighbors, scope, unsettled, dedupe=dedupe)
         settled: set[str] = set()
         for record, decisions in decided:
             outcome = await commits.commit(scope, decisions, STATED)
@@ -51,7 +51,7 @@ async def store_settled(
 
 
 async def decide(
-    store: MemoryStore, neighbours: SimilarMemoryStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
+    store: MemoryStore, neighbors: SimilarMemoryStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
     """Return the decisions for each record.
 
@@ -68,7 +68,7 @@ async def decide(
         if taken_names.isdisjoint(names):
             compared.append(record)
         taken_names |= names
-    existing = await neighbours.load_existing(scope, compared)
+    existing = await neighbors.load_existing(scope, compared)
     return [
         *alone,
         *[(record, await _decide(store, scope, record, memories, dedupe)) for record, memories in zip(compared, existing, strict=True)],
@@ -92,10 +92,10 @@ async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, existi
 
 
 async def decide_edit(
-    store: MemoryStore, neighbours: SimilarMemoryStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
+    store: MemoryStore, neighbors: SimilarMemoryStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
 ) -> list[Decision] | None:
     """Return the decisions for an edit that claims another fact's slot; None if the slot is free."""
-    (existing,) = await neighbours.load_existing(scope, [edited])
+    (existing,) = await neighbors.load_existing(scope, [edited])
     holder = existing.holder
     if holder is None or holder.mid == memory.mid:
         return None

@@ -28,7 +28,7 @@ _REMEMBERED_SECONDS = 2 * 3600
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An erasure order. `raw` is its stored form. If somebody orders the same again, `raw` changes."""
+    """An erasure order. `raw` is its stored form. Another order of the same erasure changes `raw`."""
 
     name: str
     what: Erasure

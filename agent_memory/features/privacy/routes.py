@@ -33,8 +33,9 @@ async def purge_source(
     dry_run: Annotated[bool, Query(description="Only say what would go.")] = True,
     wait: WaitQuery = 10.0,
 ) -> Response:
-    """Deletes for good the memories that come from a source or were made only of such memories. Memories with other
-    evidence lose only the evidence from the source.
+    """Deletes for good the memories that come from a source or were made only of such memories.
+
+    Memories with other evidence lose only the evidence from the source.
 
     A worker does this. The answer is `pending` if there is no worker, or if the work takes longer than `wait`. The
     operation in X-Operation-Id keeps the counts as its receipt (`stages`) for 7 days.

@@ -43,7 +43,7 @@ class TraceStore:
     async def forget_past(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
         """Delete the ended memories and former versions that an order covers. Return their number.
 
-        This includes former versions of memories that belong to somebody else now. Unreadable ones are matched by their
+        This includes former versions of memories that belong to another owner now. Unreadable ones are matched by their
         tags, and their keys are passed to `unreadable`.
         """
         clause = filters.where(scope, selection_of(erasure))

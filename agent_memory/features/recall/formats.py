@@ -1,6 +1,6 @@
 """Format a prompt for an API: a system text of memories, the session's messages, and the query. Pure functions, no I/O.
 
-Sections have a fixed order. Those that change least come first, so prompts of successive turns share a prefix.
+Sections have a fixed order. The ones that change least come first, so prompts of successive turns share a prefix.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class MemorySelection:
         return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Split memories into those that fit and those that exceed the budget or the places."""
+        """Split memories at the budget and the number of places: return the ones that fit, and the rest."""
         fitted: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:
@@ -179,7 +179,7 @@ class MemorySelection:
         return self.count(memory_or_text if isinstance(memory_or_text, str) else memory_or_text.text) + self.line_tokens
 
     def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-        """Return the statements without those that a shown fact already covers."""
+        """Return the statements that no shown fact covers."""
         resting: dict[MessageName, list[ShownMemory]] = {}
         for fact in facts:
             names = cited_messages(fact)

@@ -31,8 +31,10 @@ async def memory_prompt(
     optimize_query: OptimizeQuery = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Returns messages for a chat model: the session's summary and messages, the memories that match the query, and the
-    query."""
+    """Returns messages for a chat model.
+
+    They contain the session's summary and messages, the memories that match the query, and the query.
+    """
     request, shows = prompt_as_shown(body, memory_types)
     prompt = await services[RecallService].build_prompt(scope, request, optimize_query=optimize_query)
     show_types(prompt.memories, shows=shows)

@@ -114,7 +114,7 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
     """Return the messages that may match best, will be promoted and are in reach.
 
-    Those with the most words of the query come first, and of equal ones the newest.
+    Messages with the most words of the query come first, then the newest.
     """
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []

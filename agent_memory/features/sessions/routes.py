@@ -184,8 +184,10 @@ async def put_working_memory(
     if_none_match: IfNoneMatch = None,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Stores a session and replaces the stored one. `user_id` and `namespace` of the query apply if the body has
-    none."""
+    """Stores a session and replaces the stored one.
+
+    `user_id` and `namespace` of the query apply if the body has none.
+    """
     shows = knows_procedural(memory_types) or names_procedural(memory.memory_type for memory in body.memories)
     answer = await services[SessionService].put(
         scope,

@@ -468,7 +468,7 @@ def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
 
 
 def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
-    """Return the memories. Those that the session stores as procedural become procedural again."""
+    """Return the memories. Memories that the session stores as procedural become procedural again."""
     return [
         record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})
         if record.id in procedural and record.memory_type is MemoryTypeEnum.SEMANTIC

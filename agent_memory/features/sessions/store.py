@@ -172,7 +172,7 @@ class SessionStore:
     def queue_read(
         self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE
     ) -> Callable[[list[Any]], SessionState | None]:
-        """Queue the read of a session with its `last` messages; None reads all, or those that fit `window`.
+        """Queue the read of a session with its `last` messages; None reads all, or as many as fit `window`.
 
         Return a parser that takes the next 3 replies.
         """
@@ -186,7 +186,7 @@ class SessionStore:
         return lambda replies: _session(scope, replies, window)
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
-        """Return a session with its `last` messages; None reads all, or those that fit `window`."""
+        """Return a session with its `last` messages; None reads all, or as many as fit `window`."""
         state: SessionState | None = None
         for before in (_BEFORE, _ALL_BEFORE):
             parse: list[Callable[[list[Any]], SessionState | None]] = []

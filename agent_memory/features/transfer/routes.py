@@ -38,8 +38,9 @@ async def lines_of(request: Request) -> RawBody:
     responses={**errors(), 200: _EXPORTED},
 )
 async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath, namespace: NamespaceQuery = None) -> Response:
-    """Returns all data of a user, in one namespace or in all, as JSON lines. It contains everything acknowledged before
-    the request, and no data of others.
+    """Returns all data of a user, in one namespace or in all, as JSON lines.
+
+    It contains everything acknowledged before the request, and no data of others.
 
     The response is streamed. Its last line, of the kind `end`, counts the lines before it. Without this line, the
     export is incomplete. X-Operation-Id names the receipt.
@@ -79,8 +80,9 @@ async def import_agent(
     first_line: FirstLineQuery = 1,
     import_source: SourceQuery = "import",
 ) -> Response:
-    """Imports lines of an agent's export and assigns them to this agent. Data of users stays theirs, and existing data
-    stays unchanged.
+    """Imports lines of an agent's export and assigns them to this agent.
+
+    Data of users stays theirs, and existing data stays unchanged.
 
     Another agent id or another namespace makes a copy, as in the import of a user. Sessions keep their ids. A session
     that already exists stays with its agent.
@@ -104,8 +106,9 @@ async def import_user(
     first_line: FirstLineQuery = 1,
     import_source: SourceQuery = "import",
 ) -> Response:
-    """Imports lines of an export and assigns them to this user, with ids, dates, versions and vectors. Existing data
-    stays unchanged.
+    """Imports lines of an export and assigns them to this user, with ids, dates, versions and vectors.
+
+    Existing data stays unchanged.
 
     An export of another user, or another namespace, makes a copy: memories and changes get new ids, which are the same
     in each import.

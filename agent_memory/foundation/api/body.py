@@ -97,7 +97,7 @@ async def read_body(scope: Scope, receive: Receive, media_type: str = "applicati
 
     Raises BodyTooLarge as soon as the body exceeds the limit, BadInput for JSON with too many values, ClientDisconnect,
     and UnsupportedMedia for another content type. A web page of another origin can send some content types without a
-    CORS preflight; JSON is none of them.
+    CORS preflight, but not JSON.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)

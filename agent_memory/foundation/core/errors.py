@@ -104,7 +104,7 @@ class RequestTimeout(AgentMemoryError, code="request_timeout", status=408):
 
 
 class WrongHost(AgentMemoryError, code="misdirected", status=421):
-    """The Host header is none of this server's host names."""
+    """The Host header does not name this server."""
 
 
 class TooLarge(AgentMemoryError, code="too_large", status=413):

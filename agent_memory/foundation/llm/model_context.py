@@ -1,4 +1,4 @@
-"""Keep what is known of a model's context: its size, the source of that size, and how the server counts tokens."""
+"""Record the context of each model: its size, the source of that size, and how the server counts tokens."""
 
 from __future__ import annotations
 

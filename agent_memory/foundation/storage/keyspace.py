@@ -20,7 +20,7 @@ am:{0}:v:<mid>      hash    its vector, with the same index fields              
 am:{0}:p:<mid>.<n>  hash    a passage of a long one: its terms and vector, with the same index fields   until deleted, or its text changes
 am:{0}:h:<mid>      hash    a current memory whose time is over, with its vector           until deleted
 am:{0}:h:<mid>.<version> hash  a version that is no longer current, with its vector        until its memory is deleted
-am:{0}:mh:<mid>     zset    what else there is of a memory: versions, "a"liases, "c"hanges    as its memory
+am:{0}:mh:<mid>     zset    what else there is of a memory: versions, aliases (a), changes (c)  as its memory
 am:{0}:ev:<mid>     hash    evidence that came after a memory was written, a message's by "m<mid>"   as its memory
 am:{0}:al:<mid>     string  another id of a memory: the memory, and what was given under it   as its memory
 am:{0}:by:<scope>   hash    which current memory has given words (see `records.standing`) or a slot ("s")   as those memories

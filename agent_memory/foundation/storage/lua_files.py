@@ -98,8 +98,9 @@ class LuaScript:
         return [verb, script, len(keys), *keys, *args]
 
     def read_only(self, holder: object = None, /, **named: Any) -> list[Any]:
-        """Return the command that runs a read-only script in a pipeline. It sends the source, not only its digest,
-        because a pipeline cannot retry if Redis does not have the script.
+        """Return the command that runs a read-only script in a pipeline.
+
+        It sends the source, not only its digest, because a pipeline cannot retry if Redis does not have the script.
         """
         return self.command("EVAL_RO", self.source, holder, named)
 

@@ -127,7 +127,7 @@ def _iso_day(text: str, at: datetime) -> datetime | None:
 
 
 def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
-    """Return a sentence without leading filler, with absolute dates: "Wow, yesterday I …" -> "On 7 May 2023 I …" """
+    """Return a sentence without leading filler, with absolute dates ("Wow, yesterday I …" -> "On 7 May 2023 I …")."""
     text = " ".join(text.split())
     for _ in range(_MOST_LEADS):
         m = _LEAD.match(text)

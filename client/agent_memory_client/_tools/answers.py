@@ -41,8 +41,10 @@ def failure(function_name: str, reason: str) -> ToolCallResolutionResult:
 
 
 def _for_model(result: Mapping[str, Any]) -> str:
-    """Return the text for the model: the summary, then the details. A model that reads "found 2 memories" must also see
-    the memories."""
+    """Return the text for the model: the summary, then the details.
+
+    A model that reads "found 2 memories" must also see the memories.
+    """
     summary = result.get("summary")
     details = {key: _without_counters(value) for key, value in result.items() if key not in ("summary", "success") and value is not None}
     text = to_json(details, fallback=str, exclude_none=True).decode() if details else ""

@@ -19,8 +19,10 @@ class UnifiedToolCall(TypedDict):
 
 
 class ToolCallResolutionResult(TypedDict):
-    """The result of a tool call: `result` for programs, `formatted_response` for the model. After a success, `error` is
-    None."""
+    """The result of a tool call: `result` for programs, `formatted_response` for the model.
+
+    After a success, `error` is None.
+    """
 
     success: bool
     function_name: str
@@ -74,15 +76,13 @@ def _unify(call_id: Any, name: Any, arguments: Any, provider: Literal["openai", 
 
 
 def parse_function_call(function_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a function call: OpenAI's old form `{"name", "arguments"}`, or the form of its Responses API, which has a
-    `call_id`."""
+    """Parse a function call: OpenAI's old form `{"name", "arguments"}`, or its Responses API with a `call_id`."""
     call = call_of(function_call)
     return _unify(call.get("call_id"), call.get("name"), call.get("arguments"), "openai")
 
 
 def parse_openai_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a tool call of OpenAI's chat completions: `{"id", "type": "function", "function": {"name",
-    "arguments"}}`."""
+    """Parse a tool call of OpenAI's chat completions: `{"id", "type": "function", "function": {"name", "arguments"}}`."""
     call = call_of(tool_call)
     function = call_of(call.get("function"))
     return _unify(call.get("id", ""), function.get("name"), function.get("arguments"), "openai")

@@ -66,7 +66,7 @@ def _memory() -> dict[str, Rule]:
 DEFINITIONS: tuple[Definition, ...] = (
     Definition(
         SEARCH_MEMORY,
-        "Look up what is remembered from earlier conversations: facts, preferences, events. Call it before you say that you do not know "
+        "Look up memories of earlier conversations: facts, preferences, events. Call it before you say that you do not know "
         "something about the user. The messages of the running conversation are not searched. Every hit has an 'id', "
         "which get_long_term_memory, edit_long_term_memory and delete_long_term_memories take.",
         {

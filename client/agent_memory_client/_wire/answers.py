@@ -52,8 +52,7 @@ class PromptAnswer(dict[str, Any]):
         return _read_or_refuse(lambda: MemoryPromptResponse.model_validate(self, context=ANSWER), MemoryPromptResponse.__name__)
 
     def to_openai(self) -> list[dict[str, Any]]:
-        """Return messages for chat completion APIs: the session's messages as they were sent, others as role and
-        text."""
+        """Return messages for chat completion APIs: the session's as they were sent, others as role and text."""
         return prompt_messages(self)
 
 

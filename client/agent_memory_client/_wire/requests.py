@@ -82,7 +82,7 @@ def segment(name: str, value: str) -> str:
 
 
 def query(**values: Any) -> dict[str, str]:
-    """Return query parameters as text, without those that are None."""
+    """Return query parameters as text. Parameters that are None are omitted."""
     present = {key: str(to_jsonable_python(value)) for key, value in values.items() if value is not None}
     return {key: text.lower() if isinstance(values[key], bool) else text for key, text in present.items()}
 

@@ -170,8 +170,9 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
         return "\n".join(memory.text for memory in await self._recall.asearch(query, limit)) if query.strip() else ""
 
     async def record_to_memory(self, thinking: str, content: list[str], **kwargs: Any) -> ToolResponse:
-        """Use this function to record important information that you may need later. The target content should be specific and concise,
-        e.g. who, when, where, do what, why, how, etc.
+        """Use this function to record important information that you may need later.
+
+        The target content should be specific and concise, e.g. who, when, where, do what, why, how, etc.
 
         Args:
             thinking (`str`):

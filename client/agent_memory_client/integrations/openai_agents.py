@@ -130,7 +130,6 @@ def memory_filter(
 
     While the server is unavailable, it adds no memories. With `needed`, MemoryUnavailableError is raised.
     """
-
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 
     async def add_memories(data: CallModelData[Any]) -> ModelInputData:

@@ -104,8 +104,9 @@ def memory_instructions(
     limit: int = 5,
     needed: bool = False,
 ) -> Callable[[RunContext[Any]], Awaitable[str]]:
-    """Return instructions with the user's memories: `Agent(instructions=[…, memory_instructions(client)])`.
+    """Return instructions with the user's memories.
 
+    Use them in `Agent(instructions=[…, memory_instructions(client)])`.
     While the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)

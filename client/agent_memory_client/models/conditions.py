@@ -62,8 +62,10 @@ MetadataFilters: TypeAlias = Annotated[dict[str, MetadataFilter], Field(max_leng
 
 
 class Condition(BaseModel):
-    """A composed condition: all given fields, all of `and`, at least one of `or`, and not `not`. At most 8 levels and
-    64 conditions."""
+    """A composed condition: all given fields, all of `and`, at least one of `or`, and not `not`.
+
+    At most 8 levels and 64 conditions.
+    """
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 

@@ -56,7 +56,7 @@ _OPERATORS: Mapping[str, str] = MappingProxyType(
         "any": "At least one of these values must be there.",
         "in_": "Another name of `any`.",
         "not_in": "None of these values may be there.",
-        "all": "All of these values must be there, which only fields with several values (topics, entities) can fulfil.",
+        "all": "All of these values must be there, which only fields with several values (topics, entities) can fulfill.",
         "none": "Another name of `not_in`.",
     }
 )
@@ -230,9 +230,9 @@ class DateFilter(Filter):
 
     def conditions(self, zone: tzinfo = UTC) -> DateConditions:
         """Return the narrowest bounds of all operators, with days in `zone`."""
-        froms, tos = ((self.gt, False), (self.gte, True), (self.eq, True)), ((self.lt, False), (self.lte, True), (self.eq, True))
-        lowers = [_lower(value, inclusive, zone) for value, inclusive in froms if value is not None]
-        uppers = [_upper(value, inclusive, zone) for value, inclusive in tos if value is not None]
+        starts, ends = ((self.gt, False), (self.gte, True), (self.eq, True)), ((self.lt, False), (self.lte, True), (self.eq, True))
+        lowers = [_lower(value, inclusive, zone) for value, inclusive in starts if value is not None]
+        uppers = [_upper(value, inclusive, zone) for value, inclusive in ends if value is not None]
         if self.between is not None:
             lowers.append(_lower(self.between[0], self.inclusive in ("both", "left"), zone))
             uppers.append(_upper(self.between[1], self.inclusive in ("both", "right"), zone))

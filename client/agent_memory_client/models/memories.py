@@ -243,8 +243,7 @@ class MemoryRecordResult(MemoryRecord):
 
 
 def _record_kind(value: Any) -> str:
-    """Return the name of the class for an entry of a session's `memories`: the class that makes ids, if the entry has
-    no id."""
+    """Return the name of the class for an entry of a session's `memories`: without an id, the class that makes ids."""
     if isinstance(value, MemoryRecord):
         return "ClientMemoryRecord" if isinstance(value, ClientMemoryRecord) else "MemoryRecord"
     return "ClientMemoryRecord" if isinstance(value, dict) and "id" not in value else "MemoryRecord"
@@ -267,8 +266,10 @@ class CreateMemoryRecordRequest(BaseModel):
 
 
 class EditMemoryRecordRequest(BaseModel):
-    """The fields to change. Null, an empty list or an empty string clears a field. Null keeps `text`, `memory_type` and
-    `pinned`."""
+    """The fields to change.
+
+    Null, an empty list or an empty string clears a field. Null keeps `text`, `memory_type` and `pinned`.
+    """
 
     text: MemoryText | None = None
     """The new text, at most 64 KiB."""

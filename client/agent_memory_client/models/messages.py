@@ -90,8 +90,9 @@ class MemoryMessage(BaseModel):
 
 
 class AppendMessagesRequest(BaseModel):
-    """Messages to append to a session. The server skips messages that it has (same id, role and content), so a repeat
-    is safe.
+    """Messages to append to a session.
+
+    The server skips messages that it has (same id, role and content), so a repeat is safe.
 
     A message with a known id and other content gets a new id; `notices` reports it.
     """

@@ -230,8 +230,7 @@ class MemoryPromptResponse(BaseModel):
     format."""
 
     def to_openai(self) -> list[dict[str, Any]]:
-        """Return messages for chat completion APIs: the session's messages as they were sent, others as role and
-        text."""
+        """Return messages for chat completion APIs: the session's as they were sent, others as role and text."""
         return prompt_messages(self)
 
 
@@ -254,8 +253,7 @@ _SHOWN = frozenset({"role", "content", "original_role", "content_parts", "no_con
 
 
 def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a prompt answer (a model, or its JSON as a mapping) as chat messages: `[{"role": …, "content": …, …},
-    …]`."""
+    """Return a prompt answer (a model, or its JSON as a mapping) as chat messages: `[{"role": …, "content": …}, …]`."""
     if isinstance(response, MemoryPromptResponse):
         return [_chat_message({**dict(message), **(message.model_extra or {})}) for message in response.messages]
     return [_chat_message(message) for message in response["messages"]]

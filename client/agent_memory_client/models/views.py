@@ -26,8 +26,10 @@ def _none_as_false(value: Any) -> Any:
 
 
 class CreateSummaryViewRequest(BaseModel):
-    """A view to create: its memories (`filters`, `time_window_days`), how to group them, and the model that writes the
-    summaries."""
+    """A view to create.
+
+    It names the memories (`filters`, `time_window_days`), the groups, and the model that writes the summaries.
+    """
 
     name: FreeText | None = None
     """A name for people."""

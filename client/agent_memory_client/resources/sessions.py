@@ -205,7 +205,7 @@ class Sessions(Resource):
         *,
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Add structured memories to a session. They replace those with the same id, or with `replace` all memories."""
+        """Add structured memories to a session. They replace memories with the same id, or with `replace` all memories."""
         added = as_records(memories)
         ids = {memory.id for memory in added}
 

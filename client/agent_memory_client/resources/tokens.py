@@ -20,8 +20,10 @@ class Tokens(Resource):
     """
 
     async def list(self) -> TokenList:
-        """Return the keys of the caller's tenant without secrets, oldest first. Operators get the keys of all
-        tenants."""
+        """Return the keys of the caller's tenant without secrets, oldest first.
+
+        Operators get the keys of all tenants.
+        """
         return await self._read(TokenList, Call("GET", _PATH))
 
     async def create(self, request: CreateTokenRequest | Mapping[str, Any]) -> CreatedToken:
@@ -29,8 +31,10 @@ class Tokens(Resource):
         return await self._read(CreatedToken, Call("POST", _PATH, json=as_body(request), idempotent=False))
 
     async def get(self, token_id: str) -> TokenInfo:
-        """Return a key by its id, its hash or the beginning of its hash. Raises MemoryNotFoundError, or
-        MemoryConflictError if several keys match."""
+        """Return a key by its id, its hash or the beginning of its hash.
+
+        Raises MemoryNotFoundError, or MemoryConflictError if several keys match.
+        """
         return await self._read(TokenInfo, Call("GET", _token_path(token_id)))
 
     async def delete(self, token_id: str) -> AckResponse:

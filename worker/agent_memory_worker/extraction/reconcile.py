@@ -222,7 +222,7 @@ def _when(record: MemoryRecord) -> str:
 def _apply_answers(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
-    """Return decisions, and facts that are simply new.
+    """Return decisions, and new facts that change no memory.
 
     Pinned memories never change, and events never end; the new fact is added instead. So is a fact that would change a
     memory that another fact of the batch changes.

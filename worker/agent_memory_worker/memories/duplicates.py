@@ -218,7 +218,7 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
         batch = with_vector[start : start + _QUERIES]
         searches = [(_whose(memory.record), vectors[memory.mid]) for memory in batch]
         around = await runtime[MemoryScan].find_near(scope, searches, radius, _MOST_NEAR)
-        missing = {near.mid for neighbours in around for near in neighbours} - memories_by_mid.keys()
+        missing = {near.mid for neighbors in around for near in neighbors} - memories_by_mid.keys()
         memories_by_mid |= {memory.mid: memory for memory in await _loaded(runtime, scope, sorted(missing))}
         close = [
             (memory, memories_by_mid[near.mid])

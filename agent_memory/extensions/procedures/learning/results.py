@@ -33,7 +33,7 @@ class MarkedSession(NamedTuple):
     """A session's result, as a worker reads it.
 
     `epoch` changes if the session is deleted and created again. `mark` is the number of the result.
-    `learned` describes what was learned from this or an earlier result.
+    `learned` describes the procedures that came from this or an earlier result.
     """
 
     tenant: str

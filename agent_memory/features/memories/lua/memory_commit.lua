@@ -2,7 +2,7 @@
 -- Changes long-term memories by steps in groups. If they were made from a session's journal, its cursor moves as well.
 -- All of this is one change.
 --   reach          a message is indexed with the words of this many messages before and after it
---   neighbours_ms  delay until the neighbors of a new message are indexed again
+--   neighbors_ms  delay until the neighbors of a new message are indexed again
 --   embed_after_ms delay until a put memory is due for embedding; its writer may embed it first
 --   atomic         do all steps or none
 --   fence          {sid, epoch, cursor, start, to, both, keep, own: [id, JSON…], refused: [id, JSON, reason…], at, fields?: [field, value…], grows?: [field, count]}
@@ -42,7 +42,7 @@
 --   inherit: mid, of (a mid), fields, names (takes over these pieces of evidence and aliases)
 --   claim: id, state, to (moves a change from one state to another)
 -- KEYS: due, tries, reasons, dead, wake
--- ARGV: root, reach: number, neighbours_ms: number, embed_after_ms: number, atomic: flag, guard: json, fence: json?, revised: json?
+-- ARGV: root, reach: number, neighbors_ms: number, embed_after_ms: number, atomic: flag, guard: json, fence: json?, revised: json?
 -- ARGV: groups: json, values...
 -- -> {"ok", state of every step…}: "new", "changed", "same", "buried", "moved", "other", "twin <mid>", "slot <mid>",
 --    "again", "done", "skipped" (another step of its group was refused). If nothing was done: {"fenced"}, {"taken",

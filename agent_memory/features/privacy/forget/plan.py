@@ -183,7 +183,7 @@ class Planner:
             self.plan.sessions.append(change)
 
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
-        """Return the arguments that remove memories from a session, including those that wait in its journal."""
+        """Return the arguments that remove memories from a session and its journal."""
         ids = {version.record.id for memory in self.plan.removed_memories.values() for version in memory.versions}
         subject, owner = self._read.subject, self._read.owner
 
@@ -205,8 +205,8 @@ class Planner:
     def _summary(self, copy: SessionCopy, removed_messages: Collection[str], count: Callable[[str], int]) -> dict[str, Any]:
         """Return the arguments that clean a session's summary. Empty if the summary can stay.
 
-        A summary is cleaned if it states what is forgotten. It is also cleaned if a deleted message is no longer in the
-        session, because the summary may then contain it.
+        A summary is cleaned if it states a forgotten statement. It is also cleaned if a deleted message is no longer in
+        the session, because the summary may then contain it.
         """
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):
@@ -228,7 +228,7 @@ def _journal(journal: JournalCopy, removed_messages: Collection[str]) -> dict[st
 
 
 def without_statements(summary: str, terms: Sequence[str], removed_texts: Sequence[str]) -> str:
-    """Return an extractive summary without the statements that tell what is forgotten.
+    """Return an extractive summary without the forgotten statements.
 
     These contain all `terms`, or share at least half of their content words with one of the `removed_texts`. Return ""
     if nothing is left, or if a model wrote the summary.

@@ -20,8 +20,9 @@ router = operations("long-term memory")
 @deleting
 @computing
 async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ForgetMemoryRequest, Body()]) -> Response:
-    """Forgets what the request names in words or by ids: messages, facts in all versions with their messages, and the
-    assistant's repetitions.
+    """Forgets what the request names in words or by ids.
+
+    It covers messages, facts in all versions with their messages, and the assistant's repetitions.
 
     Everything is deleted in one step. With the receipt, it can be restored until `undo_until`. If no match is certain,
     or if several different things match, nothing is deleted: the answer is `ambiguous` and lists the matches. Name the
@@ -37,5 +38,5 @@ async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annot
 async def undo_forget_memory(
     services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The receipt of what was forgotten.")]
 ) -> Response:
-    """Restores what was forgotten, except where something newer replaced it. A second call changes nothing."""
+    """Restores forgotten memories and messages, except where something newer replaced them. A second call changes nothing."""
     return ModelResponse(await services[ForgetService].undo(scope, receipt_id))

@@ -177,7 +177,7 @@ class ForgetService:
         return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
-        """Restore what was forgotten, except where something newer replaced it. Raises NotFound after the undo time."""
+        """Restore memories and messages, except where something newer replaced them. Raises NotFound after the undo time."""
         writing(scope)
         receipt = await self._store.load(scope, receipt_id)
         restored = None if receipt is None else await self._store.undo(scope, receipt)
@@ -357,7 +357,7 @@ class ForgetService:
         )
 
     async def _proposals(self, scope: Scope, targets: Targets, planner: Planner) -> list[str]:
-        """Return the ids of proposed changes whose text states what is forgotten."""
+        """Return the ids of proposed changes whose text states a forgotten statement."""
         if targets.whose.user_id is None:
             return []
         conditions = {"st": "proposed", "u": targets.whose.user_id}

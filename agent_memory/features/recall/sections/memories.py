@@ -47,7 +47,7 @@ from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Name
 # "What is a …?" or "What is my …?". Shares of pairs with a similarity of at least 0.2, and of at least 0.3:
 # - word ("quasar") and unrelated phrase ("A rusty saw."), 1,960 pairs: 34 to 57 %, 4 to 8 %
 # - word and message of LoCoMo: 0.2 to 1.7 %, at most 0.1 %
-# - word and phrase that answers it ("pets": "Two grey cats."), 108 pairs: 94 to 100 %, 79 to 93 %
+# - word and phrase that answers it ("pets": "Two gray cats."), 108 pairs: 94 to 100 %, 79 to 93 %
 _SHORT_PHRASE = 2
 _PHRASE_FACTOR = 1.5
 # With fewer memories than this, sharing a name is enough to link two of them.

@@ -47,7 +47,7 @@ class OpenAIChat:
     def __init__(
         self, server: ModelServer, model: str, contexts: Callable[[str], ModelContext], counter: TokenCounter | None = None
     ) -> None:
-        """`contexts` returns what is known of a model's context. Without a `counter`, tokens are estimated."""
+        """`contexts` returns the recorded context of a model. Without a `counter`, tokens are estimated."""
         self._server = server
         self._contexts = contexts
         self._counter = counter or TokenCounter()

@@ -202,7 +202,7 @@ class MemoryQueries:
         queue_search(pipe, self._history if past else self._words, query, WITH_SORT_KEYS)
 
     def queue_count(self, pipe: Pipeline, clause: str, *, embedded: bool = False, past: bool = False) -> None:
-        """Count the matches, or with `embedded` only those with a vector. The reply has a total and no hits."""
+        """Count the matches, or with `embedded` only the matches with a vector. The reply has a total and no hits."""
         index = self._history if past else self._vectors if embedded else self._words
         _queue_made(pipe, index, _count_command(), clause)
 

@@ -1,4 +1,4 @@
-"""Write query text that redisvl cannot express:
+"""Write query text that redisvl cannot express.
 
 - flat intersections: redisvl nests brackets, one pair for each filter
 - negations of ranges and unions

@@ -1,4 +1,4 @@
-"""Find the time that a question asks about: "What did I do last weekend?"
+"""Find the time that a question asks about ("What did I do last weekend?").
 
 Ignore times in statements, times of things ("last week's meeting"), and times in questions that ask when something
 happened ("When did I …?").

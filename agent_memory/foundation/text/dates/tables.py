@@ -141,7 +141,7 @@ def _table(code: str, source: Mapping[str, Any]) -> Table:
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the pattern of each placeholder.
 
-    {D} is one or two days of a month, {DM} day and month in digits, {M} a month, {Y} a year, {W} a weekday, {N} a
+    {D} is one or two days of a month, {DM} day and month in digits, {M} a month. {Y} is a year, {W} a weekday, {N} a
     number, {U} a unit, {C} a calendar unit.
     """
     ordinal, day = source["ordinal"], source.get("day", "0?[1-9]|[12][0-9]|3[01]")

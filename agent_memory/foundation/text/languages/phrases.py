@@ -1,9 +1,14 @@
 """Read the phrases of each language from the files in `agent_memory/foundation/text/data`.
 
-A file has sections, such as `[filler]`. Commas or line breaks separate their phrases; `#` begins a comment. In a
-phrase, `a|b` is either word (`_` stands for a blank in a word), `(a)` is optional, `~` is any word, `<verbs>` is any
-word of `[verbs]`, and `*` is the rest or the part between. `[blankless]` languages use blanks only to separate
-alternatives. Case, accents, apostrophes and punctuation make no difference.
+A file has sections, such as `[filler]`. Commas or line breaks separate their phrases; `#` begins a comment. In a phrase:
+
+- `a|b` is either word; `_` stands for a blank in a word.
+- `(a)` is optional.
+- `~` is any word, and `<verbs>` any word of `[verbs]`.
+- `*` is the rest or the part between.
+
+`[blankless]` languages use blanks only to separate alternatives. Case, accents, apostrophes and punctuation make no
+difference.
 """
 
 from __future__ import annotations

@@ -174,7 +174,7 @@ def without_interrogatives(text: str) -> str:
 
 
 def is_about_everything(query: str) -> bool:
-    """True if a query asks for everything known about the user: "What do you know about me?", "Who am I?" """
+    """True if a query asks for everything known about the user ("What do you know about me?", "Who am I?")."""
     if len(query) > _MOST_QUERY_CHARS:
         return False
     written = ascii_words(query) if query.isascii() else None
@@ -235,7 +235,7 @@ class _Everything:
         return len(self.known_words & words) >= self.least
 
     def names_what_is_known(self, text_tokens: Sequence[Token]) -> bool:
-        """True if tokens name what is known about the user ("… you know about me") and nothing else follows."""
+        """True if tokens name the knowledge about the user ("… you know about me") and nothing else follows."""
         joined = self.language.join(text_tokens)
         m = None if self.knowing is None else self.knowing.search(joined.text)
         if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:

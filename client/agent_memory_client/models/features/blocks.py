@@ -164,7 +164,7 @@ class BlockEdit(BaseModel):
 
 
 class BlockHistoryResponse(BaseModel):
-    """The changes of a block, oldest first. Apply them to `base` in order to get the current text."""
+    """The changes of a block, oldest first. Applied to `base` one after the other, they make the current text."""
 
     label: str
     """The label of the block."""

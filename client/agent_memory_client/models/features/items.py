@@ -122,8 +122,10 @@ ItemOperation: TypeAlias = Annotated[PutItem | GetItem | DeleteItem | SearchItem
 
 
 class ItemBatch(BaseModel):
-    """Operations for one round trip. Reads see the state before the batch. If a batch writes a key several times, the
-    last write wins."""
+    """Operations for one round trip.
+
+    Reads see the state before the batch. If a batch writes a key several times, the last write wins.
+    """
 
     operations: Annotated[list[ItemOperation], Field(max_length=MAX_ITEM_OPERATIONS)]
     """The operations, each with its `op`. At most 1,000."""

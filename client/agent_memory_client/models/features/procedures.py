@@ -227,7 +227,7 @@ class SessionResultRequest(BaseModel):
 
 
 class SessionResult(SessionResultRequest):
-    """The result of a session, and what was learned from it."""
+    """The result of a session, and the procedures that the server learned from it."""
 
     session_id: str
     namespace: str | None = None

@@ -42,7 +42,7 @@ class ArchiveTools(ModelTools):
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
             ARCHIVAL_MEMORY_INSERT,
-            "Store something in your archive, which is unlimited and searched on demand: what need not stand in every prompt. Write it so "
+            "Store something in your archive, which is unlimited and searched on demand, not part of every prompt. Write it so "
             "that it can be understood alone.",
             {"content": text_rule("What to store."), "tags": texts_rule("Short words to find it by, such as ['travel'].")},
             ("content",),
@@ -61,13 +61,13 @@ class ArchiveTools(ModelTools):
         ),
         Definition(
             CONVERSATION_SEARCH,
-            "Search what was said in all conversations, by meaning and by words.",
+            "Search the messages of all conversations, by meaning and by words.",
             {"query": text_rule("What was said, in plain words."), "page": _PAGE_RULE},
             ("query",),
         ),
         Definition(
             CONVERSATION_SEARCH_DATE,
-            "List what was said on some days.",
+            "List the messages of some days.",
             {"start_date": _FROM, "end_date": _TO, "page": _PAGE_RULE},
             ("start_date", "end_date"),
         ),

@@ -66,8 +66,7 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Edit the text: `append` or `insert` a line, `replace` an exact text, or `rethink` (write the whole text
-        again).
+        """Edit the text: `append` or `insert` a line, `replace` an exact text, or `rethink` (rewrite) the whole text.
 
         Raises MemoryNotFoundError. Raises MemoryServerError if the block is full or read-only, or does not contain the
         old text exactly once.
@@ -138,7 +137,7 @@ class BlockTools(ModelTools):
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
             CORE_MEMORY_APPEND,
-            "Add a line to a block of your core memory, which stands in every prompt. Use it when you learn something that must always be "
+            "Add a line to a block of your core memory, which is part of every prompt. Use it when you learn something that must always be "
             "in mind. A full block refuses and says so: move something to the archive, remove it, then try again.",
             {"label": _LABEL, "content": text_rule("The line to add at the end of the block.")},
             ("label", "content"),

@@ -1,5 +1,5 @@
 -- The step that writes a memory.
--- NEEDS: root, due, reach, neighbours_ms, embed_after_ms, values
+-- NEEDS: root, due, reach, neighbors_ms, embed_after_ms, values
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
@@ -86,7 +86,7 @@ local function put(step)
     -- Order an imported message by its own time. The score is negative, so it precedes messages that arrived here,
     -- whose scores count from 1. A score of this size is exact to 15 µs.
     local score = step.imported and tonumber(redis.call('HGET', key, 'c')) - 1e11
-    message_order.insert(step.order, mid, score, neighbours_ms)
+    message_order.insert(step.order, mid, score, neighbors_ms)
   end
   change_log.add('m', mid, before, version)
   -- Followers need no new messages from programs or assistants.

@@ -1,5 +1,5 @@
 -- The steps that retire memories, restore former versions, and move changes to another state.
--- NEEDS: root, due, reach, neighbours_ms
+-- NEEDS: root, due, reach, neighbors_ms
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local documents = require("memories/documents")
@@ -61,7 +61,7 @@ local function bring_back(mid, name)
   end
   -- Passages have no history: a long memory needs new ones.
   outbox.mark_due(due, clock.ms, mid)
-  if order then message_order.insert(order, mid, score, neighbours_ms) end
+  if order then message_order.insert(order, mid, score, neighbors_ms) end
   repetitions.refresh(mid)
   if fields['om'] then outdated_messages.mark(mid, fields['om'], fields['z']) end
   if history.is_over(key) then history.close(mid) else standings.link(mid, fields['bk']) end
