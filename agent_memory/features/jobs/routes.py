@@ -105,8 +105,10 @@ async def get_load_history(
     store: Annotated[LoadStore, Depends(load_store_of)],
     period: Annotated[LoadPeriod, Query(description="The last `hour` by minutes, or the last `day` by ten minutes.")] = "hour",
 ) -> Response:
-    """Returns the load of the last hour or day: totals, requests, their times, waiting work and model tokens of all
-    tenants. Only operators may."""
+    """Returns the server's load of the last hour or day. Only for operators.
+
+    It covers all tenants: totals, requests, their times, waiting work and model tokens.
+    """
     if not caller.operator:
         raise Forbidden("the load of the server is for operators: use AUTH_ADMIN_TOKEN")
     return ModelResponse(await store.read_history(period))
