@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 
 from agent_memory.extensions.views.filters import selection_of, within
@@ -89,13 +90,14 @@ class ViewSummarizer:
         """
         deadline = None if seconds is None else monotonic() + seconds
         most: int | None = None
+        characters = sum(len(memory.record.text) for memory in memories)
         while True:
             left = chat.room(summarize_group([], group, instructions=view.prompt, max_words=_SUMMARY_WORDS), ViewSummary)
             if left < _LEAST_TOKENS and chat.context.limit.certain:
                 raise chat.context.no_room()
             answer = min(_ANSWER_TOKENS, max(left // 3, _LEAST_TOKENS))
             room = max(min(_PROMPT_TOKENS, left - answer, most or _PROMPT_TOKENS), _LEAST_TOKENS)
-            prompt_messages = self._prompt_messages(memories, room)
+            prompt_messages = await run_in_thread(partial(self._prompt_messages, memories, room), characters)
             request_messages = summarize_group(prompt_messages, group, instructions=view.prompt, max_words=min(_SUMMARY_WORDS, answer // 2))
             timeout = None if deadline is None else max(deadline - monotonic(), 0.0)
             try:

@@ -135,8 +135,10 @@ async def judge_facts(
         len(open_facts),
         min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(memories) + len(open_facts))), _LEAST_NOTE_TOKENS)),
     )
+    characters = sum(len(memory.record.text) for memory in memories) + sum(len(fact.candidate.record.text) for fact in open_facts)
     while len(decided) < len(open_facts):
-        group = _fitting(runtime, chat, memories, open_facts[len(decided) : len(decided) + most], tokens)
+        rest = open_facts[len(decided) : len(decided) + most]
+        group = await run_in_thread(partial(_fitting, runtime, chat, memories, rest, tokens), characters)
         try:
             decided += await _decisions(runtime, chat, memories, group, tokens)
         except ContextExceeded:
@@ -159,7 +161,7 @@ def _fitting(
     for number, open_ in enumerate(open_facts):
         new = set(open_.near) - shown_numbers
         texts = [open_.candidate.record.text, *(memories[k - 1].record.text for k in new)]
-        room -= sum(min(runtime.counter.count(text), tokens) + _NOTE_LINE_TOKENS for text in texts) + _DECISION_TOKENS
+        room -= sum(min(runtime.counter.count(text, tokens), tokens) + _NOTE_LINE_TOKENS for text in texts) + _DECISION_TOKENS
         if number and room < 0:
             return open_facts[:number]
         shown_numbers |= new
@@ -172,17 +174,16 @@ async def _decisions(
     """Return a model's decisions about some facts. Raises ModelUnavailable, ModelAnswerInvalid and ContextExceeded."""
     numbers = sorted({k for open_ in open_facts for k in open_.near})
     prompt_numbers = {k: number for number, k in enumerate(numbers, start=1)}
-
-    def cut(text: str) -> str:
-        return runtime.counter.truncate(text, tokens)
-
+    existing, candidates = [memories[k - 1].record for k in numbers], [open_.candidate.record for open_ in open_facts]
+    characters = sum(len(record.text) for record in (*existing, *candidates))
+    texts = await run_in_thread(lambda: [runtime.counter.truncate(record.text, tokens) for record in (*existing, *candidates)], characters)
     notes = [
-        ExistingNote(cut(record.text), record.memory_type.value, _when(record), record.slot)
-        for record in (memories[k - 1].record for k in numbers)
+        ExistingNote(text, record.memory_type.value, _when(record), record.slot)
+        for text, record in zip(texts[: len(existing)], existing, strict=True)
     ]
     new = [
-        NewNote(cut(record.text), record.memory_type.value, _when(record), [prompt_numbers[k] for k in open_.near], record.slot)
-        for open_, record in ((open_, open_.candidate.record) for open_ in open_facts)
+        NewNote(text, record.memory_type.value, _when(record), [prompt_numbers[k] for k in open_.near], record.slot)
+        for text, open_, record in zip(texts[len(existing) :], open_facts, candidates, strict=True)
     ]
     answer = await chat.structured(reconcile_notes(notes, new), ReconcileAnswer)
     by_number = {decision.n: decision for decision in answer.decisions}
