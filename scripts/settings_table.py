@@ -19,6 +19,8 @@ from agent_memory.foundation.core.settings.base import kind_of, variables_of
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "running" / "configuration.md"
 BEGIN, END = "<!-- settings: begin -->", "<!-- settings: end -->"
 
+_LONGEST_DEFAULT = 100
+
 TITLES = {
     "server": "Server",
     "redis": "Redis",
@@ -75,7 +77,10 @@ def default(field: FieldInfo) -> str:
         return "–"
     if isinstance(value, (tuple, dict)):
         return f"`{json.dumps(value)}`"
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if len(text) > _LONGEST_DEFAULT:
+        return f"`{','.join(text.split(',')[:2])},…` (`doctor --all` shows all)"
+    return f"`{text}`"
 
 
 def choices(field: FieldInfo) -> str:

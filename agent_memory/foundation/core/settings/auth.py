@@ -49,13 +49,14 @@ class AuthSettings(Group):
     oauth2_claims: dict[ClaimUse, str] = setting(
         {},
         "OAUTH2_CLAIMS",
-        meaning="JSON object: claims for `tenant`, `namespace`, `user`, `agent`, `role`; without a claim, all are reachable",
+        meaning="JSON object: claims for `tenant`, `namespace`, `user`, `agent`, `role`. Without `tenant`: the tenant `default`. "
+        "Without `namespace`, `user` or `agent`: all of them",
     )
     oauth2_roles: dict[str, RoleName] = setting(
         {"memory:read": "read", "memory:write": "write", "memory:admin": "admin"},
         "OAUTH2_ROLES",
-        meaning="JSON object: words of the `role` claim and their role (`read`, `write`, `admin`); `*`: the role if no "
-        "claim is set (`write`)",
+        meaning="JSON object: words of the `role` claim and their role (`read`, `write`, `admin`). `*`: role of all callers if "
+        "`OAUTH2_CLAIMS` has no `role`; default `write`",
     )
 
     @property

@@ -39,7 +39,7 @@ class LongTermSettings(Group):
     review_supersessions: bool = setting(
         False,
         "REVIEW_SUPERSESSIONS",
-        meaning="only propose facts from conversations that would end other facts",
+        meaning="a fact from a conversation that would end another fact becomes a proposal for you to approve",
     )
     forgotten_kept_days: ClassVar[float] = 30.0
     forget_undo_seconds: int = setting(
@@ -67,7 +67,8 @@ class ForgettingSettings(Group):
     enabled: bool = setting(
         False,
         "FORGETTING_ENABLED",
-        meaning="retention policy: delete memories beyond the limits below, except pinned ones; undo within 30 days",
+        meaning="delete memories by the limits below, except pinned ones; undo within 30 days. With both limits of days, a memory must "
+        "exceed both, or twelve times the maximum age",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
     max_age_days: float | None = setting(
@@ -77,7 +78,10 @@ class ForgettingSettings(Group):
         None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="delete memories that no search or read returned for this many days", ge=0
     )
     budget_keep_top_n: int | None = setting(
-        None, "FORGETTING_BUDGET_KEEP_TOP_N", meaning="keep only this many memories per tenant, the most recently created and used", ge=0
+        None,
+        "FORGETTING_BUDGET_KEEP_TOP_N",
+        meaning="keep only this many memories per tenant. Memories that were created and used recently stay",
+        ge=0,
     )
 
 

@@ -40,7 +40,7 @@ class ModelSettings(Group):
     timeout_seconds: float = setting(
         60.0,
         "MODEL_TIMEOUT_SECONDS",
-        meaning="background work: longest pause of a model; elsewhere: time for a whole answer",
+        meaning="seconds. In background work: until the first token and between two tokens; in requests: for the whole answer",
         gt=0,
     )
     query_embedding_timeout_seconds: float = internal(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)

@@ -30,7 +30,11 @@ class RedisSettings(Group):
         meaning="a write is acknowledged: `strict`: on disk; `everysec`: in the log of Redis, on disk within a second",
     )
     buckets: int = setting(
-        1, "REDIS_BUCKETS", meaning="parts of the tenants for a Redis Cluster; fixed when a store is created", ge=1, le=64
+        1,
+        "REDIS_BUCKETS",
+        meaning="for a Redis Cluster: number of parts that the tenants are divided into; fixed when a store is created",
+        ge=1,
+        le=64,
     )
     pool_size: int = internal(128, "REDIS_POOL_SIZE", ge=4)
     command_timeout_seconds: float = internal(5.0, "REDIS_COMMAND_TIMEOUT_SECONDS", gt=0)

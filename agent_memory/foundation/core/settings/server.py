@@ -31,7 +31,7 @@ class ServerSettings(Group):
     shutdown_drain_seconds: float = setting(
         2.0,
         "SHUTDOWN_DRAIN_SECONDS",
-        meaning="after SIGTERM, answer requests this long while `/v1/ready` is 503, so that a load balancer notices; 0 without one",
+        meaning="seconds after SIGTERM in which the API still answers and `/v1/ready` returns 503. Without a load balancer, set 0",
         ge=0,
     )
     shutdown_grace_seconds: int = internal(20, "SHUTDOWN_GRACE_SECONDS", ge=1)
@@ -53,8 +53,8 @@ class ServerSettings(Group):
     allowed_hosts: str = setting(
         "",
         "ALLOWED_HOSTS",
-        meaning="further host names of the server, comma-separated; `*` allows all. Default: names of this machine if it listens "
-        "on 127.0.0.1 without credentials, otherwise all",
+        meaning="host names that requests may use besides localhost, comma-separated; `*` allows all. Default: only localhost if the "
+        "server listens on 127.0.0.1 without credentials, otherwise all",
     )
     public_url: str | None = setting(
         None,
@@ -82,8 +82,8 @@ class CompatSettings(Group):
     apis: str = setting(
         "",
         "COMPAT_APIS",
-        meaning="compatible APIs, comma-separated: `mem0`, `supermemory`. Their data is in the namespace of the same name, "
-        "or in a given one (`mem0:shared`)",
+        meaning="compatible APIs, comma-separated: `mem0`, `supermemory`. An API stores its data in the namespace of the same name. "
+        "`mem0:shared` selects the namespace `shared`",
         pattern=rf"^(\s*|{_API}(,{_API})?)$",
     )
 
