@@ -49,8 +49,7 @@ class AuthSettings(Group):
     oauth2_claims: dict[ClaimUse, str] = setting(
         {},
         "OAUTH2_CLAIMS",
-        meaning="JSON object: claims for `tenant`, `namespace`, `user`, `agent`, `role`. Without `tenant`: the tenant `default`. "
-        "Without `namespace`, `user` or `agent`: all of them",
+        meaning="JSON object: claims for `tenant`, `namespace`, `user`, `agent`, `role` ([defaults](access.md#json-web-tokens))",
     )
     oauth2_roles: dict[str, RoleName] = setting(
         {"memory:read": "read", "memory:write": "write", "memory:admin": "admin"},

@@ -24,20 +24,20 @@ class LimitSettings(Group):
     requests_per_minute: int = setting(
         0,
         "LIMIT_REQUESTS_PER_MINUTE",
-        meaning="requests per tenant and minute; 0: unlimited. Each 16 KiB of a body counts as one more. Beyond: 429",
+        meaning="requests per tenant and minute; 0: unlimited",
         ge=0,
     )
     requests_burst: int = internal(100, "LIMIT_REQUESTS_BURST", ge=1)
     memories: int = setting(
         0,
         "LIMIT_MEMORIES",
-        meaning="memories per tenant, messages included; 0: unlimited. Beyond: 429",
+        meaning="memories per tenant, messages included; 0: unlimited",
         ge=0,
     )
     model_tokens_per_day: int = setting(
         0,
         "LIMIT_MODEL_TOKENS_PER_DAY",
-        meaning="model tokens per tenant and day (UTC), embeddings included; 0: unlimited. Beyond: work waits for the next day",
+        meaning="model tokens per tenant and day (UTC), embeddings included; 0: unlimited",
         ge=0,
     )
     tenants: dict[str, TenantLimits] = setting(
