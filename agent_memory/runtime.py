@@ -187,9 +187,7 @@ async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys
     model = models.local_model if stored_model is None else stored_model.decode()
     if model == models.local_model or model not in PACKAGES:
         return settings
-    log.warning(
-        "this store was made with %s, which it keeps; LOCAL_MODEL=%s changes it and embeds all memories again", model, models.local_model
-    )
+    log.warning("this store keeps its model %s; set LOCAL_MODEL=%s to change it and embed all memories again", model, models.local_model)
     return settings.model_copy(update={"models": models.model_copy(update={"local_model": model})})
 
 

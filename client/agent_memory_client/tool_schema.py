@@ -146,5 +146,5 @@ class ToolSchemaCollection:
     def _required(self, name: str) -> ToolSchema:
         schema = self.get_by_name(name)
         if schema is None:
-            raise KeyError(f"there is no tool {name!r}, there are {', '.join(self.names())}")
+            raise KeyError(f"there is no tool {name!r}; use one of: {', '.join(self.names())}")
         return schema

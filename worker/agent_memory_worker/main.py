@@ -49,7 +49,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
                 async with runtime.docket() as docket:
                     await _run_docket(runtime, docket, settings, stop, moved)
         except RedisUnavailable as error:
-            log.warning("the task loop waits for Redis: %s", error)
+            log.warning("task loop is waiting for Redis: %s", error)
             await _pause(stop, _RESTART_SECONDS)
 
 
@@ -64,10 +64,10 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
                 await _work(worker, relay, (stop, moved), settings.server.shutdown_grace_seconds)
         except Exception:
             # An unreadable message ends docket's loop in every worker. Its work stays marked in the outbox.
-            log.exception("the task loop ended; it starts again")
+            log.exception("task loop ended; restarting it")
             carrier = Carrier(docket.stream_key, docket.worker_group_name)
             if dead := await runtime[CarrierGuard].move_unread(carrier, _DELIVERIES, docket.cancel):
-                log.error("%d messages that no worker could read are kept with the dead messages", dead)
+                log.error("moved %d unreadable queue messages to the dead messages", dead)
             await _pause(stop, _RESTART_SECONDS)
     await tasks.close()
 
@@ -78,7 +78,7 @@ async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -
         try:
             await runtime[Reindexer].reindex_for_model()
         except RedisUnavailable as error:
-            log.warning("the worker waits for Redis: %s", error)
+            log.warning("worker is waiting for Redis: %s", error)
             await _pause(stop, _RESTART_SECONDS)
         else:
             return
@@ -126,6 +126,6 @@ async def _work(worker: Worker, relay: Relay, ends: Sequence[asyncio.Event], gra
         running.cancel()
         done, unfinished = await asyncio.wait({running, feeding}, timeout=grace)
         if unfinished:
-            log.warning("some tasks did not end within %.0f s; their marks stay due", grace)
+            log.warning("some tasks did not finish within %.0f s; they stay queued", grace)
         log.info("worker stopped")
         del done

@@ -60,7 +60,7 @@ async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
     """
     try:
         if await runtime[JobTimes].count_begin(name) > runtime.settings.worker.max_attempts:
-            log.error("periodic job %s never ended, its workers may have died of it: it is left out this time", name)
+            log.error("periodic job %s did not finish last time and may have crashed its worker; skipping this run", name)
         else:
             with carrying_out(Work(since=await runtime[ErasureGuard].now(), waits=False)):
                 log.info("periodic job %s: %d", name, await import_name(_JOBS[name].run)(runtime))

@@ -35,5 +35,5 @@ def only_plain_data() -> None:
     """Restrict docket in this process. Raises StartupError if the installed docket version pickles in another way."""
     for module in (execution, strikelist):
         if not hasattr(module, "cloudpickle"):
-            raise StartupError("this version of pydocket is not known: its messages could run code, so no worker starts")
+            raise StartupError("unsupported version of pydocket, whose messages could run code: install the version of the lock")
         module.__dict__["cloudpickle"] = SimpleNamespace(loads=loads, dumps=pickle.dumps)

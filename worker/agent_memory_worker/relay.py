@@ -60,10 +60,10 @@ class Relay:
                     await self._runtime.outbox.wait_for_due(wait)
                 await self._pause(began + _ROUND_SECONDS - monotonic())
             except RedisUnavailable as error:
-                log.warning("the relay waits for Redis: %s", error.__cause__ or error)
+                log.warning("relay is waiting for Redis: %s", error.__cause__ or error)
                 await self._pause(_IDLE_SECONDS)
             except Exception:
-                log.exception("the relay failed; it goes on")
+                log.exception("relay failed; continuing")
                 await self._pause(_IDLE_SECONDS)
 
     async def _round(self) -> float:
@@ -91,7 +91,7 @@ class Relay:
         calls: list[tuple[TaskCall, DueKind, Sequence[Claim]]] = []
         for kind, claimed in claims.items():
             if claimed.given_up:
-                log.error("%d marks of kind %s were given up after too many tries", claimed.given_up, kind)
+                log.error("gave up on %d items of kind %s after too many attempts", claimed.given_up, kind)
             if kind in _BATCHED:
                 calls += [(self._batch_call(kind, batch), kind, batch) for batch in self._batches(claimed.claims)]
             else:
@@ -111,7 +111,7 @@ class Relay:
             raise
         for execution, (_, kind, claimed) in zip(executions, calls, strict=True):
             if execution.disposition is Disposition.FAILED:
-                log.warning("a task of kind %s was not handed over and comes again: %s", kind, execution.schedule_exception)
+                log.warning("task of kind %s not queued; retrying: %s", kind, execution.schedule_exception)
                 await self._put_back(kind, claimed)
             elif execution.disposition is not Disposition.SCHEDULED:
                 # The refused task of an overdue mark still runs, or docket redelivers it: only the lease is renewed.

@@ -109,7 +109,7 @@ class Tasks:
         **_: Any,
     ) -> None:
         """Put back the marks of a task that only another version knows. It does not count as a try."""
-        log.warning("left for a newer version: the task %s", execution.function_name)
+        log.warning("task %s left for a newer version of the worker", execution.function_name)
         if len(arguments) < 3:
             return  # Not a task of ours. If it carries a mark anyway, the mark's lease ends by itself.
         # This version may not know the kind either. In keys, the kind is only a word.
@@ -133,7 +133,7 @@ class Tasks:
     def _embedded(self, task: asyncio.Task[None]) -> None:
         self._embedding.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            log.warning("memories stay to be embedded: %s", error)
+            log.warning("memories not embedded yet: %s", error)
 
     async def _embed(self, members: Sequence[str]) -> None:
         """Embed marked memories. The script that makes a memory searchable also ends its mark."""
@@ -151,7 +151,7 @@ class Tasks:
         outbox, worker = self._runtime.outbox, self._runtime.settings.worker
         claims = await outbox.begin_claims(kind, members, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts)
         if len(claims) < len(members):
-            log.info("%d of %d marks of kind %s are done or given up", len(members) - len(claims), len(members), kind)
+            log.info("%d of %d items of kind %s done or given up", len(members) - len(claims), len(members), kind)
         try:
             # The work may have read data that an erasure ordered later deletes. `since` lets such an erasure refuse the
             # work's writes.
@@ -177,4 +177,4 @@ class Tasks:
             try:
                 await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=delay, forgive=is_outage(error))
             except RedisUnavailable as second:
-                log.warning("cannot record a failure, the lease will end by itself: %s", second)
+                log.warning("cannot record a failure; the lease will expire: %s", second)

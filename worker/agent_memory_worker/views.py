@@ -84,7 +84,7 @@ async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh
     if view.group_by:
         groups = await runtime[MemoryScan].list_groups(scope, selection_of(view, datetime.now(UTC)), view.group_by, _MOST_GROUPS)
         if len(groups) == _MOST_GROUPS:
-            log.warning("view %s has more than %d groups: only the largest are computed", view.id, _MOST_GROUPS)
+            log.warning("view %s has more than %d groups: computing only the largest", view.id, _MOST_GROUPS)
     before = await runtime[ViewStore].load_partitions(scope, view.id)
     for start in range(0, len(groups), _AT_ONCE):
         batch = groups[start : start + _AT_ONCE]

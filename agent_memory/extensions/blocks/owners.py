@@ -26,7 +26,7 @@ def named_owner(namespace: str | None, user_id: str | None, agent_id: str | None
     """Return the owner that a request names. Raises UnsupportedRequest if all names are missing."""
     owner = BlockOwner(namespace or None, user_id or None, agent_id or None)
     if not any(owner):
-        raise UnsupportedRequest("say whose block is meant: agent_id, user_id, namespace or several of them", field=field)
+        raise UnsupportedRequest("name the owner of the block: send agent_id, user_id, namespace or several of them", field=field)
     return owner
 
 

@@ -19,7 +19,7 @@ class BlockFull(Conflict):
 
 
 def no_block(label: str) -> NotFound:
-    return NotFound(f"there is no block {label!r} of this owner: make it with PUT, or say whose is meant")
+    return NotFound(f"there is no block {label!r} of this owner: create it with PUT, or name another owner")
 
 
 def is_read_only(label: str) -> Forbidden:

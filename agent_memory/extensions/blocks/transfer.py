@@ -94,7 +94,7 @@ class BlockTransfer:
         block = _block_of(read, owner)
         reply = await self._store.restore(scope, block, read.changes, await self._counter.count_aside(block.value))
         if reply.state == "many":
-            raise BadInput(f"there are {MAX_BLOCKS} blocks of this owner already", field="label")
+            raise BadInput(f"the limit of {MAX_BLOCKS} blocks an owner is reached: delete some first", field="label")
         if reply.state == "here":
             here = reply.block
             return "same" if here is not None and (here.value, here.description) == (block.value, block.description) else "other"
@@ -166,4 +166,4 @@ def _check_settings(change: BlockChange) -> None:
             for value in values:
                 PutBlockRequest.model_validate({name: value}, strict=True)
         except ValidationError as error:
-            raise BadInput(f"{name} had no such value", field="changes") from error
+            raise BadInput(f"the change does not fit the former value of {name}", field="changes") from error

@@ -27,9 +27,9 @@ def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
         operators = [key for key in nested if key.startswith("$")]
         for key in operators:
             if key not in _OPERATORS:
-                raise BadInput(f"there is no operator {key[:40]}: use one of {', '.join(_OPERATORS)}", field=f"{field}.{name}")
+                raise BadInput(f"unknown operator {key[:40]}: use one of {', '.join(_OPERATORS)}", field=f"{field}.{name}")
         if operators and len(operators) < len(nested):
-            raise BadInput("operators and nested fields cannot stand side by side", field=f"{field}.{name}")
+            raise BadInput("must contain either operators or nested fields, not both", field=f"{field}.{name}")
         if not operators:
             check_filter(nested, f"{field}.{name}")
 

@@ -96,7 +96,7 @@ class ItemSearch:
         try:
             return list(await self._models.embedder(scope.tenant).embed(texts, role=role, timeout=self._timeout))
         except (ModelUnavailable, ModelAnswerInvalid, BudgetSpent) as error:
-            log.warning("a search for items goes by words alone: %s", error)
+            log.warning("item search uses words only: %s", error)
             return []
 
     async def _with_vectors(self, scope: Scope, items: Sequence[StoredItem]) -> list[StoredItem]:

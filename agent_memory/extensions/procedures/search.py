@@ -122,7 +122,7 @@ class ProcedureSearch:
         except BudgetSpent:
             return Situation(query_terms(text), None, ["searched by words alone: the tenant's model tokens of today are spent"])
         except (ModelUnavailable, ModelAnswerInvalid) as error:
-            log.warning("searching procedures by words alone: %s", error)
+            log.warning("procedure search uses words only: %s", error)
             return Situation(query_terms(text), None, ["searched by words alone: the embedding model does not answer"])
 
     async def embedded_situation(self, tenant: str, text: str, *, timeout: float | None = None) -> Situation:

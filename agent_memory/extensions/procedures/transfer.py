@@ -108,7 +108,7 @@ class ProcedureTransfer:
         try:
             self._tools.check_fields(line.fields)
         except (ValueError, KeyError, TypeError) as error:
-            raise BadInput("is not what is known of a tool", field="fields") from error
+            raise BadInput("must be the statistics of a tool, as an export writes them", field="fields") from error
         owner = ProcedureOwner(**_owner(scope, target, line))
         return "new" if await self._tools.bring_in(scope, owner, line.tool, line.fields) else "same"
 

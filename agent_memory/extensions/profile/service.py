@@ -160,7 +160,7 @@ def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str
     if not scope.reaches(namespace, user_id):
         raise Forbidden(f"these credentials do not reach this {noun}", field="namespace")
     if user_id is None:
-        raise BadInput(f"whose {noun}? name the user", field="user_id", where="query")
+        raise BadInput(f"name the user of the {noun}: send user_id", field="user_id", where="query")
     return ProfileOwner(scope.tenant, namespace, user_id)
 
 

@@ -55,7 +55,7 @@ class ViewService:
         for user_id in users_named(body.filters):
             await self._erasures.require_none(scope.tenant, None, user_id)
         if await self._store.count_views(scope) >= MAX_VIEWS:
-            raise Conflict(f"there are {MAX_VIEWS} views already: delete some")
+            raise Conflict(f"the limit of {MAX_VIEWS} views is reached: delete some first")
         view = SummaryView(id=made_id(), **body.model_dump())
         await self._store.add_view(scope, view)
         return view

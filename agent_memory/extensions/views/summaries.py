@@ -74,7 +74,7 @@ class ViewSummarizer:
                 summary = await self._summary_by_model(chat, view, group, memories, seconds)
                 return Partition(_result(view, group, total, summary=summary), fingerprint)
             except (ModelUnavailable, ModelAnswerInvalid) as error:
-                log.warning("a partition of view %s goes without the language model: %s", view.id, error)
+                log.warning("summarizing a partition of view %s without the language model: %s", view.id, error)
                 if stored is not None and stored.result.summary and stored.result.degraded is None:
                     return stored
                 reason = f"the language model did not answer usably ({error.code}): the memories that tell most are shown"

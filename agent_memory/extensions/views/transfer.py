@@ -71,7 +71,7 @@ class ViewTransfer:
         check_view(line.view)
         check_group(line.view, group)
         if await self._store.count_views(scope) >= MAX_VIEWS:
-            raise BadInput(f"there are {MAX_VIEWS} views already", field="view")
+            raise BadInput(f"the limit of {MAX_VIEWS} views is reached: delete some first", field="view")
         await self._store.adopt_view(scope, line.view)
         return line.view
 

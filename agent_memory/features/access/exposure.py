@@ -17,8 +17,8 @@ def check_exposure(settings: Settings, host: str) -> None:
     """Raise StartupError if listening on `host` would admit everybody who can reach this machine."""
     if not (settings.auth.required or settings.auth.open_to_network or is_loopback(host)):
         raise StartupError(
-            f"HOST={host} would let everybody in who reaches this machine: set AUTH_MODE=token (or oauth2), listen on 127.0.0.1, "
-            "or set AUTH_DISABLED_ON_NETWORK=true when something in front of the server keeps strangers out"
+            f"HOST={host} would admit everybody who can reach this machine: set AUTH_MODE=token (or oauth2), listen on 127.0.0.1, "
+            "or set AUTH_DISABLED_ON_NETWORK=true if a proxy or firewall keeps strangers out"
         )
 
 
@@ -29,7 +29,7 @@ def warn_of_exposure(settings: Settings, host: str) -> None:
         who = "every program on this machine may read and delete everything; others are not let in"
         log.warning("AUTH_MODE=disabled: %s (%s); %s", who, host, _HOW)
     else:
-        log.warning("AUTH_MODE=disabled on %s: WHOEVER REACHES THIS ADDRESS may read and delete everything; %s", host, _HOW)
+        log.warning("AUTH_MODE=disabled on %s: everybody who can reach this address may read and delete everything; %s", host, _HOW)
 
 
 def is_loopback(host: str) -> bool:

@@ -200,7 +200,7 @@ class ModelBudget:
         try:
             await self._store.spend(tenant, tokens)
         except RedisUnavailable as error:
-            log.warning("%d model tokens of a tenant are not counted: %s", tokens, error)
+            log.warning("%d model tokens of a tenant not counted: %s", tokens, error)
 
 
 class MeteredChat(ChatWrapper):

@@ -68,7 +68,7 @@ class KeySet:
             try:
                 self._keys = _parse_keys(await self._fetch())
             except (httpx.HTTPError, TimeoutError, ValueError, jwt.PyJWTError) as error:
-                log.warning("the login provider's keys cannot be had: %s: %s", type(error).__name__, str(error)[:200])
+                log.warning("cannot load the login provider's keys: %s: %s", type(error).__name__, str(error)[:200])
                 return
             self._fetched = self._tried
             self.generation += 1
@@ -201,7 +201,7 @@ def check_oauth(settings: AuthSettings) -> None:
     if wrong or not settings.oauth2_algorithms:
         raise StartupError(f"setting OAUTH2_ALGORITHMS: give some of {', '.join(sorted(ALGORITHMS))}, as a JSON list")
     if settings.oauth2_audience is None:
-        log.warning("OAUTH2_AUDIENCE is not set: tokens that the provider made for other services are accepted, too")
+        log.warning("OAUTH2_AUDIENCE is not set: the server also accepts tokens for other services of this provider")
 
 
 def jwks_url(settings: AuthSettings) -> str:

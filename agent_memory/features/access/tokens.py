@@ -60,7 +60,7 @@ class TokenGate:
         looked_up = await self._store.look_up(digest)
         if looked_up is None:
             self._trusted.pop(digest, None)
-            raise Unauthenticated("this API key is not known: it is wrong, or was revoked")
+            raise Unauthenticated("unknown API key: it is wrong or was revoked")
         token, now = looked_up
         left = LEASE_SECONDS if token.expires is None else min(LEASE_SECONDS, (token.expires - now) / 1000)
         if left <= 0:
@@ -120,7 +120,7 @@ class TokenService:
             agents=_limit(body.agents),
         )
         if await self._store.add_token(token, max(int(life.total_seconds() * 1000), 1) if expires else 0) is None:
-            raise Conflict("this secret is in use already: give another, or none")
+            raise Conflict("another API key has this secret: send a different one, or omit it to let the server create one")
         return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def list(self, who: Principal) -> Sequence[TokenInfo]:

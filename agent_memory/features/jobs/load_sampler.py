@@ -109,10 +109,10 @@ async def _sample_each_minute(sampler: LoadSampler) -> None:
         try:
             seconds = await sampler.sample()
         except AgentMemoryError as error:
-            log.info("the load of this minute is not written: %s", error)
+            log.info("load of this minute not written: %s", error)
         except Exception:
             # Samples are for people to look at: an error must not end the process.
-            log.exception("the load of this minute is not written")
+            log.exception("load of this minute not written")
         await asyncio.sleep(seconds)
 
 

@@ -110,5 +110,5 @@ async def get_load_history(
     It covers all tenants: totals, requests, their times, waiting work and model tokens.
     """
     if not caller.operator:
-        raise Forbidden("the load of the server is for operators: use AUTH_ADMIN_TOKEN")
+        raise Forbidden("only operators may read the server's load: use AUTH_ADMIN_TOKEN")
     return ModelResponse(await store.read_history(period))

@@ -364,4 +364,4 @@ def check_background_decision(decision: Decision) -> None:
         case _:
             return
     if any(memory.record.pinned for memory in touched):
-        raise ValueError("what is pinned is never changed in the background")
+        raise ValueError("background work must not change pinned memories")

@@ -224,4 +224,4 @@ def _pairs(flat: Sequence[bytes]) -> dict[str, str]:
 def _refuse_mismatch(reply: Any) -> None:
     if reply[0] == b"mismatch":
         current = int(reply[1])
-        raise VersionMismatch(f"If-Match names another version than the stored one ({current or 'there is none'})", current=current)
+        raise VersionMismatch(f"If-Match names another version than the stored one ({current or 'none'})", current=current)

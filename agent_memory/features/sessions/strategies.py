@@ -38,7 +38,7 @@ def check_strategy(strategy: MemoryStrategyConfig) -> None:
     if strategy.strategy == "custom":
         name = f"{_STRATEGY}.config.custom_prompt"
         if options.custom_prompt is None or not options.custom_prompt.strip():
-            raise BadInput("the strategy custom needs a prompt: say what is to be remembered", field=name)
+            raise BadInput("the strategy custom needs a prompt that says what to remember", field=name)
         if code := _CODE.search(options.custom_prompt):
             message = f"{code[0]} is more than a name, which prompts do not run: write {{{code[1]}}}"
             raise BadInput(message, field=name)

@@ -98,7 +98,7 @@ class ExportService:
         try:
             await self._exports.note(scope, operation_id, OperationState.DEAD, counts, "it did not come to its end: export again")
         except RedisUnavailable as error:
-            log.warning("cannot note that an export failed: %s", error)
+            log.warning("cannot record the failure of an export: %s", error)
 
     async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
         """Yield all lines. Memories come before sessions, because imports need that order.

@@ -115,7 +115,9 @@ class ArgumentReader:
         for name, value in query.multi_items() if self._deletes else ():
             if not value and name in SCOPE_FIELDS & self._query_fields:
                 raise BadInput(
-                    "must not be empty: that would not narrow what is deleted; name one, or leave it out", field=name, where="query"
+                    "must not be empty, because the deletion would ignore it: send a value or omit it",
+                    field=name,
+                    where="query",
                 )
         if unknown_names := [name for name, _ in query.multi_items() if name not in self._query_fields]:
             self._check_unknown(scope, unknown_names, ignored)

@@ -101,7 +101,7 @@ def version_wanted(if_match: str | None, if_none_match: str | None) -> str | Non
     if if_none_match is None:
         return version_of(if_match)
     if if_none_match.strip() != "*" or if_match is not None:
-        raise UnsupportedRequest("If-None-Match must be * and stand alone", field="If-None-Match", where="header")
+        raise UnsupportedRequest("If-None-Match must be * and the only precondition", field="If-None-Match", where="header")
     return "absent"
 
 

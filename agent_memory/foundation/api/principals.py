@@ -159,5 +159,5 @@ def _resolve_name(name: str, limit: frozenset[str] | None, requested: str | None
     if requested is None and len(limit) == 1:
         return next(iter(limit))
     if requested is None:
-        raise Forbidden(f"these credentials are limited: say which {name} is meant", field=name)
+        raise Forbidden(f"these credentials are limited to some values of {name}: send one of them", field=name)
     raise Forbidden(f"these credentials do not reach this {name}", field=name)

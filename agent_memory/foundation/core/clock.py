@@ -40,7 +40,7 @@ def zone_of(name: str | None) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"{name} is no IANA time zone, such as Europe/Berlin") from error
+        raise ValueError(f"{name} is not an IANA time zone, such as Europe/Berlin") from error
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:

@@ -196,10 +196,10 @@ async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
     asked_to_end = False
     while not locks.take_redis():
         if not asked_to_end and password and port:
-            log.warning("the Redis of an earlier run still holds %s; waiting for its end", folder)
+            log.warning("the redis-server of an earlier run still uses %s; waiting until it exits", folder)
             asked_to_end = await _ask_to_end(port, password)
         if loop.time() > deadline:
-            raise StartupError(f"the redis-server of an earlier run still holds the data directory {folder}; end it and start again")
+            raise StartupError(f"the redis-server of an earlier run still uses the data directory {folder}: stop it and start again")
         await asyncio.sleep(0.05)
     return password or secrets.token_urlsafe(32)
 
@@ -387,7 +387,7 @@ async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
         if code is None:
             await upkeep.look(server.process.pid, port=server.port, password=server.password)
             continue
-        log.error("redis-server ended unexpectedly (exit code %d); starting it again, see %s", code, server.logfile)
+        log.error("redis-server exited with code %d; restarting it (log: %s)", code, server.logfile)
         await asyncio.sleep(pause)
         try:
             server.process = _launch(server.folder, server.engine, server.password, server.port, server.lock).process
@@ -395,13 +395,13 @@ async def _supervise(server: _Server, running: EmbeddedRedis) -> None:
             await _wait_ready(server)
         except StartupError as error:
             pause = min(10.0, pause * 2 or 0.5)
-            log.error("redis-server could not be started again, next try in %g s: %s", pause, error.message)
+            log.error("redis-server did not restart; next attempt in %g s: %s", pause, error.message)
             if server.process.poll() is None:
                 await stop(server.process)
             continue
         except RedisError as error:  # Redis answered and then died; the next round restarts it
-            log.error("redis-server failed while starting again: %s", error)
+            log.error("redis-server failed during its restart: %s", error)
             continue
         pause, upkeep = 0.0, EngineUpkeep()
         running.restarts += 1
-        log.warning("redis-server runs again on port %d (start %d)", server.port, running.restarts + 1)
+        log.warning("redis-server restarted on port %d (start %d)", server.port, running.restarts + 1)

@@ -45,7 +45,7 @@ class EngineUpkeep:
                 await client.execute_command("FT.CONFIG", "SET", "FORK_GC_RUN_INTERVAL", interval_seconds)
                 self._seconds = interval_seconds
         except (RedisError, OSError) as error:
-            log.debug("the collector of the search indexes stays as it is: %s", error)
+            log.debug("garbage collection of search indexes not configured: %s", error)
         finally:
             await client.aclose()
 

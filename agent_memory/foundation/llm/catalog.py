@@ -68,4 +68,4 @@ def _base(model: str) -> str:
 @lru_cache(maxsize=256)
 def _log_unknown(model: str, default: int) -> None:
     """Log an unknown model. The cache makes it log each model only once."""
-    logger.info("the context window of model %r is not known; using %d tokens (MODEL_CONTEXT_WINDOWS sets it)", model, default)
+    logger.info("context window of model %r unknown: using %d tokens (set MODEL_CONTEXT_WINDOWS to change it)", model, default)

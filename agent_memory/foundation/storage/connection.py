@@ -126,7 +126,7 @@ async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
         try:
             await client.execute_command("FT.CONFIG", "SET", name, value)
         except RedisError as error:
-            log.warning("the Redis at %s does not let us set the search option %s to %s: %s", display_url, name, value, str(error)[:120])
+            log.warning("the Redis at %s refuses to set the search option %s to %s: %s", display_url, name, value, str(error)[:120])
 
 
 async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
@@ -135,7 +135,7 @@ async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
         log.warning(
-            "the Redis at %s does not let us set appendfsync: strict writes may wait up to a second: %s", display_url, str(error)[:120]
+            "the Redis at %s refuses to change appendfsync; strict writes may take up to a second: %s", display_url, str(error)[:120]
         )
 
 

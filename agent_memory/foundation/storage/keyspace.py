@@ -2,8 +2,8 @@
 
 The table lists each key with its type, content and lifetime. `{0}` is the hash tag of a bucket: all keys of a bucket
 share a slot of a Redis Cluster. A store has REDIS_BUCKETS buckets, `{0}`, `{1}` and so on. Each bucket has all keys of
-its tenants. Only `{0}` has the API keys (tok, toks, tok-secret), the logins of browsers (browser), the tenants' request
-limits (rate), the load over time (load) and the number of buckets (in cfg).
+its tenants. Only `{0}` has the API keys (tok, toks, tok-secret) and the logins of browsers (browser). It also has the
+tenants' request limits (rate), the load over time (load) and the number of buckets (in cfg).
 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
 am:{0}:w:<sid>:m    list    its messages, oldest first: "<seq> <tokens> <json>"            as the session

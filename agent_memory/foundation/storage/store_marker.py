@@ -66,7 +66,7 @@ class StoreFile:
             fresh.replace(self.path)
         except OSError as error:
             # Redis has the marker, too. The next look tries to write the file again.
-            log.warning("the file %s cannot be written: %s", self.path, error.strerror or error)
+            log.warning("cannot write the file %s: %s", self.path, error.strerror or error)
 
     def _read(self) -> dict[str, str]:
         try:

@@ -169,7 +169,7 @@ class StoreWatch:
         if self._expected is None:
             sight = await self._learn(sight)
         elif sight.id is not None and sight.id != self._expected and sight.accepted >= self._seen_at:
-            log.warning("the store %s of %s is accepted instead of %s", sight.id, self._keys.root, self._expected)
+            log.warning("accepted the store %s of %s instead of %s", sight.id, self._keys.root, self._expected)
             self._refusal = self._refusal or StoreChanged("another store was accepted: try again")
             self._expected = sight.id
         if self._refusal is not None and sight.id == self._expected:
@@ -193,7 +193,7 @@ class StoreWatch:
             )
         elif self._expected is not None:
             self._refusal = StoreLost(
-                f"Redis is empty, but it held the store {self._expected}: put a backup back, or accept the loss with `{ACCEPT}`",
+                f"Redis is empty, but it contained the store {self._expected}: restore a backup, or accept the loss with `{ACCEPT}`",
                 retry_after=5,
             )
 
@@ -217,12 +217,12 @@ class StoreWatch:
         try:
             for schema in missing:
                 if await ensure_index(self._client, self._keys, schema):
-                    log.warning("the search index %s was gone and has been built again", schema.index.name)
+                    log.warning("rebuilt the missing search index %s", schema.index.name)
             await note_built(self._client, self._keys)
         except AgentMemoryError as error:
-            log.error("a search index is gone and could not be built again, next try in a moment: %s", error.message)
+            log.error("search index missing and not rebuilt, retrying soon: %s", error.message)
         except Exception:
-            log.exception("a search index is gone and could not be built again, next try in a moment")
+            log.exception("search index missing and not rebuilt, retrying soon")
 
     # ---------------------------------------------------------------------------------------------------------- running
 
@@ -245,7 +245,7 @@ class StoreWatch:
             try:
                 await self.look()
             except Exception:
-                log.exception("the watch over Redis failed; it goes on")
+                log.exception("check of Redis failed; continuing")
 
     def _tell(self, problems: Sequence[Problem]) -> None:
         """Log new and ended problems. Log lasting problems again every minute."""

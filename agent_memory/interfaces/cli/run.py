@@ -213,11 +213,11 @@ async def _run_parts(
             print(*lines, sep="\n", end="\n" if lines else "", flush=True)
         await asyncio.wait({stop_request, *parts.values()}, return_when=asyncio.FIRST_COMPLETED)
         if shutdown.requested.is_set() and not shutdown.at_once and server is not None and server.drain():
-            log.info("stopping: answering what comes for %g s, while readiness says 503", settings.server.shutdown_drain_seconds)
+            log.info("stopping: accepting requests for %g s, readiness returns 503", settings.server.shutdown_drain_seconds)
             await asyncio.wait(parts.values(), timeout=settings.server.shutdown_drain_seconds, return_when=asyncio.FIRST_COMPLETED)
         broken = [each for each, part in parts.items() if part.done() and not (may_end and each == name and part.exception() is None)]
         if not broken:
-            log.info("stopping: answering what was asked, then ending the tasks that run")
+            log.info("stopping: finishing open requests, then running tasks")
     finally:
         stop_request.cancel()
         if server is not None:

@@ -50,7 +50,7 @@ def check_store_meant(command: str, options: str, named: bool) -> None:
     if (server := named_server()) is not None and not named:
         raise StartupError(
             f"{command} works on a store itself, and AGENT_MEMORY_URL names the server {shown_server(server)}: "
-            f"say with {options} which store is meant"
+            f"name the store with {options}"
         )
 
 

@@ -67,7 +67,7 @@ class _Arguments:
             return schema, around
         name = str(schema["$ref"]).rpartition("/")[2]
         if name in around:
-            raise ValueError(f"an argument of a tool must not hold itself: {name}")
+            raise ValueError(f"an argument of a tool must not contain itself: {name}")
         own = {key: value for key, value in schema.items() if key != "$ref"}
         # Omit class descriptions, which are for programmers.
         definition = {key: value for key, value in self._definitions[name].items() if key != "description"}

@@ -267,7 +267,7 @@ def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str
     names = list(definitions.BY_NAME) if tools == "all" else list(tools)
     unknown = sorted(set(names) - set(definitions.BY_NAME))
     if unknown:
-        raise ValueError(f"there is no tool {', '.join(unknown)}, there are {', '.join(definitions.BY_NAME)}")
+        raise ValueError(f"there is no tool {', '.join(unknown)}; use one of: {', '.join(definitions.BY_NAME)}")
     return [definitions.BY_NAME[name].schema().to_dict()["function"] for name in names]
 
 

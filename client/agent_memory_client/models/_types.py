@@ -410,7 +410,7 @@ def _is_container(value: Any) -> bool:
     if isinstance(value, (dict, list)):
         return True
     raise PydanticCustomError(
-        "json_type", "must hold JSON only (null, booleans, numbers, strings, lists, objects), got {type}", {"type": type(value).__name__}
+        "json_type", "must contain JSON only (null, booleans, numbers, strings, lists, objects), got {type}", {"type": type(value).__name__}
     )
 
 

@@ -255,7 +255,7 @@ class ToolCalls(Resource):
                 return current_datetime()
             case _:
                 names = ", ".join([*definitions.BY_NAME, *self._groups])
-                return error_answer("calling a tool", LookupError(f"there is no tool {name!r}, there are {names}"))
+                return error_answer("calling a tool", LookupError(f"there is no tool {name!r}; use one of: {names}"))
 
     async def _store(self, tool_input: arguments.StoreArguments, scope: ToolScope) -> dict[str, Any]:
         records = [arguments.record_of(memory, scope.space(memory.namespace), scope.user(memory.user_id)) for memory in tool_input.memories]

@@ -91,7 +91,7 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
         try:
             await _look_on(work)
         except ModelUnavailable as error:
-            log.warning("facts are not compared now: %s", error)
+            log.warning("facts not compared: %s", error)
         ended += work.ended
     return ended
 
@@ -139,7 +139,7 @@ async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -
             if half := len(group) // 2:
                 waiting[:0] = [group[:half], group[half:]]
                 continue
-            log.warning("a fact is not compared with those near it: %s", error)
+            log.warning("fact not compared with similar facts: %s", error)
             answers = [_Question(question.newer, []) for question in group]
         done = [await _carry_out(work, answer, chat.model) for answer in answers]
         await _remember(work.runtime, [question for question, judged in zip(group, done, strict=True) if judged])

@@ -103,7 +103,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
             if not asks_less_after(error, chat, min(shares.messages, size(batch))):
                 raise
             await runtime[ContextLimits].save_learned(chat)
-            log.info("%s is slow: from now on it is asked about %s tokens of messages at once", chat.model, chat.context.most_asked)
+            log.info("%s is slow: limiting each request to %s tokens of messages", chat.model, chat.context.most_asked)
             continue
         failed = None
         if chat.context.learn_answer(size(batch)):
@@ -181,7 +181,7 @@ async def _extract(
         )
         if not outcome.moved:
             return outcome
-        log.info("what the facts of a session were compared with changed meanwhile; once more")
+        log.info("memories changed while facts of a session were compared; retrying")
     raise Conflict("the memories that new facts are compared with are being changed all the time")
 
 
@@ -213,7 +213,7 @@ async def _facts_of(
         whole = facts_before_the_end(error.cut_off)
         if whole is None:
             raise
-        log.warning("of an answer that was cut off, %d facts are taken", len(whole.memories))
+        log.warning("the model's answer was truncated; storing its %d complete facts", len(whole.memories))
         refused += whole.refused
         return whole.memories
 

@@ -193,7 +193,7 @@ async def _decisions(
         decision = by_number.get(number, add)
         of = [numbers[k - 1] for k in decision.of if 1 <= k <= len(numbers)]
         if decision.action != "ADD" and (not of or len(of) < len(decision.of) or not set(of) <= set(open_.near)):
-            log.warning("the model decided about facts that it was not shown: the new fact is added")
+            log.warning("the model decided about facts outside its prompt; adding the new fact")
             decision, of = add, []
         decided.append(decision.model_copy(update={"of": of}))
     return decided

@@ -23,7 +23,7 @@ async def set_aside_failed(runtime: Runtime, member: str) -> bool:
     if journal is None or not journal.waiting:
         return False
     batch = within(journal.waiting, runtime.settings.longterm.extraction_batch_tokens)
-    log.error("extraction gave up %d messages of the session %s: see its dead operation", len(batch), journal.ref.session_id)
+    log.error("extraction gave up on %d messages of session %s: see its dead operation", len(batch), journal.ref.session_id)
     return await runtime[SessionStore].set_aside(member, journal, len(batch))
 
 
@@ -34,5 +34,5 @@ async def set_aside_oversized(runtime: Runtime, sid: str, journal: Journal, coun
     """
     if "." in sid:
         raise error
-    log.error("the model has no room for %d messages of the session %s, which step aside: %s", count, journal.ref.session_id, error)
+    log.error("%d messages of session %s exceed the model's context and were set aside: %s", count, journal.ref.session_id, error)
     await runtime[SessionStore].set_aside(sid, journal, count, f"{type(error).__name__}: {error}")

@@ -174,11 +174,11 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
                 most = len(batch) // 2
                 continue
             # A pair that does not fit cannot be judged: both memories stay.
-            log.warning("two similar memories are not compared: %s", error)
+            log.warning("two similar memories not compared: %s", error)
             unjudged = unjudged[1:]
             continue
         except (ModelUnavailable, ModelAnswerInvalid) as error:
-            log.warning("similar memories are not compared now: %s", error)
+            log.warning("similar memories not compared: %s", error)
             # An unusable answer would be unusable again in the next pass.
             complete = isinstance(error, ModelAnswerInvalid)
             break

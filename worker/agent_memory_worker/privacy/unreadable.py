@@ -23,7 +23,7 @@ class UnreadableRecords:
     def add(self, name: str) -> None:
         if name not in self._names:
             self._names[name] = None
-            log.error("a record cannot be read, and is left to whoever looks after this store: %s", name)
+            log.error("unreadable record skipped; repair or delete it in Redis: %s", name)
 
     @contextmanager
     def passing_over(self, name: str) -> Generator[None]:

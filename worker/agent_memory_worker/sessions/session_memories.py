@@ -63,7 +63,7 @@ async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mappi
         return False
     for name, reason in refused.items():
         mid = runtime[MemoryStore].mid(scope_of_work(journal.tenant), name)
-        log.warning("memory %s, which was put into session %s, was not stored: %s", mid, sid, reason)
+        log.warning("memory %s of session %s not stored: %s", mid, sid, reason)
     return len(stored) + len(refused) == len(pending)
 
 

@@ -67,11 +67,11 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
             summary = await telling
         except ContextExceeded as error:
             # The messages will never fit the model's context, so summarize without the model instead of waiting.
-            log.warning("a session is summarized without the language model: %s", error)
+            log.warning("summarizing a session without the language model: %s", error)
             summary = await _sentence_summary(runtime, state, messages, budget)
         if await runtime[SessionStore].apply_summary(sid, state.fence, len(leaving), summary, runtime.counter.count(summary)):
             return True
-        log.info("a session changed while it was summarized; once more")
+        log.info("session changed during its summary; retrying")
     return False
 
 

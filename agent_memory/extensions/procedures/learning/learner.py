@@ -201,7 +201,7 @@ class SessionLearner:
         await self._limits.load_learned(chat)
         room = chat.room(learn_procedure([], session.marked.result, similar_procedures), LearnedProcedure) - _ANSWER_TOKENS
         if room < _LEAST_TOKENS:
-            log.warning("the model has no room for a session: it is learned from without it")
+            log.warning("session exceeds the model's context: learning without the model")
             return None
         lines = self._lines(session, min(room, _SESSION_TOKENS))
         try:
@@ -210,7 +210,7 @@ class SessionLearner:
             await self._limits.save_learned(chat)
             return None
         except ModelAnswerInvalid as error:
-            log.warning("a session is learned from without the model: %s", error)
+            log.warning("learning from a session without the model: %s", error)
             return None
         cleaned = {name: [clean(line, redacts=self._redacts) for line in getattr(answer, name)] for name in ("steps", "pitfalls", "tools")}
         return answer.model_copy(update={"when_to_use": clean(answer.when_to_use, redacts=self._redacts), **cleaned})

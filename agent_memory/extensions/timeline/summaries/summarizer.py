@@ -81,12 +81,12 @@ class PeriodSummarizer:
                 summarize_period(unit, period.name, lines, max_words=words), PeriodAnswer, max_tokens=_ANSWER_TOKENS
             )
         except ContextExceeded as error:
-            log.warning("the summary of a %s is too much for the model: %s", unit, error)
+            log.warning("summary of a %s exceeds the model's context: %s", unit, error)
             if self._limits is not None:
                 await self._limits.save_learned(chat)
             return None
         except ModelAnswerInvalid as error:
-            log.warning("the model gave no summary of a %s: %s", unit, error)
+            log.warning("model returned no summary of a %s: %s", unit, error)
             return None
         text = answer.summary.strip()
         return None if not text or text.strip(".! ").casefold() in _DECLINED else text[:_MOST_CHARS]

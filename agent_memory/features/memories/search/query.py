@@ -228,7 +228,7 @@ class QueryBuilder:
         except BudgetSpent:
             return None, "the tenant's model tokens of today are spent (LIMIT_MODEL_TOKENS_PER_DAY)"
         except (ModelUnavailable, ModelAnswerInvalid) as error:
-            log.warning("searching by words alone: %s", error)
+            log.warning("search uses words only: %s", error)
             return None, "the embedding model does not answer"
 
     def _bounded(self, request: SearchRequest) -> tuple[SearchRequest, list[str]]:

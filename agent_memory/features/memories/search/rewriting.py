@@ -45,7 +45,7 @@ class QueryRewriter:
                 messages, RewrittenQuery, max_tokens=_ANSWER_TOKENS, timeout=seconds
             )
         except (ModelUnavailable, ModelAnswerInvalid) as error:
-            log.warning("a query is not rewritten: %s", error)
+            log.warning("query not rewritten: %s", error)
             reason = f"no answer within {seconds:g} s" if error.data.get("reason") == "timeout" else "the language model gave no answer"
             if isinstance(error, BudgetSpent):
                 reason = "the tenant's model tokens of today are spent"

@@ -173,7 +173,7 @@ class SearchService:
         try:
             scores = await self._reranker.rerank(text, list(texts.values()), timeout=self._settings.rerank_seconds)
         except (ModelUnavailable, ModelAnswerInvalid) as error:
-            log.warning("a search is not reranked: %s", error)
+            log.warning("search not reranked: %s", error)
             return replace(ranking, notices=["the reranking model gave no answer in time: ordered without it"])
         reranked = dict(zip(texts, scores, strict=True))
         first = sorted([scored for scored in ranking.scored[:most] if scored[1] in reranked], key=lambda scored: -reranked[scored[1]])

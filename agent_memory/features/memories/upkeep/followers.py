@@ -24,4 +24,4 @@ class MemoryFollowers:
             try:
                 await follower.follow_memories(mids)
             except RedisUnavailable:
-                log.warning("what is derived of %d memories is left to a worker", len(mids), exc_info=True)
+                log.warning("cannot update data derived from %d memories; a worker will", len(mids), exc_info=True)

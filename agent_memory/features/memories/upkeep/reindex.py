@@ -47,7 +47,7 @@ class Reindexer:
         with redis_errors():
             await self._client.hset(self._keys.config, mapping={"vectors": self._spec.digest, "model": self._spec.model})
         if count:
-            log.warning("the embedding model changed to %s: %d memories are embedded again", self._spec.model, count)
+            log.warning("embedding model changed to %s: embedding %d memories again", self._spec.model, count)
         return count
 
     async def drop_former_indexes(self) -> list[str]:
@@ -67,7 +67,7 @@ class Reindexer:
             with redis_errors():
                 await self._client.hdel(self._keys.config, *ended)
         if over:
-            log.info("dropped the indexes of a former model: %s", ", ".join(over))
+            log.info("dropped indexes of the former embedding model: %s", ", ".join(over))
         return over
 
     async def mark_all_memories(self) -> int:

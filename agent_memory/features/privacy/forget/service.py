@@ -205,7 +205,7 @@ class ForgetService:
             await self._settle(scope, plan)
             moment = None if until is None or until is True else until
             return ForgetMemoryResponse(matches=matches, forgotten=dict(plan.counts), receipt_id=name, undo_until=moment)
-        raise Conflict("what is to be forgotten is being changed all the time: try again")
+        raise Conflict("the memories to forget changed during the request: try again")
 
     async def _purge(self, scope: Scope, plan: Plan) -> None:
         for purger in self._purgers:
@@ -224,7 +224,7 @@ class ForgetService:
             own_sessions = [copy for copy in sessions if whose.session_id is not None and copy.ref.session_id == whose.session_id]
             last = await asyncio.to_thread(_last_statement, own_sessions)
             if last is None:
-                raise BadInput("it does not say what is meant: name it, or send the session_id in which it was said last", field="text")
+                raise BadInput("does not say what to forget: name it, or send the session_id of the conversation", field="text")
             subject = last
         return await self._mean(scope, whose, subject, sessions)
 
@@ -307,7 +307,7 @@ class ForgetService:
         memories = [memory for memory in memories if _is_of(whose, memory.versions[-1].record)]
         users = {memory.versions[-1].record.user_id for memory in memories}
         if whose.user_id is None and len(users) > 1:
-            raise BadInput("these memories belong to several users: say which one is meant", field="user_id")
+            raise BadInput("these memories belong to several users: send one user's id as user_id", field="user_id")
         whose.user_id = whose.user_id or next(iter(users), None)
         targets = Targets(whose)
         if whose.user_id is not None:
@@ -464,12 +464,12 @@ def _whose(
     scope: Scope, namespace: str | None = None, user_id: str | None = None, session_id: str | None = None, *, by_text: bool = False
 ) -> Whose:
     if scope.agents is not None:
-        raise Forbidden("these credentials are limited to some agents: messages belong to no agent, so they forget none")
+        raise Forbidden("these credentials are limited to agents, and messages belong to no agent: use credentials without that limit")
     namespace, user_id = list_place_of(scope, namespace, user_id)
     if user_id is None and scope.users is not None and len(scope.users) == 1:
         user_id = next(iter(scope.users))
     if user_id is None and by_text:
-        raise BadInput("say whose memories are meant: send the user's id as user_id", field="user_id")
+        raise BadInput("name the user: send the user's id as user_id", field="user_id")
     if namespace is None and scope.namespaces is not None and len(scope.namespaces) == 1:
         namespace = next(iter(scope.namespaces))
     return Whose(namespace, user_id, session_id)

@@ -46,7 +46,7 @@ async def answered_once(
         try:
             await service.free_key(scope, key, claim)
         except RedisUnavailable as error:
-            log.warning("an idempotency key stays taken until its lease ends: %s", error)
+            log.warning("idempotency key not released; its lease will expire: %s", error)
         raise
     if not keeps:
         await service.keep_answer(scope, key, request, StoredAnswer(response.status_code, b"", b""))

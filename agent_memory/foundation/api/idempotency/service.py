@@ -104,7 +104,7 @@ class IdempotencyService:
                 try:
                     await self._renew(answer=self._name(scope, key), holder=claimed.holder, lease_ms=self._lease_ms)
                 except RedisUnavailable as error:
-                    log.warning("the lease of an idempotency key was not renewed: %s", error)
+                    log.warning("lease of an idempotency key not renewed: %s", error)
 
         renewing = asyncio.create_task(renew())
         try:

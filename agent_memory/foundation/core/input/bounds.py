@@ -16,7 +16,7 @@ def check_values(*parts: bytes, field: str = "body") -> None:
     """Raise BadInput if all `parts` of unparsed JSON together have more than `MAX_JSON_VALUES` values."""
     most = MAX_JSON_VALUES
     if sum(map(len, parts)) > most and sum(map(_count_signs, parts)) > most and sum(map(_count_values, parts)) > most:
-        raise BadInput(f"must hold at most {most} values (lists, objects and what they hold): send several requests", field=field)
+        raise BadInput(f"must contain at most {most} values, nested ones included: send several requests", field=field)
 
 
 def check_texts(value: Any, field: str) -> None:

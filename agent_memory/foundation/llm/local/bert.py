@@ -38,7 +38,7 @@ class BertEncoder:
                 f"local embeddings need onnxruntime and tokenizers ({error}): `pip install 'agent-memory[local]'`"
             ) from error
         if not (directory / "config.json").is_file():
-            raise StartupError(f"{directory} holds no sentence encoder: config.json, tokenizer.json and model.safetensors are needed")
+            raise StartupError(f"{directory} contains no sentence encoder: it needs config.json, tokenizer.json and model.safetensors")
         pooling = directory / "1_Pooling" / "config.json"
         try:
             shape = EncoderShape.of(read_json(directory / "config.json"), read_json(pooling) if pooling.is_file() else {})

@@ -203,7 +203,7 @@ class OpenAIChat:
 
         body["messages"], ours, request = await run_in_thread(read_prompt, sum(len(message.content) for message in messages))
         if self._context.refuses(request):
-            raise ContextExceeded(f"{self._what}: it was refused as too large and is not sent again", reason="too_long")
+            raise ContextExceeded(f"{self._what}: the server refused this request as too large before; not sent again", reason="too_long")
 
         streaming = self._server.streaming.get(self._model, Streaming.WITH_USAGE) if deadline.seconds_left is None else Streaming.NONE
 
@@ -228,7 +228,7 @@ class OpenAIChat:
             if refused.overflow is not None:
                 self._context.learn_refusal(refused.overflow, ours, answer=max_tokens or 0)
                 self._context.remember_refused(request)
-                log.info("%s takes less than thought: %d tokens (%s)", self._what, *astuple(self._context.limit))
+                log.info("%s has a smaller context than assumed: %d tokens (%s)", self._what, *astuple(self._context.limit))
             raise
 
     def _tokens(self, messages: Sequence[ChatMessage]) -> int:

@@ -92,13 +92,13 @@ class OpenAIEmbedder:
         try:
             rows = await self._ask(["dimension"], Deadline(PROBE_TIMEOUT))
             if len(rows) == 1 and len(rows[0]) > 0:
-                logger.info("%s answers %d dimensions", self._what, len(rows[0]))
+                logger.info("%s returns %d dimensions", self._what, len(rows[0]))
                 return len(rows[0])
             reason = "its answer has no vector"
         except (ModelUnavailable, ModelAnswerInvalid, TypeError) as error:
             reason = str(error)
         logger.warning(
-            "the dimension of %s is not known (%s); using %d (EMBEDDING_DIMENSIONS sets it)", self._what, reason, DEFAULT_DIMENSIONS
+            "dimension of %s unknown (%s): using %d (set EMBEDDING_DIMENSIONS to change it)", self._what, reason, DEFAULT_DIMENSIONS
         )
         return DEFAULT_DIMENSIONS
 
@@ -154,7 +154,7 @@ class OpenAIEmbedder:
         limit = safe_limit if MIN_INPUT_TOKENS <= safe_limit < limit else limit // 2
         if limit < MIN_INPUT_TOKENS:
             return False
-        logger.info("%s takes shorter texts than thought: cutting at %d tokens", self._what, limit)
+        logger.info("%s accepts shorter texts than assumed: truncating at %d tokens", self._what, limit)
         self._limit = limit
         return True
 

@@ -180,6 +180,6 @@ def _head(request: httpx2.Request) -> bytes:
     lines = [b"%s %s HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]
     for name, value in request.headers.raw:
         if b"\r" in value or b"\n" in value:
-            raise httpx2.LocalProtocolError(f"the header {name.decode('ascii', 'replace')} holds a line break")
+            raise httpx2.LocalProtocolError(f"the header {name.decode('ascii', 'replace')} contains a line break")
         lines.append(b"%s: %s" % (name, value))
     return b"\r\n".join([*lines, b"", b""])

@@ -91,7 +91,7 @@ class ModelServer:
         self.shown_url = shown_url(self.url)
         self._key = (api_key.get_secret_value().strip() if api_key else "") or NO_KEY
         if not self._key.isascii() or not self._key.isprintable():
-            raise StartupError("OPENAI_API_KEY (or EMBEDDING_API_KEY) holds characters that cannot be sent")
+            raise StartupError("OPENAI_API_KEY (or EMBEDDING_API_KEY) contains characters that cannot be sent: copy the key again")
         if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
             raise StartupError(f"OPENAI_BASE_URL (or EMBEDDING_BASE_URL) is not an http address: {self.shown_url}")
         self._timeout = timeout
@@ -133,7 +133,7 @@ class ModelServer:
                 async with asyncio.timeout(timeout):
                     await self._urgent.acquire()
             except TimeoutError as error:
-                raise ModelUnavailable(f"{what}: too many calls under way for {timeout:g} s", reason="busy") from error
+                raise ModelUnavailable(f"{what}: no free connection for {timeout:g} s, too many calls run", reason="busy") from error
         else:
             await self._urgent.acquire()  # without a wait
         try:
@@ -163,7 +163,7 @@ class ModelServer:
                 answer = await self._client.get(url, cast_to=httpx2.Response)
             return json.loads(answer.content) if len(answer.content) <= _MOST_TOLD else None
         except Exception as error:  # noqa: BLE001 - a server that does not tell it, in whatever way, is as good as one that was not asked
-            log.debug("%s tells nothing there (%s)", self.shown_url, type(error).__name__)
+            log.debug("%s does not describe its models (%s)", self.shown_url, type(error).__name__)
             return None
 
     async def close(self) -> None:

@@ -73,5 +73,5 @@ class ProfiledEmbedder(EmbedderWrapper):
             return stored_mean
         rows = await self._inner.embed([self._profile.prepared(text, "document") for text in probe_sentences()])
         mean = rows.mean(axis=0, dtype=np.float32)
-        log.info("%s: unrelated texts have a cosine of %.2f on average, which is taken from all vectors", self.model, float(mean @ mean))
+        log.info("%s: unrelated texts have a mean cosine of %.2f; subtracting it from all vectors", self.model, float(mean @ mean))
         return mean if self._store is None else await self._store.keep_mean(mean)

@@ -269,7 +269,7 @@ async def _complete_alone(client: Redis, name: str) -> None:
             await asyncio.wait({waiting}, timeout=_PAUSE_MS / 2000)
         await client.execute_command("CLIENT", "UNPAUSE")
     except NoPermissionError:
-        log.info("this Redis user may not hold writes back while the search index %s is built", name)
+        log.info("this Redis user has no permission to pause writes while the search index %s is built", name)
     finally:
         if not waiting.done():
             await asyncio.wait({waiting})

@@ -155,7 +155,7 @@ async def _check_store(settings: Settings, folder: Path) -> None:
     data = folder / "appendonlydir"
     if file.id_of(buckets[0]) is not None and not (data.is_dir() and any(data.iterdir())):
         raise StartupError(
-            f"{file.path} says that {folder} held the store {file.id_of(buckets[0])}, but its data are gone: put a backup back, "
+            f"{file.path} says that {folder} contained the store {file.id_of(buckets[0])}, but its data are gone: restore a backup, "
             f"or accept the loss with `{ACCEPT}`"
         )
 

@@ -148,7 +148,7 @@ async def forget(
         newer = f"; {restored['kept_newer']} stay away, as something newer stands in their place" if restored["kept_newer"] else ""
         return Answer(answer, [f"back: {restored['memories']} memories, {restored['messages']} messages of sessions{newer}"])
     if (text is None) == (not memory_id):
-        raise typer.BadParameter("say what is to be forgotten: either TEXT or --id")
+        raise typer.BadParameter("say what to forget: pass either TEXT or --id")
     body = _given(text=text, ids=memory_id or None, user_id=user_id, namespace=namespace, session_id=session_id)
     preview = await api.call("POST", _FORGET, body=body | {"dry_run": True})
     clear = any(match["clear"] for match in preview["matches"])
@@ -277,7 +277,7 @@ async def schedule_task(
     given = dict(_argument(argument) for argument in args or ())
     name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")
     if name not in _TASKS:
-        raise typer.BadParameter(f"there is no task {name} to order: workers do what is due; what can be ordered: {', '.join(_TASKS)}")
+        raise typer.BadParameter(f"there is no task {name}; use one of: {', '.join(_TASKS)}")
     path, argument_names = _TASKS[name]
     if unknown := sorted(given.keys() - argument_names.split()):
         raise typer.BadParameter(f"{name} has no argument {unknown[0]}: it has {', '.join(sorted(argument_names.split()))}")

@@ -50,7 +50,7 @@ def move(source: str | None, target: str | None, data_dir: Path | None, tenant: 
 
             return asyncio.run(_move(settings, source, tenant, prefixes, options, on_progress))
     except RedisUnavailable as error:
-        raise StartupError(f"{error.message}: run it again, it goes on where it stood") from error
+        raise StartupError(f"{error.message}: run the command again to continue") from error
 
 
 async def _move(

@@ -123,7 +123,7 @@ def _owner(header: bytes) -> tuple[str, bool]:
                 return name, field == "agent_id"
     except (ValueError, AttributeError):
         pass
-    raise StartupError("this is no export of a user or an agent: its first line does not say whose it is; give --user-id if it is one")
+    raise StartupError("the first line does not name a user or an agent: if this is an export, pass --user-id")
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -36,7 +36,7 @@ def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) 
     if not messages:
         if any(isinstance(message.get("content"), list) for message in sent):
             raise NotSupported("messages: pictures without a text")
-        raise BadInput("must hold a text", field="messages")
+        raise BadInput("must contain a text", field="messages")
     return messages
 
 

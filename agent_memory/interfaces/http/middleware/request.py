@@ -61,7 +61,7 @@ class RequestMiddleware:
         except Exception as error:  # keep the connection usable and hide internals from the caller; see the log
             late = isinstance(error, TimeoutError) and deadline.expired()
             if late:
-                log.warning("%s %s passed its deadline of %g s", scope["method"], template_of(scope), self._timeout)
+                log.warning("%s %s exceeded its deadline of %g s", scope["method"], template_of(scope), self._timeout)
             else:
                 log.exception("%s %s failed, request %s", scope["method"], template_of(scope), request_id.decode())
             if status:

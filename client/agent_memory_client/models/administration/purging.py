@@ -29,7 +29,7 @@ class PurgeRequest(BaseModel):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if all(getattr(self, name) is None for name in type(self).model_fields):
-            raise ValueError("say which source is meant: source_class, session_id, agent_id, import_source or metadata")
+            raise ValueError("name a source: send source_class, session_id, agent_id, import_source or metadata")
         return self
 
 

@@ -114,9 +114,9 @@ class EditBlockRequest(BaseModel):
     @model_validator(mode="after")
     def _fits_operation(self) -> Self:
         if (self.operation == "replace") != bool(self.old_content):
-            raise ValueError("old_content must be given for replace, and for nothing else")
+            raise ValueError("replace requires old_content; other operations do not accept it")
         if (self.operation == "insert") != (self.line is not None):
-            raise ValueError("line must be given for insert, and for nothing else")
+            raise ValueError("insert requires line; other operations do not accept it")
         if self.operation in ("append", "insert") and not self.content:
             raise ValueError("content must not be empty")
         return self
