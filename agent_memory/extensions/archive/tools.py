@@ -45,9 +45,9 @@ TOOLS = ToolSet()
 
 
 class _Whose(BaseModel):
-    user_id: Annotated[OptionalIdentifier, Field(description="The user whose memory is meant.")] = None
+    user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the memory.")] = None
     agent_id: Annotated[OptionalIdentifier, Field(description="The agent; without a user, its own memory.")] = None
-    namespace: Annotated[OptionalIdentifier, Field(description="The namespace that is meant.")] = None
+    namespace: Annotated[OptionalIdentifier, Field(description="The namespace.")] = None
 
 
 class InsertIntoArchive(ArchiveInsertArguments, _Whose):
@@ -59,7 +59,7 @@ class InsertIntoArchive(ArchiveInsertArguments, _Whose):
 class SearchArchive(ArchiveSearchArguments, _Whose):
     """What archival_memory_search takes."""
 
-    tags: Annotated[Tags | None, Field(description="Only what has one of these tags.")] = None
+    tags: Annotated[Tags | None, Field(description="Only entries with one of these tags.")] = None
 
 
 class SearchConversations(ConversationSearchArguments, _Whose):

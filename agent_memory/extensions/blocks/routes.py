@@ -38,8 +38,8 @@ from agent_memory_client.models.features.blocks import (
 
 router = operations("memory blocks")
 
-LabelPath = Annotated[BlockLabel, Path(description="What the block is called; without `/`.")]
-AgentQuery = Annotated[OptionalIdentifier, Query(description="The agent whose data is meant.")]
+LabelPath = Annotated[BlockLabel, Path(description="The label of the block, without `/`.")]
+AgentQuery = Annotated[OptionalIdentifier, Query(description="The agent that owns the data.")]
 
 
 @router.get("/v1/blocks", operation_id="list_blocks", response_model=BlockListResponse, responses=errors(400))
@@ -49,7 +49,9 @@ async def list_blocks(
     agent_id: AgentQuery = None,
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
-    shown: Annotated[bool, Query(description="Those that a prompt of these names shows, instead of those of exactly this owner.")] = False,
+    shown: Annotated[
+        bool, Query(description="Return all blocks in a prompt of these names, not only blocks of exactly this owner.")
+    ] = False,
 ) -> Response:
     """Returns the blocks of exactly this owner, or all blocks in a prompt with these names."""
     owner = named_owner(namespace, user_id, agent_id)

@@ -22,8 +22,8 @@ class _Whose(BaseModel):
     """Whose prompts show the block."""
 
     label: BlockLabel = Field(description="The block's label, as the prompt shows it.", validation_alias=AliasChoices("label", "section"))
-    agent_id: OptionalIdentifier = Field(None, description="The agent whose prompt it is.")
-    user_id: OptionalIdentifier = Field(None, description="The user whose prompt it is.")
+    agent_id: OptionalIdentifier = Field(None, description="The agent that owns the prompt.")
+    user_id: OptionalIdentifier = Field(None, description="The user that owns the prompt.")
     namespace: OptionalIdentifier = Field(None, description="The namespace of the prompt.")
 
 
@@ -36,8 +36,8 @@ class AppendToBlock(_Whose):
 class ReplaceInBlock(_Whose):
     """What core_memory_replace takes."""
 
-    old_content: BlockText = Field(description="The exact text to replace, which stands once in the block.")
-    new_content: BlockText = Field(description="What stands there then; empty removes it.")
+    old_content: BlockText = Field(description="The exact text to replace. It must occur once in the block.")
+    new_content: BlockText = Field(description="The replacement; an empty text removes the old one.")
 
 
 class InsertIntoBlock(_Whose):
@@ -52,14 +52,14 @@ class InsertIntoBlock(_Whose):
 class ReplaceString(_Whose):
     """What memory_replace takes."""
 
-    old_str: BlockText = Field(description="The exact text to replace, which stands once in the block.")
-    new_str: BlockText = Field("", description="What stands there then; empty removes it.")
+    old_str: BlockText = Field(description="The exact text to replace. It must occur once in the block.")
+    new_str: BlockText = Field("", description="The replacement; an empty text removes the old one.")
 
 
 class RethinkBlock(_Whose):
     """What memory_rethink takes."""
 
-    new_memory: BlockText = Field(description="The whole new text: what is still true of the old one, with what is new.")
+    new_memory: BlockText = Field(description="The whole new text: what is still true of the old text, and the news.")
 
 
 class FinishEdits(BaseModel):

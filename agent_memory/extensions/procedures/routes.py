@@ -45,7 +45,7 @@ from agent_memory_client.models.features.procedures import (
 router = operations("procedures")
 
 ProcedurePath = Annotated[Identifier, Path(description="The procedure's id.")]
-AgentQuery = Annotated[OptionalIdentifier, Query(description="The agent whose data is meant.")]
+AgentQuery = Annotated[OptionalIdentifier, Query(description="The agent that owns the data.")]
 LimitQuery = Annotated[int, Query(ge=1, le=100, description="At most so many.")]
 OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to skip.")]
 

@@ -23,22 +23,22 @@ TOOLS = ToolSet()
 class SearchProceduresArguments(BaseModel):
     """What search_procedures takes."""
 
-    situation: Annotated[str, Field(description="What is to be done now, in plain words.")]
+    situation: Annotated[str, Field(description="The task, in plain words.")]
     limit: Annotated[int, Field(ge=1, le=50, description="At most so many procedures.")] = 5
-    user_id: Annotated[OptionalIdentifier, Field(description="The user whose procedures are meant.")] = None
-    agent_id: Annotated[OptionalIdentifier, Field(description="The agent whose procedures are meant.")] = None
-    namespace: Annotated[OptionalIdentifier, Field(description="The namespace whose procedures are meant.")] = None
+    user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the procedures.")] = None
+    agent_id: Annotated[OptionalIdentifier, Field(description="The agent that owns the procedures.")] = None
+    namespace: Annotated[OptionalIdentifier, Field(description="The namespace of the procedures.")] = None
 
 
 class SaveProcedureArguments(BaseModel):
     """What save_procedure takes."""
 
     when_to_use: Annotated[str, Field(description="The kind of situation in which it is to be used.")]
-    steps: Annotated[list[str], Field(description="What to do, one step each, in order.")]
+    steps: Annotated[list[str], Field(description="The steps, in order.")]
     tools: Annotated[list[str], Field(description="The tools that it uses, by name.")] = []
-    pitfalls: Annotated[list[str], Field(description="What did not work.")] = []
-    user_id: Annotated[OptionalIdentifier, Field(description="The user whose procedure it is.")] = None
-    agent_id: Annotated[OptionalIdentifier, Field(description="The agent whose procedure it is.")] = None
+    pitfalls: Annotated[list[str], Field(description="Actions that did not work.")] = []
+    user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the procedure.")] = None
+    agent_id: Annotated[OptionalIdentifier, Field(description="The agent that owns the procedure.")] = None
     namespace: Annotated[OptionalIdentifier, Field(description="The namespace that it belongs to.")] = None
 
 

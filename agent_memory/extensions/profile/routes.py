@@ -27,7 +27,7 @@ async def get_profile(
     namespace: NamespaceQuery = None,
     q: Annotated[str | None, Query(description="Also search the user's memories for this.", max_length=10_000)] = None,
     limit: Limit = 20,
-    as_of: Annotated[datetime | None, Query(description="The profile as it was at this time, with its zone; now when not given.")] = None,
+    as_of: Annotated[datetime | None, Query(description="The time of the profile, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
     """Returns stable and current facts and values of slots of exactly this user, in exactly this namespace.

@@ -16,8 +16,8 @@ from agent_memory_client.models.features.timeline import MAX_EVENTS, Granularity
 
 router = operations("timeline")
 
-AsOf = Annotated[datetime | None, Query(description="The timeline as it was at this time, with its zone; now when not given.")]
-KnownAt = Annotated[datetime | None, Query(description="By what the server knew at this time, with its zone; now when not given.")]
+AsOf = Annotated[datetime | None, Query(description="The time of the timeline, with a time zone. Default: now.")]
+KnownAt = Annotated[datetime | None, Query(description="The time of the server's knowledge, with a time zone. Default: now.")]
 
 
 @router.get("/v1/timeline", operation_id="get_timeline_v1_timeline_get", response_model=Timeline, responses=errors(400))
@@ -28,8 +28,8 @@ async def get_timeline(
     namespace: NamespaceQuery = None,
     from_: Annotated[date | None, Query(alias="from", description="The first day, such as 2024-03-01.")] = None,
     to: Annotated[date | None, Query(description="The last day, included.")] = None,
-    topic: Annotated[str | None, Query(description="Only what is about this topic.", max_length=512)] = None,
-    entity: Annotated[str | None, Query(description="Only what names this person, place or thing.", max_length=512)] = None,
+    topic: Annotated[str | None, Query(description="Only entries about this topic.", max_length=512)] = None,
+    entity: Annotated[str | None, Query(description="Only entries that name this person, place or thing.", max_length=512)] = None,
     granularity: Annotated[Granularity | None, Query(description="Group the events by `day`, `week` or `month`.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_EVENTS, description="At most so many events.")] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="Leave out so many of the first.")] = 0,

@@ -24,7 +24,7 @@ from agent_memory_client.models import (
 
 router = operations("summary views")
 
-ViewPath = Annotated[str, Path(description="The view's id, as it was given when the view was made.")]
+ViewPath = Annotated[str, Path(description="The view's id, as the server returned it.")]
 
 
 @router.get(

@@ -30,7 +30,7 @@ async def purge_source(
     body: Annotated[PurgeRequest, Body()],
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
-    dry_run: Annotated[bool, Query(description="Only say what would go.")] = True,
+    dry_run: Annotated[bool, Query(description="Only return what the request would delete.")] = True,
     wait: WaitQuery = 10.0,
 ) -> Response:
     """Deletes for good the memories that come from a source or were made only of such memories.

@@ -67,7 +67,7 @@ async def list_sessions(
     offset: Annotated[int, Query(ge=0, le=MAX_LIST_OFFSET, description="How many sessions to skip.")] = 0,
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
-    identities: Annotated[bool, Query(description="Whether the answer also says whose each session is.")] = False,
+    identities: Annotated[bool, Query(description="True returns the owner of each session, too.")] = False,
 ) -> Response:
     """Lists the ids of sessions. `total` is the number of all matching sessions."""
     service = services[SessionService]
@@ -148,7 +148,7 @@ async def get_working_memory(
     model_name: ModelQuery = None,
     context_window_max: WindowQuery = None,
     recent_messages_limit: Annotated[
-        int | None, Query(ge=-MAX_RECENT, le=MAX_RECENT, description="Only the last N messages; 0 and less count as not given.")
+        int | None, Query(ge=-MAX_RECENT, le=MAX_RECENT, description="Return only the last N messages. 0 or less: no limit.")
     ] = None,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:

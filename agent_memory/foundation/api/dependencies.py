@@ -151,12 +151,12 @@ CallerDep = Annotated[Principal, Depends(caller_of)]
 
 SessionPath = Annotated[SessionIdentifier, Path(description="The session's id; without `/`.")]
 MemoryPath = Annotated[Identifier, Path(description="The memory's id; it may contain `/`.")]
-UserQuery = Annotated[OptionalIdentifier, Query(description="The user whose data is meant.")]
-NamespaceQuery = Annotated[OptionalIdentifier, Query(description="The namespace whose data is meant.")]
+UserQuery = Annotated[OptionalIdentifier, Query(description="The user that owns the data.")]
+NamespaceQuery = Annotated[OptionalIdentifier, Query(description="The namespace of the data.")]
 TimezoneQuery = Annotated[
-    str | None, Query(max_length=64, description="The time zone of the days, such as `Europe/Berlin`; the user's when not given.")
+    str | None, Query(max_length=64, description="The time zone of the days, such as `Europe/Berlin`. Default: the user's.")
 ]
-ModelQuery = Annotated[str | None, Query(max_length=256, description="The model whose context window counts; any name.")]
+ModelQuery = Annotated[str | None, Query(max_length=256, description="The name of any model. Its context window applies.")]
 WindowQuery = Annotated[WindowTokens | None, Query(description="The context window in tokens; beats `model_name`.")]
 OptimizeQuery = Annotated[bool, Query(description="Let the model rewrite the query for the search.")]
 IfMatch = Annotated[str | None, Header(alias="If-Match", max_length=64, description="The ETag that the session must have, or `*`.")]
@@ -169,9 +169,9 @@ MessageWaitQuery = Annotated[
     MessageWait | None,
     BeforeValidator(_message_wait),
     Query(
-        description="Wait until the messages are long-term memories (`promoted`), or found by meaning, too (`searchable`), "
-        "for at most 10 s. `true`, and a number of seconds (at most 20), wait for `searchable`. "
-        "`reached` in the answer says how far they have come."
+        description="Wait at most 10 s until the messages are long-term memories (`promoted`) or also searchable by meaning "
+        "(`searchable`). `true` and a number of seconds (at most 20) wait for `searchable`. "
+        "`reached` in the answer names the state."
     ),
     WithJsonSchema({"anyOf": [{"enum": ["promoted", "searchable"]}, {"type": "number", "minimum": 0, "maximum": 20}, {"type": "boolean"}]}),
 ]

@@ -167,7 +167,7 @@ def redis(
 @_with_settings("HOST", "PORT", "DATA_DIR", "REDIS_URL")
 def doctor(
     given: dict[str, str],
-    everything: Annotated[bool, typer.Option("--all", help="all settings and engines, not only those that were set or work")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="all settings and engines, also unset and unavailable ones")] = False,
 ) -> Answer:
     """Print what `serve` would find here, then the settings. Exit code 1 if something would stop `serve`."""
     from agent_memory.interfaces.cli.commands.doctor import examine

@@ -23,10 +23,10 @@ Namespace = Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAM
 User = Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="only this user")]
 Session = Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="only this session")]
 Agent = Annotated[bool, typer.Option("--agent", help="of the agent of that name")]
-Owner = Annotated[str, typer.Argument(metavar="USER", help="whose data; with --agent an agent's name")]
+Owner = Annotated[str, typer.Argument(metavar="USER", help="user who owns the data; with --agent, an agent's name")]
 Force = Annotated[bool, typer.Option("--force", "-f", help="do not ask first")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="only show what would go")]
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="a running server (AGENT_MEMORY_URL, else the store is opened)")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="only show what would be deleted")]
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="a server's address (AGENT_MEMORY_URL, else opens the store)")]
 RedisUrl = Annotated[str | None, typer.Option("--redis-url", metavar="URL", help="the Redis of the store [env: REDIS_URL]")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help="the store of an embedded Redis [env: DATA_DIR]")]
 
@@ -73,7 +73,7 @@ def say(*lines: str, err: bool = False) -> None:
 
 
 def working(what: str) -> Status:
-    """Return a context that shows on a terminal that work goes on. Its `update` shows the progress."""
+    """Return a context that shows running work on a terminal. Its `update` shows the progress."""
     from rich.console import Console
 
     return Console(stderr=True, quiet=not sys.stderr.isatty()).status(what)
@@ -87,7 +87,7 @@ def ask(question: str, *, force: bool, option: str = "--force") -> None:
     if force:
         return
     if not sys.stdin.isatty():
-        typer.echo(f"nobody can be asked here: give {option} to delete without a question", err=True)
+        typer.echo(f"no terminal to ask for confirmation: pass {option} to delete without a question", err=True)
         raise typer.Exit(USAGE)
     if not typer.confirm(question, err=True):
         typer.echo("nothing was deleted", err=True)

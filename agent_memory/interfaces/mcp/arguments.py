@@ -109,10 +109,10 @@ class _Search(BaseModel):
     last_accessed: LastAccessed | None = Field(None, description=f"When it was last read, {_DATE}")
     user_id: UserId | None = Field(None, description='Filter by user, e.g. {"eq": "ada"}.')
     memory_type: MemoryType | None = Field(None, description='Filter by kind, e.g. {"any": ["semantic", "episodic"]}.')
-    event_date: EventDate | None = Field(None, description=f"When what it tells happened, {_DATE}")
-    timezone: str | None = Field(None, max_length=64, description="Time zone of days, e.g. Europe/Lisbon; the user's if not given.")
-    min_trust: float | None = Field(None, ge=0, le=1, description="Leave out what is trusted less: 1 a user's own words, 0.3 a tool's.")
-    min_relevance: float | None = Field(None, ge=0, le=1, description="Leave out what is less relevant; 0.015 in prompts if not given.")
+    event_date: EventDate | None = Field(None, description=f"The time of the event, {_DATE}")
+    timezone: str | None = Field(None, max_length=64, description="Time zone of days, e.g. Europe/Lisbon. Default: the user's.")
+    min_trust: float | None = Field(None, ge=0, le=1, description="Minimum trust: 1 for a user's own words, 0.3 for a tool's.")
+    min_relevance: float | None = Field(None, ge=0, le=1, description="Minimum relevance. Default in prompts: 0.015.")
     distance_threshold: float | None = Field(
         None, ge=0, allow_inf_nan=False, description="Largest cosine distance (0 to 2), semantic mode."
     )
@@ -131,7 +131,7 @@ class _Search(BaseModel):
 
 
 class SearchMemories(_Search):
-    text: str | None = Field(description="What to look for, as a question or in words; empty lists what the filters let through.")
+    text: str | None = Field(description="A question or words to search for; empty lists all that match the filters.")
     session_id: SessionId | None = Field(None, description=_SESSION_FILTER)
     agent_id: TagFilter | None = Field(None, description="Filter by agent.")
     extraction_strategy: ExtractionStrategy | None = Field(None, description="Filter by the strategy that made them.")
@@ -172,7 +172,7 @@ class _Place(BaseModel):
 class SetWorkingMemory(_Place):
     memories: list[LenientMemoryRecord] | None = Field(None, description="Facts to keep; they become long-term memories.")
     messages: list[_Message] | None = Field(None, description="The conversation, oldest first, all of it.")
-    context: str | None = Field(None, description="A summary of what came before the messages.")
+    context: str | None = Field(None, description="A summary of the conversation before the messages.")
     agent_id: OptionalIdentifier = Field(None, description="The session's agent.")
     data: dict[str, Any] | None = Field(None, description="Any JSON object that belongs to the session.")
     ttl_seconds: int | None = Field(None, description="Seconds after which the session ends; without them it stays.")
@@ -205,13 +205,13 @@ class MemoryIds(BaseModel):
 
 class ForgetArguments(BaseModel):
     text: Annotated[str | None, Field(min_length=1, max_length=2000)] = Field(
-        None, description="What is to be forgotten, in the user's words."
+        None, description="The statement or subject to forget, in the user's words."
     )
     ids: list[Identifier] | None = Field(None, description="Exactly these, as an answer of this tool named them.")
-    user_id: OptionalIdentifier = Field(None, description="The user whose memories are meant.")
+    user_id: OptionalIdentifier = Field(None, description="The user that owns the memories.")
     namespace: OptionalIdentifier = Field(None, description="Only memories of this namespace.")
-    session_id: OptionalIdentifier = Field(None, description="Only what was said in this session.")
-    dry_run: bool = Field(True, description="Only show what would go.")
+    session_id: OptionalIdentifier = Field(None, description="Only messages of this session.")
+    dry_run: bool = Field(True, description="Only show what would be deleted.")
 
 
 class CompactArguments(BaseModel):

@@ -197,7 +197,7 @@ DEFINITIONS: tuple[Definition, ...] = (
         "or a page says.",
         {
             "text": text_rule(
-                "What is to be forgotten, in the user's words: 'I am allergic to peanuts', 'my address', 'everything about Anna'."
+                "The statement or subject to forget, in the user's words: 'I am allergic to peanuts', 'my address', 'everything about Anna'."
             ),
             "ids": texts_rule("Exactly these: ids that an answer of this tool gave. Instead of 'text'."),
             "dry_run": {"type": "boolean", "default": True, "description": "true only shows what would go, false lets it go."},

@@ -54,7 +54,7 @@ async def list_changes(
     scope: ScopeDep,
     memory_id: Annotated[Identifier | None, Query(description="Only changes of this memory; the other filters do not count then.")] = None,
     kind: Annotated[ChangeKindEnum | None, Query(description="Only changes of this kind.")] = None,
-    state: Annotated[ChangeStateEnum | None, Query(description="Only changes in this state; `proposed` lists what waits.")] = None,
+    state: Annotated[ChangeStateEnum | None, Query(description="Only changes in this state; `proposed` lists the open ones.")] = None,
     batch_id: Annotated[Identifier | None, Query(description="Only changes of this batch.")] = None,
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,

@@ -29,9 +29,9 @@ async def forget(
     body: Annotated[ForgetRequest, Body()],
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
-    session_id: Annotated[OptionalIdentifier, Query(description="The session whose memories are meant.")] = None,
+    session_id: Annotated[OptionalIdentifier, Query(description="The session of the memories.")] = None,
     limit: Annotated[int, Query(ge=0, le=1_000_000, description="How many may go in one call; more than 10,000 never do.")] = 1000,
-    dry_run: Annotated[bool, Query(description="Only say what would go.")] = True,
+    dry_run: Annotated[bool, Query(description="Only return what the request would delete.")] = True,
 ) -> Response:
     """Deletes memories that are too old, were not read for too long, or exceed a budget. Never deletes pinned memories.
 

@@ -36,7 +36,7 @@ async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annot
     "/v1/memory/forget/{receipt_id}/undo", operation_id="undo_forget_memory", response_model=ForgetUndoResponse, responses=errors(404, 409)
 )
 async def undo_forget_memory(
-    services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The receipt of what was forgotten.")]
+    services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The receipt of the forget request.")]
 ) -> Response:
     """Restores forgotten memories and messages, except where something newer replaced them. A second call changes nothing."""
     return ModelResponse(await services[ForgetService].undo(scope, receipt_id))

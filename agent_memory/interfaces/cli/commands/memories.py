@@ -12,7 +12,7 @@ import typer
 
 from agent_memory.foundation.core.errors import NotFound
 from agent_memory.interfaces.cli.decorators import Answer, asks
-from agent_memory.interfaces.cli.options import NOT_FOUND, USAGE, Agent, DryRun, Force, Namespace, Owner, Session, User, ask, say
+from agent_memory.interfaces.cli.options import NOT_FOUND, USAGE, Agent, DryRun, Force, Namespace, Owner, Session, User, ask, say, working
 
 if TYPE_CHECKING:
     from agent_memory.interfaces.cli.api_client import Api
@@ -58,7 +58,7 @@ def _one_line(text: str) -> str:
 @asks
 async def search(
     api: Api,
-    query: Annotated[str, typer.Argument(help="what to look for; without it the newest are listed")] = "",
+    query: Annotated[str, typer.Argument(help="query text; without it, list the newest memories")] = "",
     namespace: Namespace = None,
     session_id: Session = None,
     user_id: User = None,
@@ -92,9 +92,9 @@ async def search(
 @asks
 async def prompt(
     api: Api,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="what the user asks")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="the user's message")],
     namespace: Namespace = None,
-    session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="whose messages are shown")] = None,
+    session_id: Annotated[str | None, typer.Option("--session-id", "-s", metavar="ID", help="session of the prompt's messages")] = None,
     user_id: User = None,
     max_tokens: Annotated[int | None, typer.Option(min=64, help="of the whole prompt")] = None,
 ) -> Any:
@@ -132,14 +132,14 @@ async def top(api: Api) -> Answer:
 @asks
 async def forget(
     api: Api,
-    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="what is meant: 'I am allergic to peanuts', 'my address'")] = None,
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="what to forget: 'I am allergic to peanuts', 'my address'")] = None,
     memory_id: Annotated[list[str] | None, typer.Option("--id", metavar="ID", help="exactly this; may be repeated")] = None,
     user_id: User = None,
     namespace: Namespace = None,
     session_id: Session = None,
     dry_run: DryRun = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
-    undo: Annotated[str | None, typer.Option(metavar="RECEIPT", help="bring back what went")] = None,
+    undo: Annotated[str | None, typer.Option(metavar="RECEIPT", help="restore forgotten memories")] = None,
 ) -> Answer:
     """Forget what you name: facts, the messages that support them, and the sentence in live sessions."""
     if undo is not None:
@@ -178,7 +178,8 @@ async def erase(api: Api, owner: Owner, agent: Agent = False, namespace: Namespa
     """Delete all data of a user or an agent permanently; there is no undo."""
     where = f" in namespace {namespace}" if namespace else ""
     ask(f"Delete everything of {'agent' if agent else 'user'} {owner}{where} for good?", force=force)
-    return await api.call("DELETE", _path("/v1/agents" if agent else "/v1/users", owner), {"namespace": namespace})
+    with working("erasing"):
+        return await api.call("DELETE", _path("/v1/agents" if agent else "/v1/users", owner), {"namespace": namespace})
 
 
 @asks
@@ -201,7 +202,7 @@ async def call(
 async def delete_memory(
     api: Api,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="ids of memories")] = None,
-    empty_text: Annotated[bool, typer.Option("--empty-text", "--invalid", help="those without a text")] = False,
+    empty_text: Annotated[bool, typer.Option("--empty-text", "--invalid", help="memories without a text")] = False,
     namespace: Namespace = None,
     user_id: User = None,
     dry_run: DryRun = False,

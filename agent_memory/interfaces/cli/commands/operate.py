@@ -51,7 +51,7 @@ def health(url: Url = None) -> None:
 @prints
 def migrate(
     source: Annotated[str | None, typer.Option("--from", metavar="URL", help="the old server's Redis (REDIS_URL)")] = None,
-    target: Annotated[str | None, typer.Option("--to", metavar="URL", help="our Redis (REDIS_URL, else the embedded one)")] = None,
+    target: Annotated[str | None, typer.Option("--to", metavar="URL", help="target Redis (REDIS_URL, else the embedded one)")] = None,
     data_dir: DataDir = None,
     tenant: Annotated[str, typer.Option(metavar="NAME", help="the tenant that gets the data")] = "default",
     memory_prefix: Annotated[str, typer.Option(envvar="REDISVL_INDEX_PREFIX", metavar="PREFIX", help=_KEYS)] = "memory_idx",
@@ -59,7 +59,7 @@ def migrate(
     vectors: Annotated[Literal["auto", "reuse", "embed"], typer.Option(help="auto: reused if a comparison shows the same model")] = "auto",
     extract: Annotated[bool, typer.Option(help="make memories of messages that the old server took no facts from")] = True,
     batch_size: Annotated[int | None, typer.Option(min=1, help="keys that are looked at together")] = None,
-    yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="move; without it, only say what would happen")] = False,
+    yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="import; without it, only show what would happen")] = False,
     restart: Annotated[bool, typer.Option("--restart", help="begin again instead of going on with an unfinished move")] = False,
 ) -> Answer:
     """Copy the archived server's data into this server. The old Redis stays unchanged; you can repeat the command."""
@@ -71,9 +71,7 @@ def migrate(
 
 
 @prints
-def backup(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="where the copy goes; it must not exist")], data_dir: DataDir = None
-) -> Answer:
+def backup(folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="new folder for the copy")], data_dir: DataDir = None) -> Answer:
     """Copy the data of an embedded Redis, even while a server is using it."""
     from agent_memory.foundation.embedded.copying import copy_data_dir
     from agent_memory.interfaces.cli.store import settings_with
@@ -81,15 +79,16 @@ def backup(
     settings = settings_with(None, data_dir)
     if settings.redis.url is not None:
         raise StartupError("REDIS_URL names a Redis of your own: back it up in its own way")
-    copy_data_dir(settings.redis.data_dir, folder)
-    return Answer({"folder": str(folder)}, [f"{folder}: a server can be started on it, with --data-dir"])
+    with working("copying"):
+        copy_data_dir(settings.redis.data_dir, folder)
+    return Answer({"folder": str(folder)}, [f"copied to {folder}; start a server on it with --data-dir"])
 
 
 @prints
 def rebuild(
     redis_url: RedisUrl = None,
     data_dir: DataDir = None,
-    embed: Annotated[bool, typer.Option("--embed", help="also let workers make every vector anew")] = False,
+    embed: Annotated[bool, typer.Option("--embed", help="workers also create all vectors again")] = False,
 ) -> Answer:
     """Rebuild the search indexes from the stored data. Stop the servers and workers first."""
     import asyncio

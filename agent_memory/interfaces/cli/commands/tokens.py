@@ -83,11 +83,11 @@ asks_keys = asking(_keys)
 @asks_keys
 async def add(
     keys: Keys,
-    description: Annotated[str, typer.Option("--description", "-d", help="what it is for")],
+    description: Annotated[str, typer.Option("--description", "-d", help="purpose of the key")],
     expires_days: Annotated[int | None, typer.Option("--expires-days", "-e", min=1, help="days until it ends (never)")] = None,
     token: Annotated[str | None, typer.Option("--token", help="a secret of your own, of 16 characters or more (a new one)")] = None,
-    role: Annotated[Literal["read", "write", "admin"], typer.Option(help="what it may do")] = "write",
-    tenant: Annotated[str | None, typer.Option(help="whose data it opens (default)")] = None,
+    role: Annotated[Literal["read", "write", "admin"], typer.Option(help="role of the key")] = "write",
+    tenant: Annotated[str | None, typer.Option(help="tenant of the key (default)")] = None,
     namespace: Annotated[list[str] | None, typer.Option(help="only this namespace; may be repeated")] = None,
     user: Annotated[list[str] | None, typer.Option("--user", "--user-id", help="only this user; may be repeated")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="only this agent; may be repeated")] = None,

@@ -84,9 +84,9 @@ async def export_owner(
 @asks
 async def import_file(
     api: Api,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="what `export` wrote")],
-    user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="whose data it becomes")] = None,
-    agent_id: Annotated[str | None, typer.Option(metavar="ID", help="of an agent's export: whose data it becomes")] = None,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="file from `export`")],
+    user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="new owner")] = None,
+    agent_id: Annotated[str | None, typer.Option(metavar="ID", help="for an agent's export: new owner")] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="put all of it there")] = None,
     source: Annotated[str | None, typer.Option(metavar="NAME", help="a name for a later purge by import source (import)")] = None,
 ) -> Answer:

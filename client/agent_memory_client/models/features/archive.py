@@ -16,7 +16,7 @@ MAX_PAGE = 1999
 
 Tags = Annotated[list[str], Field(max_length=64)]
 FirstDay = Annotated[date, Field(description="The first day, such as 2026-03-01 (UTC).")]
-LastDay = Annotated[date, Field(description="The last day, such as 2026-03-31; it counts, too.")]
+LastDay = Annotated[date, Field(description="The last day (inclusive), such as 2026-03-31.")]
 PageNumber = Annotated[int, Field(ge=0, le=MAX_PAGE, description=f"Which page of {PAGE} results, the first being 0.")]
 
 
@@ -31,7 +31,7 @@ class ArchiveSearchArguments(BaseModel):
     """The arguments of archival_memory_search."""
 
     query: Annotated[str, Field(description="What you want to know, in plain words; empty for all.")]
-    tags: Annotated[Tags | None, Field(description="Only what has one of these tags.")] = None
+    tags: Annotated[Tags | None, Field(description="Only entries with one of these tags.")] = None
     start_date: FirstDay | None = None
     end_date: LastDay | None = None
     page: PageNumber = 0
@@ -40,7 +40,7 @@ class ArchiveSearchArguments(BaseModel):
 class ConversationSearchArguments(BaseModel):
     """The arguments of conversation_search."""
 
-    query: Annotated[str, Field(min_length=1, description="What was said, in plain words.")]
+    query: Annotated[str, Field(min_length=1, description="The messages to find, in plain words.")]
     page: PageNumber = 0
 
 

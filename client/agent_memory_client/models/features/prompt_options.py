@@ -22,26 +22,24 @@ class PromptOptions(BaseModel):
     # Descriptions instead of docstrings: models also read them over MCP.
     profile: ProfileInPrompt | None = Field(
         None,
-        description="Shows what is stable and what is current about the user, the same bytes while nothing changed; not when not given.",
+        description="Shows stable and current facts about the user. The text changes only with these facts. Default: not shown.",
     )
     timeline: TimelineInPrompt | None = Field(
         None,
-        description="Shows what happened to the user in the time that `query` names, else in the latest days, weeks and months that are "
-        "over; not when not given.",
+        description="Shows the user's events in the time that `query` names, otherwise in the latest past days, weeks and months. "
+        "Default: not shown.",
     )
     pinned: PinnedInPrompt | None = Field(
         None,
-        description="Shows the user's pinned memories whatever is asked, the same bytes while none of them changed; not when not given.",
+        description="Shows the user's pinned memories for any query. The text changes only with these memories. Default: not shown.",
     )
     procedures: ProcedurePromptOptions | None = Field(
         None,
-        description="How many procedures for situations like `query` are shown behind the memories, and in how many tokens; none when not "
-        "given.",
+        description="The number of procedures for situations like `query` to show after the memories, and their tokens. Default: none.",
     )
     blocks: BlocksInPrompt | None = Field(
         None,
-        description="Says beside the memory blocks when one was last edited, and how many memories and messages can be searched; not when "
-        "not given.",
+        description="Shows the time of the last edit of a block, and the numbers of searchable memories and messages. Default: not shown.",
     )
 
 

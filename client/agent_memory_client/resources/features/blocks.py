@@ -149,7 +149,7 @@ class BlockTools(ModelTools):
             {
                 "label": _LABEL,
                 "old_content": text_rule("The exact text to replace."),
-                "new_content": text_rule("What stands there then; an empty text removes it."),
+                "new_content": text_rule("The replacement; an empty text removes the old one."),
             },
             ("label", "old_content", "new_content"),
         ),

@@ -162,7 +162,7 @@ class ProcedureTools(ModelTools):
         Definition(
             _SEARCH,
             "Finds what worked before in a situation like this one: steps, tools and what to avoid. Ask before a task of several steps.",
-            {"situation": text_rule("What is to be done now, in plain words.")},
+            {"situation": text_rule("The task, in plain words.")},
             ("situation",),
         ),
         Definition(

@@ -40,8 +40,8 @@ class TimelineTools(ModelTools):
             {
                 "from": text_rule("The first day, such as 2024-03-01."),
                 "to": text_rule("The last day, included."),
-                "topic": text_rule("Only what is about this topic."),
-                "entity": text_rule("Only what names this person, place or thing."),
+                "topic": text_rule("Only entries about this topic."),
+                "entity": text_rule("Only entries that name this person, place or thing."),
             },
         ),
     )
