@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 JOBS ?= 3
 PYTEST := .venv/bin/python -m pytest -n $(JOBS) --dist loadfile
 
-.PHONY: help setup dev serve test quick check docs eval test-console test-models test-integrations test-integrations-first
+.PHONY: help setup dev serve test quick check docs eval test-console test-models test-integrations release-check
 
 help:
 	@echo "make serve   the memory server with its own Redis, on http://127.0.0.1:8000"
@@ -20,9 +20,10 @@ help:
 	@echo "make test    all tests          make quick   those of two minutes"
 	@echo "make test-console   the console in a real Chromium"
 	@echo "make test-models   those beside a real, weak language model, which make test leaves out"
-	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients; -first: the most used of them"
+	@echo "make test-integrations   adapters and compatible APIs, beside the real frameworks and clients"
 	@echo "make eval    recall and prompts on question sets, beside plain baselines, against floors"
-	@echo "make check   style, types, import rules, spelling, prose, documentation     scripts/format.sh   formats the code     make docs   the site, into site/"
+	@echo "make check   style, types, import rules, spelling, prose, documentation     scripts/format.sh   formats the code"
+	@echo "make docs    the site, into site/          make release-check   builds all packages, installs and runs each"
 
 setup:
 	@scripts/venv.sh run
@@ -52,14 +53,12 @@ test-models: dev
 
 # The adapters of our client, beside the real frameworks in environments of their own, against a server that is started for them:
 # first LangGraph, LangChain, the OpenAI Agents SDK, and the clients of Supermemory and Mem0; then frameworks whose versions clash with those.
-test-integrations: test-integrations-first
+test-integrations: dev
+	@scripts/tests.sh frameworks $(ARGS)
+	@scripts/tests.sh compat $(ARGS)
 	@scripts/tests.sh frameworks-2 $(ARGS)
 	@scripts/tests.sh frameworks-3 $(ARGS)
 	@scripts/tests.sh typescript $(ARGS)
-
-test-integrations-first: dev
-	@scripts/tests.sh frameworks $(ARGS)
-	@scripts/tests.sh compat $(ARGS)
 
 # A link that leads nowhere, or a page outside the menu, is an error. The variable: no advertisement among the output.
 docs: dev
@@ -75,6 +74,9 @@ check: dev
 	.venv/bin/codespell
 	.venv/bin/python -m pytest -q -n 0 --no-header tests/docs/test_prose.py tests/docs/test_names.py tests/docs/test_documentation.py -k "prose or names or links"
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
+
+release-check: dev
+	@scripts/release/check.sh
 
 # A file or a folder of question sets: make eval EVAL_DATA=/path/to/sets ARGS="--sets NAME --questions 100"
 EVAL_DATA ?= ../shared/data

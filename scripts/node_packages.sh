@@ -1,7 +1,8 @@
 #!/bin/sh
-# `node_packages.sh install` writes the types of the server's API into src/types.ts, and installs what the TypeScript client is built and tested with into client-ts/node_modules, from its lock and with
-# the node of .venv; nothing that the packages bring is run, and nothing happens when a stamp says that the lock is installed already.
-# `node_packages.sh pack` builds the package as a file that npm installs, `node_packages.sh lock` pins the newest versions.
+# `node_packages.sh install` writes the types of the server's API into src/types.ts, and installs the TypeScript client's developer packages into
+# client-ts/node_modules, from its lock and with the node of .venv. It runs no script of a package, and skips an installed lock (by a stamp).
+# `node_packages.sh pack` builds the package as a file that npm installs, `node_packages.sh try` also installs it elsewhere and imports it,
+# `node_packages.sh lock` pins the newest versions.
 set -eu
 cd "$(dirname "$0")/../client-ts"
 
@@ -26,6 +27,14 @@ pack)
     ../scripts/node_packages.sh install
     npm pack
     ;;
+try)
+    ../scripts/node_packages.sh pack
+    folder=$(mktemp -d)
+    trap 'rm -rf "$folder"' EXIT
+    npm install --prefix "$folder" --omit=peer "$PWD"/agent-memory-client-*.tgz
+    cd "$folder"
+    node --input-type=module -e 'import { MemoryClient } from "agent-memory-client"; new MemoryClient({ baseUrl: "http://127.0.0.1" })'
+    ;;
 lock) npm update --package-lock-only --ignore-scripts ;;
-*) echo "usage: node_packages.sh install|pack|lock" >&2; exit 2 ;;
+*) echo "usage: node_packages.sh install|pack|try|lock" >&2; exit 2 ;;
 esac
