@@ -71,7 +71,7 @@ def chat_content(
         content = ""
     elif parts is not None:
         if _checked_text(parts, "content_parts") != content:
-            raise _refusal("content_parts", "parts_differ", "differs from content: send only one of them")
+            raise _refusal("content_parts", "parts_differ", "differs from content: leave one of the two out")
     elif reason is not None and content:
         raise _refusal("no_content", "content_given", "must not be given with content: leave one of the two out")
     if not content or content.isspace() or (not answered and is_blank(content)):
