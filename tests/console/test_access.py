@@ -57,7 +57,7 @@ async def test_login_returns_to_the_page_and_logout_ends_the_session(
     await page.goto("/console/people?q=a")
     await page.get_by_label("API key").fill("am_wrong")
     await page.get_by_role("button", name="Log in").click()
-    await expect(page.get_by_role("alert")).to_contain_text("not known")
+    await expect(page.get_by_role("alert")).to_contain_text("unknown API key")
     await page.get_by_label("API key").fill(token)
     await page.get_by_role("button", name="Log in").click()
     await expect(page).to_have_url(f"{guarded_url}/console/people?q=a")

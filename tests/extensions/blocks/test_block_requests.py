@@ -172,7 +172,7 @@ async def test_block_is_visible_only_to_its_exact_owner(api: Api) -> None:
     for number, owner in enumerate(owners):
         assert await api.of(**owner).value("human") == f"of {number}"
         assert len((await api.of(**owner).call("GET", ""))["blocks"]) == 1
-    assert "say whose" in (await api.of().call("GET", "/human", status=400))["detail"]
+    assert "name the owner" in (await api.of().call("GET", "/human", status=400))["detail"]
 
 
 async def test_invalid_block_requests_are_rejected(api: Api) -> None:
