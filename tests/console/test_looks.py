@@ -17,6 +17,7 @@ from tests.console.test_pages import DEMO, demo_page
 AXE = (Path(__file__).parent / "axe.min.js").read_text("utf-8")
 PAGES = (
     "",
+    "?period=day",
     "/people",
     "/people/nobody",
     f"/people/{DEMO}",

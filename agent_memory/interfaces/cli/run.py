@@ -120,7 +120,7 @@ async def _run(settings: Settings, shutdown: Shutdown, face: Literal["api", "sse
             await _run_parts(settings, runtime, shutdown, None, lines, with_worker=with_worker)
             return
         app = create_app(settings, runtime) if face == "api" else create_mcp_app(settings, runtime, face)
-        server = HttpServer(listeners, app, settings, None if face == "api" else app.state.mcp.stop)
+        server = HttpServer(listeners, app, settings, app.state.live.end if face == "api" else app.state.mcp.stop)
         warn_of_exposure(settings, place.host)
         url = f"http://{shown_address(listeners, '127.0.0.1' if place.host in ('0.0.0.0', '::', '') else place.host)}"
         path = {"api": "", "sse": "/sse"}.get(face, "/mcp")

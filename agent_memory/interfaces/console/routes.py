@@ -13,6 +13,7 @@ from agent_memory.interfaces.console.actions.memories import show_forgetting
 from agent_memory.interfaces.console.actions.run import do_action
 from agent_memory.interfaces.console.assets import serve_asset
 from agent_memory.interfaces.console.frame import Page, page_endpoint
+from agent_memory.interfaces.console.live import show_live
 from agent_memory.interfaces.console.pages.changes import show_changes
 from agent_memory.interfaces.console.pages.jobs import show_job, show_jobs
 from agent_memory.interfaces.console.pages.keys import show_keys
@@ -54,6 +55,7 @@ def console_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
             BASE + "/login", page_endpoint(_log_in, settings, rest_app, public=True), methods=["GET", "POST"], include_in_schema=False
         ),
         NamedRoute(BASE + "/logout", page_endpoint(_log_out, settings, rest_app, public=True), methods=["POST"], include_in_schema=False),
+        NamedRoute(BASE + "/live", page_endpoint(show_live, settings, rest_app, public=True), include_in_schema=False),
         NamedRoute(BASE + "/do/{action}", page_endpoint(do_action, settings, rest_app), methods=["POST"], include_in_schema=False),
         *pages,
         NamedRoute(BASE + "/{rest:path}", page_endpoint(_no_page, settings, rest_app), include_in_schema=False),

@@ -20,6 +20,7 @@ from agent_memory.foundation.api import errors
 from agent_memory.foundation.api.dependencies import scope_of
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.console.live import LiveStreams
 from agent_memory.interfaces.console.paths import BASE
 from agent_memory.interfaces.console.routes import console_routes
 from agent_memory.interfaces.http import health
@@ -124,6 +125,7 @@ def _assembled(
     app.state.runtime = runtime
     app.state.settings = settings
     app.state.mcp = mcp
+    app.state.live = LiveStreams()
     app.state.max_body_bytes = settings.server.max_body_bytes
     errors.install(app)
     products = find_compatible_apis()

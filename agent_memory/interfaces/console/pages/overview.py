@@ -1,4 +1,4 @@
-"""Show the first page: how many memories and sessions exist, whether all is well, and how to begin."""
+"""Show the first page: how many memories and sessions exist, the load over time, and how to begin."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from starlette.responses import Response
 
 from agent_memory.interfaces.console.demo import DEMO_SESSION, DEMO_USER
 from agent_memory.interfaces.console.frame import Page
+from agent_memory.interfaces.console.live import work_counters
+from agent_memory.interfaces.console.pages.charts import PERIODS, charts_of
 from agent_memory.interfaces.console.rest import RestError
+
+_CHARTS = ("memories", "sessions", "users", "requests", "times", "pending", "model_tokens", "healthy")
 
 
 async def show_overview(page: Page) -> Response:
     rest = page.rest
-    memories, sessions, demo, readiness = await asyncio.gather(
+    memories, sessions, demo, readiness, history = await asyncio.gather(
         rest("POST", "/v1/long-term-memory/search", {"limit": 5}),
         rest("GET", "/v1/working-memory/", limit=5, identities=True),
         _demo_exists(page),
         page.readiness(),
+        page.read_if_allowed("/v1/metrics/history", period=page.query.get("period")),
     )
-    work = readiness["checks"].get("work", {})
     return page.render(
         "overview.html",
         memories=memories,
@@ -27,8 +31,9 @@ async def show_overview(page: Page) -> Response:
         demo=demo,
         demo_user=DEMO_USER,
         readiness=readiness,
-        pending=sum(kind["pending"] for kind in work.values()),
-        dead=sum(kind["dead"] for kind in work.values()),
+        live=work_counters(readiness),
+        charts=charts_of(history, _CHARTS),
+        periods=PERIODS,
     )
 
 

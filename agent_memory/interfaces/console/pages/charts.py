@@ -1,0 +1,100 @@
+"""Prepare charts of the load over time. Browsers without scripts see the lines, others also axes and values."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+PERIODS = ("hour", "day")
+# By chart: its lines (fields of the history), and whether the caption has their sum or the last value.
+_LINES: dict[str, tuple[tuple[str, ...], bool]] = {
+    "memories": (("memories",), False),
+    "sessions": (("sessions",), False),
+    "users": (("users",), False),
+    "requests": (("requests", "failed"), True),
+    "times": (("median_ms", "p95_ms"), False),
+    "pending": (("pending",), False),
+    "model_tokens": (("model_tokens",), True),
+    "healthy": (("healthy",), False),
+    "dead": (("dead",), False),
+    "oldest": (("oldest_seconds",), False),
+}
+# Totals hardly change in an hour: their scale does not begin with 0.
+_TOTALS = ("memories", "sessions")
+_UNITS = {"times": "ms", "healthy": "%", "oldest": "s"}
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    name: str
+    lines: tuple[str, ...]
+    value: str
+    """The text of the caption: a sum, or the last value."""
+    least: str
+    most: str
+    data: str
+    """What the script draws, as JSON."""
+    paths: tuple[str, ...]
+    """The lines as SVG paths in a box of 100 × 100."""
+
+
+def charts_of(history: Any, names: Sequence[str]) -> list[Chart]:
+    """Return these charts of an answer of `/v1/metrics/history`, or nothing for a caller who may not read it."""
+    return [_chart(name, history) for name in names] if history is not None else []
+
+
+def _chart(name: str, history: Any) -> Chart:
+    lines, is_sum = _LINES[name]
+    points = history["points"]
+    factor = 100 if name == "healthy" else 1
+    rows = [[None if point.get(line) is None else factor * point[line] for point in points] for line in lines]
+    values = [value for row in rows for value in row if value is not None]
+    low, high = _scale(values, from_zero=name not in _TOTALS)
+    unit = _UNITS.get(name, "")
+    main = [value for value in rows[-1 if name == "times" else 0] if value is not None]
+    value = (sum(main) if is_sum else main[-1]) if main else None
+    begin = datetime.fromisoformat(points[0]["at"]).timestamp() if points else 0
+    data = {"begin": begin, "step": history["step_seconds"], "rows": rows, "low": low, "high": high, "unit": unit}
+    return Chart(
+        name,
+        lines,
+        shown(value, unit),
+        shown(min(values, default=None), unit),
+        shown(max(values, default=None), unit),
+        json.dumps(data),
+        tuple(_path(row, low, high) for row in rows),
+    )
+
+
+def shown(value: float | None, unit: str) -> str:
+    if value is None:
+        return "–"
+    text = f"{value:,.1f}" if unit == "ms" and value < 10 else f"{value:,.0f}"
+    return f"{text} {unit}".rstrip()
+
+
+def _scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float]:
+    """Return round ends of a scale for these values."""
+    low, high = (0.0 if from_zero else min(values, default=0.0)), max(values, default=0.0)
+    span = max(high - low, 1.0)
+    power = 10 ** math.floor(math.log10(span / 2))
+    step = max(next(power * each for each in (1, 2, 5, 10) if power * each >= span / 2), 1.0)
+    low = math.floor(low / step) * step
+    return low, max(math.ceil(high / step) * step, low + step)
+
+
+def _path(row: Sequence[float | None], low: float, high: float) -> str:
+    """Return a line with gaps where values are missing."""
+    parts: list[str] = []
+    before: float | None = None
+    for number, value in enumerate(row):
+        if value is not None:
+            x, y = 100 * number / max(len(row) - 1, 1), 100 - 100 * (value - low) / (high - low)
+            # A point without neighbors is a short line.
+            parts.append(f"{'M' if before is None else 'L'}{x:.1f} {y:.1f}" + ("h.1" if before is None else ""))
+        before = value
+    return "".join(parts)
