@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import blocks
 from tests.support.cli import ROOT, clean_environment
 
 PROGRAMS = sorted((ROOT / "examples").glob("*.py"))
@@ -29,3 +30,10 @@ def test_example_names_its_install_line_when_a_package_is_missing(program: Path)
     assert said is not None
     assert said[1] in (ast.get_docstring(tree) or ""), "its first lines name it as well"
     assert said[1] in README
+
+
+def test_extension_page_shows_parts_of_the_example() -> None:
+    package = "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "examples" / "extension").glob("*.*")))
+    shown = [block.text for block in blocks("text") if block.page.name == "extending.md" and "pip install" not in block.text]
+    assert len(shown) > 5
+    assert [text for text in shown if text not in package] == []

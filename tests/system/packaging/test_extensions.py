@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.cli import ROOT, clean_environment
 from tests.support.processes import running
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -50,8 +51,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 async def test_installed_extension_serves_its_route(installed: Path, tmp_path: Path) -> None:
-    environment = {"PYTHONPATH": str(installed)}
-    async with running(tmp_path, "serve", "--port", "0", **environment) as server, httpx.AsyncClient(timeout=30) as http:
+    async with running(tmp_path, "serve", "--port", "0", PYTHONPATH=str(installed)) as server, httpx.AsyncClient(timeout=30) as http:
         http.base_url = await server.base_url()
         for session in ("s1", "s2"):
             body = {"user_id": "ana", "messages": [{"role": "user", "content": "I moved to Porto"}]}
@@ -59,3 +59,28 @@ async def test_installed_extension_serves_its_route(installed: Path, tmp_path: P
         assert (await http.get("/v1/last-session", params={"user_id": "ana"})).json() == {"session_id": "s2"}
         assert (await http.get("/v1/last-session", params={"user_id": "ben"})).json() == {"session_id": None}
         assert "/v1/last-session" in (await http.get("/openapi.json")).json()["paths"]
+
+
+async def becomes(name: str | None, http: httpx.AsyncClient, owner: dict[str, str]) -> None:
+    """Wait until the user has this nickname."""
+
+    async def has_name() -> bool:
+        return (await http.get("/v1/nickname", params=owner)).json() == {"name": name}
+
+    await wait_until(has_name, f"the nickname is {name}")
+
+
+async def test_installed_extension_adds_data_jobs_and_a_prompt_section(installed: Path, tmp_path: Path) -> None:
+    async with running(tmp_path, "serve", "--port", "0", PYTHONPATH=str(installed)) as server, httpx.AsyncClient(timeout=30) as http:
+        http.base_url = await server.base_url()
+        owner = {"user_id": "ana", "namespace": "home"}
+        for name, before in (("Annie", None), ("Queen  Ana ", "Annie")):
+            assert (await http.put("/v1/nickname", params={**owner, "name": name})).json() == {"before": before}
+        await becomes("Queen Ana", http, owner)
+        prompt = await http.post("/v1/memory/prompt", json={"query": "Who am I?", **owner})
+        assert "Call the user Queen Ana." in prompt.text
+        exported = (await http.post("/v1/users/ana/export")).raise_for_status().text
+        assert '"kind":"nickname"' in exported.replace('": "', '":"')
+        erased = await http.delete("/v1/users/ana", params={"wait": 20})
+        assert erased.status_code in (200, 202), erased.text
+        await becomes(None, http, owner)

@@ -1,0 +1,168 @@
+"""An extension with all parts: `/v1/nickname` stores how to address a user, and each prompt for the user says it."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fastapi import Response
+from redis.asyncio import Redis
+
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, UserQuery, WriteScopeDep
+from agent_memory.foundation.api.operation import operations
+from agent_memory.foundation.api.principals import place_of, scope_of_work
+from agent_memory.foundation.api.responses import JsonResponse, errors
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory.foundation.core.feature import ExportLine, Feature, KeySpace, Owner, RestoreTarget, Services
+from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.foundation import Foundation
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.erasures import ErasureGuard
+from agent_memory.foundation.storage.keyspace import digest
+
+# A script of another package gets its keys in KEYS and its arguments in ARGV.
+SWAP = """
+local before = redis.call('HGET', KEYS[1], ARGV[1])
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+return before
+"""
+TIDY = "tidy nickname"
+
+
+class Nicknames:
+    """Store nicknames: one hash per user, by namespace. Also export, import and erase them."""
+
+    kinds = ("nickname",)
+
+    def __init__(self, client: Redis, root: str, erasures: ErasureGuard) -> None:
+        self._client, self._root, self._erasures = client, root, erasures
+        self._swap = client.register_script(SWAP)
+
+    def key(self, scope: Scope, user_id: str) -> str:
+        return f"{self._root}nn:{digest('nickname', scope.tenant, user_id)}"
+
+    async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str) -> str | None:
+        await self._erasures.require_none(scope.tenant, namespace, user_id)
+        before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name])
+        return None if before is None else before.decode()
+
+    async def load(self, scope: Scope, namespace: str | None, user_id: str) -> str | None:
+        raw: Any = await self._client.hget(self.key(scope, user_id), namespace or "")
+        return None if raw is None else raw.decode()
+
+    async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
+        stored: Any = await self._client.hgetall(self.key(scope, owner.user_id))
+        for raw, name in stored.items():
+            namespace = raw.decode() or None
+            if owner.namespace in (None, namespace) and scope.reaches(namespace, owner.user_id):
+                yield {"kind": "nickname", "namespace": namespace, "name": name.decode()}
+
+    async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
+        namespace, user_id = place_of(scope, target.namespace(line.get("namespace")), target.user_id)
+        if user_id is None or not isinstance(line.get("name"), str):
+            raise BadInput("must be a nickname of a user", field="name")
+        here = await self.load(scope, namespace, user_id)
+        if here is not None:
+            return "same" if here == line["name"] else "other"
+        await self.put(scope, namespace, user_id, line["name"])
+        return "new"
+
+    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
+        names = [line["namespace"] or "" async for line in self.export_lines(scope, owner)]
+        deleted: Any = await self._client.hdel(self.key(scope, owner.user_id), *names) if names else 0
+        return Counter(nicknames=deleted)
+
+
+router = operations("nickname")
+
+
+@router.put("/v1/nickname", operation_id="put_nickname", responses=errors())
+async def put_nickname(
+    services: ServicesDep, scope: WriteScopeDep, name: str, user_id: UserQuery = None, namespace: NamespaceQuery = None
+) -> Response:
+    """Store how to address a user. Return the former nickname."""
+    namespace, user_id = place_of(scope, namespace, user_id)
+    if user_id is None:
+        raise BadInput("name the user", field="user_id", where="query")
+    before = await services[Nicknames].put(scope, namespace, user_id, name)
+    await services[OrderStore].place_orders(JobOrder.of(scope, TIDY, namespace=namespace, user_id=user_id))
+    return JsonResponse({"before": before})
+
+
+@router.get("/v1/nickname", operation_id="get_nickname", responses=errors())
+async def get_nickname(services: ServicesDep, scope: ScopeDep, user_id: UserQuery = None, namespace: NamespaceQuery = None) -> Response:
+    """Return how to address a user, or null."""
+    namespace, user_id = place_of(scope, namespace, user_id)
+    return JsonResponse({"name": None if user_id is None else await services[Nicknames].load(scope, namespace, user_id)})
+
+
+async def tidy_nickname(runtime: Any, order: JobOrder) -> None:
+    """Remove needless blanks. A worker calls this job, perhaps twice, so it must be repeatable."""
+    scope = scope_of_work(order.tenant, order.namespaces, order.users)
+    namespace, user_id = order.arguments["namespace"], order.arguments["user_id"] or ""
+    name = await runtime[Nicknames].load(scope, namespace, user_id)
+    if name is not None and name != " ".join(name.split()):
+        await runtime[Nicknames].put(scope, namespace, user_id, " ".join(name.split()))
+
+
+@dataclass(frozen=True)
+class NicknameReads:
+    """The reads of one prompt, then their content, then the part of it that fits."""
+
+    key: str
+    namespace: str
+    counter: TokenCounter
+    text: str = ""
+
+    def queue_section(self, pipe: Any) -> int:
+        pipe.hget(self.key, self.namespace)
+        return 1
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> "NicknameReads":
+        return self if replies[0] is None else replace(self, text=f"Call the user {' '.join(replies[0].decode().split())}.")
+
+    def fit_section(self, tokens: int | None) -> "NicknameReads":
+        return self if tokens is None or self.count_tokens() <= tokens else replace(self, text="")
+
+    def count_tokens(self) -> int:
+        return self.counter.count(self.text) if self.text else 0
+
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
+        return SectionText(parts=[self.text] if self.text else ())
+
+
+class NicknameSection:
+    """Show the nickname at the start of each prompt for a user."""
+
+    kind = SectionKind.ALWAYS
+
+    def __init__(self, nicknames: Nicknames, counter: TokenCounter) -> None:
+        self._nicknames, self._counter = nicknames, counter
+
+    async def open_section(self, ask: PromptAsk) -> NicknameReads | None:
+        reader = ask.reader
+        if reader.user_id is None or not ask.scope.reaches(reader.namespace, reader.user_id):
+            return None
+        return NicknameReads(self._nicknames.key(ask.scope, reader.user_id), reader.namespace or "", self._counter)
+
+
+def open_nicknames(foundation: Foundation, services: Services) -> None:
+    nicknames = Nicknames(foundation.client, foundation.keys.root, services[ErasureGuard])
+    services.add(nicknames, NicknameSection(nicknames, foundation.counter))
+
+
+FEATURE = Feature(
+    name="nickname",  # unique
+    open=open_nicknames,  # adds the services, once per bucket: services[Nicknames] is the service of that class
+    routes=("nickname:router",),  # routers; "module:name" is imported when it is needed
+    keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
+    jobs={TIDY: "nickname:tidy_nickname"},  # by the name in a JobOrder: an async function of (runtime, order)
+    exporter=Nicknames,  # class of a service: exports and imports the data of a user
+    eraser=Nicknames,  # deletes the data of a user
+    section=NicknameSection,  # adds to each memory prompt
+    # schedule: PeriodicJob(...) by name        tools: MCP tool sets            indexes: search indexes
+    # follower: follows changed memories        guide: adds to the prompt of extraction
+    # purger: deletes what purged memories gave    session_part: fields in sessions    examples: of the OpenAPI document
+)
