@@ -6,7 +6,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.features.memories.search.ranking import Scored, ScoreExplainer, ScoreParts, fuse, relevant, saturated, timed
+from agent_memory.features.memories.search.ranking import (
+    ALPHA,
+    ALPHA_BY_CHANCE,
+    Scored,
+    ScoreExplainer,
+    ScoreParts,
+    fuse,
+    relevant,
+    saturated,
+    timed,
+    weight_of_meaning,
+)
 from agent_memory.features.memories.search.recency import RecencyWeights, novelties, recency, recency_score
 
 
@@ -95,3 +106,13 @@ def test_batched_novelties_equal_single_recency_scores() -> None:
     for novelty in (0.4, 1.0, 1.5, -1.0):
         weights = RecencyWeights(freshness=0.0, novelty=novelty)
         assert novelties(ages, weights) == pytest.approx([recency(0.0, age, weights) for age in ages])
+
+
+def test_meaning_weighs_more_where_words_match_by_chance() -> None:
+    near = {f"n{number}": 1 - number / 100 for number in range(30)}
+    unalike = {f"w{number}": 30.0 - number for number in range(30)} | {"n3": 40.0}
+    assert weight_of_meaning(near, unalike, names_time=False) == ALPHA_BY_CHANCE
+    assert weight_of_meaning(near, {"n3": 2.0, "n5": 1.0, "w1": 3.0}, names_time=False) == ALPHA
+    assert weight_of_meaning(near, {"n3": 2.0, "n5": 1.0, "w1": 3.0}, names_time=True) == ALPHA_BY_CHANCE
+    assert weight_of_meaning(near, {}, names_time=False) == ALPHA_BY_CHANCE
+    assert weight_of_meaning(near, {f"n{number}": 1.0 + number for number in range(8, 30)}, names_time=False) == ALPHA_BY_CHANCE

@@ -11,8 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from agent_memory.foundation.storage.search.results import Hits
 
-# The default weight of meaning; words have the rest. docs/recall.md has the measurements.
-ALPHA = 0.6
 # Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; the usual values.
 _K1, _B = 1.2, 0.75
 TERMS_FIELD = b"k"

@@ -6,11 +6,12 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from heapq import nlargest
 from statistics import median
 from typing import NamedTuple
 
 from agent_memory.features.memories.search.candidates import CandidateList, Candidates
-from agent_memory.features.memories.search.list_scores import ALPHA, is_quoted, with_best_passages, with_nearest_passages
+from agent_memory.features.memories.search.list_scores import is_quoted, with_best_passages, with_nearest_passages
 from agent_memory.features.memories.search.query import SearchQuery
 from agent_memory.features.memories.search.relevance.estimate import Background, RelevanceEstimate, least_of
 from agent_memory.features.memories.store import Hits
@@ -18,6 +19,12 @@ from agent_memory.foundation.llm.profiles import UNKNOWN
 from agent_memory.foundation.storage.search.filters import FILTERS
 from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
 
+# The default weight of meaning; words have the rest. docs/recall.md has the measurements.
+ALPHA = 0.5
+# The weight of meaning where words match by chance: both lists name different memories, or the query names a time,
+# whose words stand in memories of other years, too. Chosen on six sets, each left out in turn (docs/recall.md).
+ALPHA_BY_CHANCE, _UNALIKE = 0.6, 1
+_COMPARED = 10
 # The weight of meaning for a query that quotes a memory or a passage.
 ALPHA_QUOTED = 0.3
 # The weight of meaning for a query in a script that the model does not know: the vector only breaks ties.
@@ -83,6 +90,12 @@ def fuse(
     beyond = alpha * (least / near_unit)
     fused += [(beyond + rest * (word / word_unit), name) for name, word in words.items() if name not in similarities]
     return _ordered(fused)
+
+
+def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, float], *, names_time: bool) -> float:
+    """Return the weight of meaning. It depends on the number of memories that both lists have among their first ten."""
+    nearest, best = (set(nlargest(_COMPARED, scores, key=scores.__getitem__)) for scores in (similarities, words))
+    return ALPHA_BY_CHANCE if names_time or len(nearest & best) <= _UNALIKE else ALPHA
 
 
 def timed(fused: Iterable[Scored], in_time: Collection[str], bonus: float = TIME_BONUS) -> list[Scored]:
@@ -260,7 +273,8 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     unknown = query.meaning is not None and query.meaning.unknown_script
     by_words = (candidates.get(CandidateList.BEST_BY_WORDS), candidates.get(CandidateList.BEST_PASSAGES_BY_WORDS))
     quoted = any(is_quoted(hits, query.words.weights) for hits in by_words)
-    usual = ALPHA_UNKNOWN_SCRIPT if unknown else ALPHA_QUOTED if quoted else ALPHA
+    default = weight_of_meaning(near, words, names_time=query.span is not None)
+    usual = ALPHA_UNKNOWN_SCRIPT if unknown else ALPHA_QUOTED if quoted else default
     alpha = request.hybrid_alpha if "hybrid_alpha" in request.model_fields_set else usual
     if query.depth > _FIRST_DEPTH:
         (near, least), (words, last_word) = _capped(near, least), _capped(words, last_word)

@@ -15,8 +15,6 @@ from functools import lru_cache
 from importlib import resources
 from statistics import median
 
-from agent_memory.features.memories.search.list_scores import ALPHA
-
 MIN_RELEVANCE = 0.015
 """The least relevance in a prompt, unless the request sets one. It is lower in stores that hardly fill the prompt's
 places."""
@@ -27,6 +25,8 @@ _UNKNOWN, _KNOWN = 0.2, 0.4
 _MANY = 400
 # The depth of the list by meaning that shows how much the nearest memory stands out.
 _LIST = 50
+# The weights in `weights.json` were fitted with this weight of meaning.
+_ALPHA = 0.6
 
 Features = Mapping[str, float]
 """The inputs of a regression, by their names in `weights.json`."""
@@ -78,7 +78,7 @@ class RelevanceEstimate:
     def memory_features(self, name: str) -> Features:
         """Return the inputs for the probability that a memory is an answer."""
         by_meaning, by_words = self._parts(name)
-        score = ALPHA * by_meaning + (1 - ALPHA) * by_words if self._near and self._words else by_meaning or by_words
+        score = _ALPHA * by_meaning + (1 - _ALPHA) * by_words if self._near and self._words else by_meaning or by_words
         if name in self._in_time:
             score = min(score + self._time_bonus, 1.0)
         score = max(score, _LEAST_SCORE)
