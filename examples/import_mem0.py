@@ -1,4 +1,4 @@
-"""Copy the memories of Mem0 into this server, with their ids, owners and dates. A second run adds nothing.
+"""Copy the memories of Mem0 into this server, with their ids, owners and dates. A second run overwrites the memories.
 
     pip install ./client mem0ai
     python examples/import_mem0.py --platform                  (reads Mem0's platform; MEM0_API_KEY names the key)
@@ -64,6 +64,7 @@ def record_of(memory: dict[str, Any], namespace: str) -> dict[str, Any]:
     record = {
         "id": memory["id"],
         "text": memory["memory"],
+        "memory_type": "semantic",
         "namespace": namespace,
         "user_id": memory.get("user_id"),
         "agent_id": memory.get("agent_id"),

@@ -22,7 +22,6 @@ OTHER_PRODUCTS = {
     "ConcurrencyLimit",  # docket
     "ConversationStore",  # Pydantic AI
     "DeleteAllMemoryOptions",  # mem0ai for TypeScript
-    "HttpOnly",  # cookies
     "ModelProto",  # sentencepiece
     "TimeoutStopSec",  # systemd
     "batch_add",  # Supermemory

@@ -15,7 +15,7 @@ import pytest
 from tests.docs.test_names import docstrings, files
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST_WORDS_IN_ALL = 29_500
+MOST_WORDS_IN_ALL = 30_000
 MOST_WORDS = 1_000
 # Reference pages are looked up, not read.
 REFERENCE = {"docs/guarantees.md": 1_300, "docs/glossary.md": 1_900}

@@ -71,7 +71,7 @@ class McpSettings(Group):
     tools: Literal["core", "agent", "all"] = setting(
         "all",
         "MCP_TOOLS",
-        meaning="tools: `core` (eight), `agent` (also blocks, archive, timeline, procedures) or `all`",
+        meaning="tools: `core` (eight), `agent` (also conversations, blocks, archive, timeline, procedures) or `all`",
     )
     namespace: str | None = archived(None, "DEFAULT_MCP_NAMESPACE", max_length=512)
     user_id: str | None = archived(None, "DEFAULT_MCP_USER_ID", max_length=512)
