@@ -37,7 +37,7 @@ class LimitSettings(Group):
     model_tokens_per_day: int = setting(
         0,
         "LIMIT_MODEL_TOKENS_PER_DAY",
-        meaning="model tokens per tenant and day (UTC), embeddings included; 0: unlimited",
+        meaning="model tokens per tenant and day (UTC), including embeddings by a model server; 0: unlimited",
         ge=0,
     )
     tenants: dict[str, TenantLimits] = setting(

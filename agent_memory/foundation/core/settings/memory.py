@@ -39,7 +39,7 @@ class LongTermSettings(Group):
     review_supersessions: bool = setting(
         False,
         "REVIEW_SUPERSESSIONS",
-        meaning="a fact from a conversation that would end another fact becomes a proposal for you to approve",
+        meaning="a fact from a conversation that would supersede another fact becomes a proposal for you to approve",
     )
     forgotten_kept_days: ClassVar[float] = 30.0
     forget_undo_seconds: int = setting(
@@ -67,8 +67,8 @@ class ForgettingSettings(Group):
     enabled: bool = setting(
         False,
         "FORGETTING_ENABLED",
-        meaning="delete memories by the limits below, except pinned ones; undo within 30 days. With both limits of days, a memory must "
-        "exceed both, or twelve times the maximum age",
+        meaning="delete memories by the limits below, except pinned ones; undo within 30 days. With both limits in days, "
+        "delete a memory that exceeds both, or is older than twelve times `FORGETTING_MAX_AGE_DAYS`",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
     max_age_days: float | None = setting(

@@ -27,7 +27,8 @@ class RedisSettings(Group):
     durability: Literal["everysec", "strict"] = setting(
         "everysec",
         "DURABILITY",
-        meaning="a write is acknowledged: `strict`: on disk; `everysec`: in the log of Redis, on disk within a second",
+        meaning="when a write is acknowledged. `strict`: after it is on the disk. `everysec`: after Redis has executed it; the disk follows "
+        "within about a second",
     )
     buckets: int = setting(
         1,

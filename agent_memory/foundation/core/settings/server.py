@@ -24,7 +24,7 @@ class ServerSettings(Group):
     body_timeout_seconds: float = setting(
         10.0,
         "BODY_TIMEOUT_SECONDS",
-        meaning="time for a body after its head, plus 1 s per 16 KiB received; then 408",
+        meaning="seconds to receive a body after the headers. Each 16 KiB received adds 1 s, up to 30 s in all; then 408",
         gt=0,
     )
     max_concurrent_requests: int = internal(256, "MAX_CONCURRENT_REQUESTS", ge=1)
