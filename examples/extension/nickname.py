@@ -155,7 +155,7 @@ def open_nicknames(foundation: Foundation, services: Services) -> None:
 
 FEATURE = Feature(
     name="nickname",  # unique
-    open=open_nicknames,  # adds the services, once per bucket: services[Nicknames] is the service of that class
+    open=open_nicknames,  # adds services, which are found by their class: services[Nicknames]. Called once per bucket
     routes=("nickname:router",),  # routers; "module:name" is imported when it is needed
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # by the name in a JobOrder: an async function of (runtime, order)
@@ -164,5 +164,5 @@ FEATURE = Feature(
     section=NicknameSection,  # adds to each memory prompt
     # schedule: PeriodicJob(...) by name        tools: MCP tool sets            indexes: search indexes
     # follower: follows changed memories        guide: adds to the prompt of extraction
-    # purger: deletes what purged memories gave    session_part: fields in sessions    examples: of the OpenAPI document
+    # purger: deletes data from purged memories    session_part: fields in sessions    examples: of the OpenAPI document
 )
