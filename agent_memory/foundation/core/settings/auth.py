@@ -54,8 +54,7 @@ class AuthSettings(Group):
     oauth2_roles: dict[str, RoleName] = setting(
         {"memory:read": "read", "memory:write": "write", "memory:admin": "admin"},
         "OAUTH2_ROLES",
-        meaning="JSON object: words of the `role` claim and their role (`read`, `write`, `admin`). `*`: role of all callers if "
-        "`OAUTH2_CLAIMS` has no `role`; default `write`",
+        meaning="JSON object: words of the `role` claim and their role ([details](access.md#json-web-tokens))",
     )
 
     @property

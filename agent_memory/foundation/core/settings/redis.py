@@ -27,8 +27,7 @@ class RedisSettings(Group):
     durability: Literal["everysec", "strict"] = setting(
         "everysec",
         "DURABILITY",
-        meaning="when a write is acknowledged. `strict`: after it is on the disk. `everysec`: after Redis has executed it; the disk follows "
-        "within about a second",
+        meaning="when a write is acknowledged: after Redis has executed it, or (`strict`) after it is on the disk",
     )
     buckets: int = setting(
         1,
