@@ -17,7 +17,11 @@ class ModelSettings(Group):
         "MODEL_PROVIDER",
         meaning="summaries and facts; `auto`: a model server if a key or URL is set, otherwise local",
     )
-    embedding_provider: Literal["auto", "openai", "local"] = setting("auto", "EMBEDDING_PROVIDER", meaning="embeddings; `auto` as above")
+    embedding_provider: Literal["auto", "openai", "local"] = setting(
+        "auto",
+        "EMBEDDING_PROVIDER",
+        meaning="embeddings; `auto`: a model server if EMBEDDING_BASE_URL or EMBEDDING_API_KEY is set, otherwise as `MODEL_PROVIDER`",
+    )
     openai_api_key: SecretStr | None = setting(None, "OPENAI_API_KEY", meaning="API key of the model server")
     openai_base_url: str | None = setting(
         None, "OPENAI_BASE_URL", "OPENAI_API_BASE", meaning="URL of an OpenAI-compatible server, including `/v1`"
