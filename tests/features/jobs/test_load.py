@@ -104,7 +104,6 @@ async def test_process_samples_while_it_runs_and_at_its_end(rig: Rig, http: http
     async with sampling(rig.rt.all, rig.rt[LoadStore]):
         await wait_until(lambda: points(http), "the first sample")
         await store_memory(http, 1, "ada")
-        assert sum(point["requests"] for point in await points(http, "day")) == 0
     assert sum(point["requests"] for point in await points(http, "day")) >= 1
 
 

@@ -38,6 +38,8 @@ async def api(scope, receive, send):
     await send({"type": "http.response.body", "body": b"ok"})
     tell("request answered")
 
+api.state = types.SimpleNamespace(live=types.SimpleNamespace(end=lambda: None))
+
 async def worker(runtime, settings, stop):
     if kind == "fails":
         raise RuntimeError("a defect")
@@ -51,6 +53,10 @@ async def worker(runtime, settings, stop):
         raise
     tell("worker stopped")
 
+class Runtime(types.SimpleNamespace):
+    def __getitem__(self, service):
+        return None
+
 @contextlib.asynccontextmanager
 async def runtime(settings, url, **_):
     tell("runtime opens")
@@ -62,11 +68,12 @@ async def runtime(settings, url, **_):
             raise
     tell("garbage is", "collected" if gc.isenabled() else "kept")
     try:
-        yield types.SimpleNamespace(models_description="none", redis_description="none")
+        yield Runtime(models_description="none", redis_description="none", all=())
     finally:
         tell("runtime closes")
 
 run.open_runtime, run.create_app, run._MARGIN_SECONDS = runtime, lambda *_: api, 0.2
+run.sampling = lambda *_: contextlib.nullcontext()
 agent_memory_worker.main.run_worker = worker
 app.main()
 """
