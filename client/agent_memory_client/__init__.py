@@ -1,4 +1,4 @@
-"""A client of the agent-memory server."""
+"""A client for the agent-memory server."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ MergeStrategy: TypeAlias = Literal["replace", "merge", "deep_merge"]
 
 
 def deep_merge(base: Mapping[str, Any], updates: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` updated with `updates`; objects on both sides are merged recursively."""
+    """Return `base` updated with `updates`. If both contain an object under the same key, merge these recursively."""
     merged = dict(base)
     for key, value in updates.items():
         below = merged.get(key)
@@ -23,7 +23,7 @@ def deep_merge(base: Mapping[str, Any], updates: Mapping[str, Any]) -> dict[str,
 
 
 def merge_data(stored: Mapping[str, Any] | None, updates: Mapping[str, Any], strategy: str) -> dict[str, Any]:
-    """Return a session's `data` after `updates`. Raises MemoryValidationError for an unknown strategy."""
+    """Return a session's `data` with `updates` applied. Raises MemoryValidationError for an unknown strategy."""
     match strategy:
         case "replace":
             return dict(updates)

@@ -1,3 +1,3 @@
-"""The version of the client."""
+"""The client's version."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Settings of a client."""
+"""The client's settings."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pydantic import BaseModel, Field
 
 
 class MemoryClientConfig(BaseModel):
-    """The settings of a client.
+    """The client's settings.
 
-    `timeout` is in seconds, per request. `api_key` is sent as `X-API-Key`, `bearer_token` as `Authorization: Bearer`.
-    `max_retries` limits the retries of a request that is safe to repeat.
+    `timeout` is in seconds, per request. `api_key` is sent as `X-API-Key`, and `bearer_token` as `Authorization:
+    Bearer`. `max_retries` limits how often the client retries a request that is safe to repeat.
     """
 
     base_url: str

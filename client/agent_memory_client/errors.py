@@ -1,17 +1,17 @@
-"""The errors of the client, and the conversion of refusals and network failures into them.
+"""The client's errors, and functions that convert error responses and network failures to them.
 
 MemoryClientError
-├── MemoryValidationError (also ValueError)   the client refused the input and sent nothing
+├── MemoryValidationError (also ValueError)   the input is invalid; the client sent nothing
 ├── MemoryNotFoundError                       404
-├── MemoryProtocolError                       the server's address cannot be used, or its answer cannot be read
-└── MemoryServerError                         every other refusal: status_code, code, problems, retry_after
+├── MemoryProtocolError                       the server's address is unusable, or its response is unreadable
+└── MemoryServerError                         all other error responses: status_code, code, problems, retry_after
     ├── MemoryAuthError                       401, 403
     ├── MemoryConflictError                   409
     │   ├── MemoryPreconditionFailedError     412: another writer changed the session
     │   └── MemoryRequestUnderWayError        409: the first request of an Idempotency-Key is still running; wait retry_after seconds
     └── MemoryUnavailableError                502, 503, 504, or no connection (status_code None): try again later
-        ├── MemoryRateLimitError              429: a limit is reached; wait retry_after seconds
-        └── MemoryTimeoutError                no answer in time: the server may have carried out the request
+        ├── MemoryRateLimitError              429: the caller exceeded a limit; wait retry_after seconds
+        └── MemoryTimeoutError                no response in time; the server may have carried out the request
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ MAX_MESSAGE_CHARS = 500
 
 
 class MemoryClientError(Exception):
-    """Root of all errors of this client."""
+    """Base class of all errors of this client."""
 
 
 class MemoryValidationError(MemoryClientError, ValueError):
-    """The input is invalid, and the client sent nothing."""
+    """The input is invalid. The client sent nothing."""
 
 
 class MemoryProtocolError(MemoryClientError):
-    """The server's address cannot be used, or its answer does not belong to this API."""
+    """The server's address is unusable, or its response does not belong to this API."""
 
 
 class MemoryNotFoundError(MemoryClientError):
@@ -46,10 +46,10 @@ class MemoryNotFoundError(MemoryClientError):
 
 
 class MemoryServerError(MemoryClientError):
-    """The server refused the request, or failed.
+    """The server rejected the request or failed.
 
-    `status_code` is None without an answer. `code` is the server's stable code for the reason, if any. `problems` are
-    the entries of a 422 (`loc`, `msg`, `type`). `retry_after` is in seconds.
+    `status_code` is None if there was no response. `code` is the server's stable error code, if any. `problems`
+    contains the entries of a 422 response (`loc`, `msg`, `type`). `retry_after` is in seconds.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class MemoryServerError(MemoryClientError):
 
 
 class MemoryAuthError(MemoryServerError):
-    """The credentials are missing or wrong, or do not permit the call."""
+    """The credentials are missing, are wrong, or do not permit the call."""
 
 
 class MemoryConflictError(MemoryServerError):
@@ -77,7 +77,7 @@ class MemoryConflictError(MemoryServerError):
 
 
 class MemoryPreconditionFailedError(MemoryConflictError):
-    """The session has another version than the request requires."""
+    """The session's version differs from the one that the request requires."""
 
 
 class MemoryRequestUnderWayError(MemoryConflictError):
@@ -88,11 +88,11 @@ class MemoryRequestUnderWayError(MemoryConflictError):
 
 
 class MemoryUnavailableError(MemoryServerError):
-    """The server cannot be reached or is busy."""
+    """The server is unreachable or busy."""
 
 
 class MemoryRateLimitError(MemoryUnavailableError):
-    """The caller has reached a limit. Retry after `retry_after` seconds."""
+    """The caller has exceeded a limit. Retry after `retry_after` seconds."""
 
 
 class MemoryTimeoutError(MemoryUnavailableError):
@@ -112,7 +112,7 @@ _BY_STATUS: dict[int, type[MemoryServerError]] = {
 
 
 def is_under_way(response: httpx.Response) -> bool:
-    """True if the first request with an Idempotency-Key is still running. Read the body before."""
+    """True if the first request with an Idempotency-Key is still running. Read the response body first."""
     if response.status_code != 409:
         return False
     body = _json_object(response)
@@ -120,7 +120,7 @@ def is_under_way(response: httpx.Response) -> bool:
 
 
 def error_of_response(response: httpx.Response) -> MemoryClientError:
-    """Return the error for a status outside 2xx. Read the body before."""
+    """Return the error for a status outside 2xx. Read the response body first."""
     body = _json_object(response)
     message, problems = _message(response, body)
     if response.status_code == 404:
@@ -139,7 +139,7 @@ def error_of_response(response: httpx.Response) -> MemoryClientError:
 
 
 def error_of_exception(error: Exception) -> MemoryClientError | None:
-    """Return the client's error for an exception of httpx; None for other exceptions."""
+    """Return the client's error for an httpx exception, or None for any other exception."""
     reason = str(error) or type(error).__name__
     match error:
         case httpx.TimeoutException():
@@ -157,7 +157,7 @@ def error_of_exception(error: Exception) -> MemoryClientError | None:
 
 
 def retry_after_of(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait from `Retry-After` (a number or an HTTP date), or None."""
+    """Return the delay in seconds from `Retry-After` (a number or an HTTP date), or None."""
     value = headers.get("Retry-After", "").strip()
     if not value:
         return None
@@ -184,7 +184,7 @@ def _json_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
-    """Return the server's message as one line, and the problems of a 422."""
+    """Return the server's message as one line, and the entries of a 422 response."""
     detail = body.get("detail", body.get("message"))
     if isinstance(detail, list):
         problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", detail) if isinstance(problem, dict)]
@@ -198,7 +198,7 @@ def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, li
 
 
 def _problem_line(problem: Mapping[str, Any]) -> str:
-    """Format an entry of a 422 as `messages.0.content: must not be blank …`, without repeating the field."""
+    """Format an entry of a 422 response as `messages.0.content: must not be blank …`. State the field only once."""
     loc = problem.get("loc")
     parts = [str(part) for part in cast("list[Any]", loc)] if isinstance(loc, list) else []
     field = ".".join(parts[1:] if parts[:1] in (["body"], ["query"], ["path"], ["header"]) else parts)

@@ -1,4 +1,4 @@
-"""Offer each call under its name in the archived client: `client.append_messages` is `client.sessions.append`."""
+"""The archived client's method names: `client.append_messages` is `client.sessions.append`, for example."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Item = TypeVar("Item")
 def _flat(
     noun: str, method: Callable[Concatenate[Noun, Parameters], Coroutine[Any, Any, Answer]]
 ) -> Callable[Concatenate[FlatCalls, Parameters], Coroutine[Any, Any, Answer]]:
-    """Return a method that calls `method` of the attribute `noun`, with the same signature and docstring."""
+    """Return a method that calls `method` on the attribute `noun`, with the same signature and docstring."""
 
     @wraps(method)
     async def call(client: FlatCalls, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
@@ -63,7 +63,7 @@ def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Ca
 def _flat_iterator(
     noun: str, method: Callable[Concatenate[Noun, Parameters], AsyncIterator[Item]]
 ) -> Callable[Concatenate[FlatCalls, Parameters], AsyncIterator[Item]]:
-    """Return a method like `_flat` does, for a `method` that yields."""
+    """Do the same as `_flat`, for a `method` that yields its results."""
 
     @wraps(method)
     async def call(client: FlatCalls, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> AsyncIterator[Item]:
@@ -74,7 +74,7 @@ def _flat_iterator(
 
 
 class FlatCalls(Tools):
-    """All calls of the client under the archived client's names."""
+    """The client's calls under the method names of the archived client."""
 
     jobs: Jobs
     memories: Memories
@@ -177,9 +177,9 @@ class FlatCalls(Tools):
             return None
 
     def validate_memory_record(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would refuse the record, or if its id is not a ULID."""
+        """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID."""
         self.memories.validate(memory)
 
     def validate_search_filters(self, **filters: Any) -> None:
-        """Raise MemoryValidationError if the server would refuse a search with these parameters."""
+        """Raise MemoryValidationError if the server would reject a search with these parameters."""
         self.memories.validate_search(**filters)

@@ -22,7 +22,10 @@ async def create_memory_client(
     bearer_token: str | None = None,
     max_retries: int = 2,
 ) -> MemoryAPIClient:
-    """Return a client after its server has answered once. Raises MemoryClientError if the server does not answer."""
+    """Create a client, and return it once its server has responded.
+
+    Raises MemoryClientError if the server does not respond.
+    """
     config = MemoryClientConfig(
         base_url=base_url,
         timeout=timeout,

@@ -1,4 +1,4 @@
-"""Schemas and parsers of tools as methods of the client, under the archived client's names."""
+"""Tool schemas and parsers as methods of the client, under the archived client's names."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def _schema(tool: str, schema_format: SchemaFormat = "openai") -> classmethod[An
 
 
 class Tools:
-    """Schemas of the nine tools, and parsers of calls. Sends nothing.
+    """Schemas of the nine tools, and parsers for tool calls. These methods send nothing.
 
-    The `parse_` methods raise MemoryValidationError (a ValueError) for a missing name, or for arguments that are not a
-    JSON object.
+    The `parse_` methods raise MemoryValidationError (a ValueError) if the name is missing, or if the arguments are not
+    a JSON object.
     """
 
     parse_openai_function_call = staticmethod(calls.parse_function_call)
@@ -32,12 +32,12 @@ class Tools:
 
     @classmethod
     def get_all_memory_tool_schemas(cls) -> ToolSchemaCollection:
-        """Return the nine tools in OpenAI's form: `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`."""
+        """Return the nine tools in OpenAI's format: `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`."""
         return tools.schemas("openai", tools.ARCHIVED)
 
     @classmethod
     def get_all_memory_tool_schemas_anthropic(cls) -> ToolSchemaCollection:
-        """Return the nine tools in Anthropic's form."""
+        """Return the nine tools in Anthropic's format."""
         return tools.schemas("anthropic", tools.ARCHIVED)
 
     get_memory_search_tool_schema = _schema(tools.SEARCH_MEMORY)

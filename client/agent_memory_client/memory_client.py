@@ -1,4 +1,7 @@
-"""The client: `client.sessions.append(...)` and `client.memories.search(...)`. Each call also has a flat name."""
+"""The client: `client.sessions.append(...)` and `client.memories.search(...)`.
+
+Each call is also a method of the client itself, under the archived client's name.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +28,16 @@ from agent_memory_client.transport import Transport
 
 
 class MemoryClient(FeatureResources, FlatCalls):
-    """A client of a memory server. Use it as an async context manager, or `close()` it.
+    """A client for a memory server. Use it as an async context manager, or call `close()` when you are done.
 
-    Each noun of the API is an attribute, and all share the connections. Calls use the defaults of `config` (namespace,
-    model, context window) and raise the errors of `agent_memory_client.errors`.
+    Each API resource is an attribute of the client, and all of them share the connections. Calls use the defaults of
+    `config` (namespace, model, context window) and raise the errors of `agent_memory_client.errors`.
     """
 
     def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         """Set up the client.
 
-        `transport` replaces httpx's own transport. Raises MemoryValidationError, MemoryProtocolError.
+        `transport` replaces the default transport of httpx. Raises MemoryValidationError or MemoryProtocolError.
         """
         self.config = config
         self._transport = Transport(config, transport)

@@ -1,4 +1,4 @@
-"""The blocking clients. The build makes `_sync/` from the asynchronous client."""
+"""The blocking clients. The build generates `_sync/` from the asynchronous client."""
 
 from __future__ import annotations
 

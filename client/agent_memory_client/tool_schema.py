@@ -1,4 +1,4 @@
-"""Schemas of tools for language models. Programs can rename and describe them."""
+"""Tool schemas for language models. Programs can change their names and descriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SchemaFormat: TypeAlias = Literal["openai", "anthropic"]
 
 
 class ToolSchema:
-    """The schema of one tool. `to_dict()` returns the form for a provider. Setters return the schema itself."""
+    """The schema of one tool. `to_dict()` returns the provider's format. Setters return the schema itself."""
 
     def __init__(self, schema: dict[str, Any], schema_format: SchemaFormat = "openai") -> None:
         self._schema = schema
@@ -21,14 +21,14 @@ class ToolSchema:
         return self._format
 
     def get_name(self) -> str:
-        """Return the tool's name. Raises ValueError for a schema of another form, as the other methods do."""
+        """Return the tool's name. Like the other methods, raises ValueError if the schema has an unknown format."""
         return self._text_of("name")
 
     def get_description(self) -> str:
         return self._text_of("description")
 
     def set_name(self, name: str) -> Self:
-        """Rename the tool. `resolve_tool_call` knows only the old name."""
+        """Rename the tool. `resolve_tool_call` recognizes only the original name."""
         self._head()["name"] = name
         return self
 
@@ -37,12 +37,12 @@ class ToolSchema:
         return self
 
     def get_parameter_description(self, param_name: str) -> str | None:
-        """Return the description of a parameter; None if it has no description."""
+        """Return the description of a parameter, or None if it has no description."""
         parameter = self._parameters().get(param_name)
         return None if parameter is None else parameter.get("description")
 
     def set_parameter_description(self, param_name: str, description: str) -> Self:
-        """Replace the description of a parameter. Raises KeyError for an unknown parameter."""
+        """Replace a parameter's description. Raises KeyError for an unknown parameter."""
         parameters = self._parameters()
         if param_name not in parameters:
             raise KeyError(f"{self.get_name()} has no parameter {param_name!r}, it has {', '.join(parameters) or 'none'}")
@@ -50,14 +50,14 @@ class ToolSchema:
         return self
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a copy as plain data for the provider."""
+        """Return a copy as plain data, in the provider's format."""
         return deepcopy(self._schema)
 
     def copy(self) -> ToolSchema:
         return ToolSchema(self.to_dict(), self._format)
 
     def to_anthropic(self) -> ToolSchema:
-        """Return a copy in Anthropic's form."""
+        """Return a copy in Anthropic's format."""
         if self._format == "anthropic":
             return self.copy()
         head = deepcopy(self._head())
@@ -78,7 +78,7 @@ class ToolSchema:
         return f"ToolSchema(name={self.get_name()!r}, format={self._format!r})"
 
     def _head(self) -> dict[str, Any]:
-        """Return the object that contains name and description."""
+        """Return the object that contains the name and description."""
         head: Any = self._schema.get("function") if self._format == "openai" else self._schema
         if not isinstance(head, dict):
             raise ValueError("not a tool schema in OpenAI's shape: it has no object 'function'")
@@ -103,7 +103,7 @@ class ToolSchema:
 
 
 class ToolSchemaCollection:
-    """Schemas of several tools, in order. `to_list()` returns the form for a provider."""
+    """Schemas of several tools, in order. `to_list()` returns the provider's format."""
 
     def __init__(self, schemas: list[ToolSchema]) -> None:
         self._schemas = schemas
@@ -112,7 +112,7 @@ class ToolSchemaCollection:
         return next((schema for schema in self._schemas if schema.get_name() == name), None)
 
     def set_description(self, name: str, description: str) -> Self:
-        """Replace the description of a tool. Raises KeyError for an unknown name."""
+        """Replace a tool's description. Raises KeyError for an unknown name."""
         self._required(name).set_description(description)
         return self
 

@@ -1,4 +1,4 @@
-"""Send calls over httpx."""
+"""Send calls with httpx."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_memory_client.models import MEDIA_TYPE
 class Transport:
     """Connections to one server, with one pool for each event loop.
 
-    `transport` replaces httpx's own transport, and `sleep` the wait between retries.
+    `transport` replaces the default transport of httpx, and `sleep` replaces the wait between retries.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Transport:
         headers = headers_of(config)
 
         def make_pool() -> httpx.AsyncClient:
-            # No redirects: the API has none for these calls, and another host would get the API key.
+            # No redirects: the API does not use them for these calls, and another host would receive the API key.
             return httpx.AsyncClient(base_url=config.base_url, timeout=config.timeout, headers=headers, transport=transport)
 
         try:
@@ -42,11 +42,11 @@ class Transport:
             raise MemoryProtocolError(f"the client cannot be set up, check the base URL: {error}") from error
 
     async def close(self) -> None:
-        """Close the connections. Running calls fail."""
+        """Close the connections. Calls that are still running fail."""
         await self._pools.close()
 
     async def send(self, call: Call) -> httpx.Response:
-        """Return the answer to `call`, with a 2xx status and its body, after retries. Raises MemoryClientError."""
+        """Send `call`, with retries, and return a 2xx response whose body has been read. Raises MemoryClientError."""
         if self._pools.is_closed:
             raise MemoryClientError("the client has been closed: make a new one")
         body = body_of(call)
@@ -63,7 +63,7 @@ class Transport:
             await self._sleep(wait)
 
     async def lines(self, call: Call) -> AsyncIterator[bytes]:
-        """Yield the lines of a long answer, without line ends. Never retries. Raises MemoryClientError."""
+        """Yield the lines of a long response, without line endings. Never retries. Raises MemoryClientError."""
         params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
         rest = b""
         try:

@@ -1,1 +1,1 @@
-"""Run background work: promotion, extraction, summaries and indexing. No request waits for it."""
+"""Run background work: promotion, extraction, summaries and indexing. Requests never wait for this work."""

@@ -13,7 +13,7 @@ _BATCH = 500
 
 
 async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
-    """Embed items, one call per tenant; return how many became searchable by meaning.
+    """Embed items with one call per tenant; return the number of items that became searchable by meaning.
 
     Raises ModelUnavailable, ModelAnswerInvalid, BudgetSpent.
     """
@@ -28,7 +28,7 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 
 
 async def mark_unembedded(runtime: Runtime) -> int:
-    """Mark items that lack a vector of the current model as due; return how many."""
+    """Mark items without a vector from the current model as due for embedding; return the number of items."""
     iids = await runtime[ItemSearch].list_unembedded(_BATCH)
     if iids:
         await runtime[ItemStore].mark_unembedded(iids)

@@ -30,10 +30,10 @@ _REDELIVERY_LATE = 1.35
 
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Work until `stop` is set, then finish running tasks.
+    """Work until `stop` is set, and then finish running tasks.
 
-    Other workers repeat tasks that do not finish in the grace time. Each bucket of the store has its own task loop and
-    relay.
+    Other workers repeat tasks that do not finish within the grace period. Each bucket in the store has its own task
+    loop and relay.
     """
     only_plain_data()
     await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
@@ -73,7 +73,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
 
 
 async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Prepare the store's indexes, and retry while Redis is slow or unavailable."""
+    """Prepare the store's indexes, and keep retrying while Redis is slow or unavailable."""
     while not stop.is_set():
         try:
             await runtime[Reindexer].reindex_for_model()

@@ -1,4 +1,4 @@
-"""Run job orders (background work that callers requested). Each feature announces the jobs that run its orders."""
+"""Run job orders: stored requests for background work. Each feature declares the jobs that run its orders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()
 
 
 async def carry_out(runtime: Runtime, name: str) -> None:
-    """Run an order. Does nothing if it no longer exists; a repeated run finds little to do.
+    """Run an order. Does nothing if the order no longer exists. A repeated run finds little left to do.
 
     Raises UnknownWork if this version does not know the job.
     """

@@ -35,7 +35,7 @@ class RecurringJob(Perpetual):
 
 
 def periods(settings: Settings) -> dict[str, float]:
-    """Return the enabled jobs with their periods in seconds."""
+    """Return the enabled jobs, with their periods in seconds."""
     minutes = {name: job.minutes(settings) for name, job in _JOBS.items()}
     return {name: value * 60 for name, value in minutes.items() if value is not None and value > 0}
 
@@ -54,9 +54,9 @@ def _task(runtime: Runtime, name: str, seconds: float) -> Callable[..., Awaitabl
 
 
 async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
-    """Run a job; return the seconds until its next run. A failed job runs again sooner, and is never given up.
+    """Run a job; return the seconds until its next run. A failed job runs again sooner, and is never abandoned.
 
-    A job whose workers died repeatedly is skipped until its next period.
+    After workers repeatedly die while they run a job, the next run waits until the job's next period.
     """
     try:
         if await runtime[JobTimes].count_begin(name) > runtime.settings.worker.max_attempts:

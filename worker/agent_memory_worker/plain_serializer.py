@@ -1,7 +1,7 @@
-"""Restrict docket's pickles to plain data, because a pickle can run code in its reader.
+"""Restrict docket's pickles to plain data, because loading a pickle can run arbitrary code.
 
-Tasks take strings, numbers and lists. Workers refuse pickles that name code. So an attacker who can write to Redis can
-disturb the queue, but cannot run code.
+Task arguments are strings, numbers and lists. Workers reject pickles that refer to classes or functions. An attacker
+who can write to Redis can therefore disturb the queue, but cannot run code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agent_memory.foundation.core.errors import StartupError
 
 
 class _PlainReader(pickle.Unpickler):
-    """Read built-in values only. Any other pickle names a class or function, which is refused."""
+    """Loads only built-in values. Rejects any other pickle, because it refers to a class or function."""
 
     def find_class(self, module: str, name: str) -> Never:
         raise pickle.UnpicklingError("a task's arguments are plain data: this message names code")
@@ -27,12 +27,15 @@ class _PlainReader(pickle.Unpickler):
 
 
 def loads(data: bytes) -> Any:
-    """Return the value in a pickle of plain data. Raises UnpicklingError, ValueError, EOFError and others."""
+    """Return the value in a pickle of plain data. Can raise UnpicklingError, ValueError, EOFError and other errors."""
     return _PlainReader(io.BytesIO(data)).load()
 
 
 def only_plain_data() -> None:
-    """Restrict docket in this process. Raises StartupError if the installed docket version pickles in another way."""
+    """Restrict docket in this process.
+
+    Raises StartupError if the installed docket version pickles in a different way.
+    """
     for module in (execution, strikelist):
         if not hasattr(module, "cloudpickle"):
             raise StartupError("unsupported version of pydocket, whose messages could run code: install the version of the lock")

@@ -35,7 +35,7 @@ async def learn_session(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Retire procedures that no longer help, and order missing vectors; return how many of both."""
+    """Retire procedures that no longer help, and request missing vectors; return the total number of both."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
     await runtime[OrderStore].place_orders(*orders)
@@ -49,7 +49,7 @@ async def keep_up(runtime: Runtime) -> int:
 
 
 async def _retire(runtime: Runtime, tenant: str, pid: str, outcomes: str) -> bool:
-    """Retire a procedure; return False if it changed meanwhile."""
+    """Retire a procedure; return False if it has changed since it was read."""
     scope = scope_of_work(tenant)
     stored = (await runtime[ProcedureStore].load_pids(scope, [pid]))[0]
     if stored is None or stored.procedure.state != "active":

@@ -1,4 +1,4 @@
-"""Rebuild profiles, and record entries that lapsed with time."""
+"""Rebuild profiles, and record entries that have lapsed over time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AT_ONCE = 100
 
 
 async def note_lapses(runtime: Runtime) -> int:
-    """Record the moves of lapsed entries; return the number of profiles that changed."""
+    """Record that lapsed entries have moved; return the number of profiles that changed."""
     count = 0
     while noted := await runtime[ProfileStore].note_lapses(_AT_ONCE):
         count += noted
@@ -21,7 +21,10 @@ async def note_lapses(runtime: Runtime) -> int:
 
 
 async def rebuild_profile(runtime: Runtime, order: JobOrder) -> None:
-    """Rebuild the profile of the user in the order; the receipt counts the user's memories."""
+    """Rebuild the profile of the user specified in the order.
+
+    The receipt contains the number of the user's memories.
+    """
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     owner = ProfileOwner(order.tenant, order.arguments.get("namespace"), order.arguments.get("user_id") or "")
     count = await runtime[ProfileFollower].rebuild(scope, owner)

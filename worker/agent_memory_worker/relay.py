@@ -1,4 +1,4 @@
-"""Hand the outbox's due marks to docket, as many as this worker can take."""
+"""Pass the outbox's due marks to docket, as many as this worker can handle."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _REFUSED_SECONDS = 0.05
 
 
 class Relay:
-    """Move marks to docket until `stop` is set. Any number of relays can share one Redis."""
+    """Moves due marks to docket until `stop` is set. Any number of relays can share one Redis."""
 
     def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event) -> None:
         self._runtime = runtime
@@ -51,7 +51,10 @@ class Relay:
         self._queued = math.inf
 
     async def run(self) -> None:
-        """Hand over marks until stopped. After a failure the relay continues, because the marks stay in Redis."""
+        """Pass marks to docket until stopped.
+
+        The relay continues after a failure, because the marks remain in Redis.
+        """
         while not self._stop.is_set():
             began = monotonic()
             try:
@@ -67,7 +70,7 @@ class Relay:
                 await self._pause(_IDLE_SECONDS)
 
     async def _round(self) -> float:
-        """Hand over due marks of every kind; return the seconds until the next round."""
+        """Pass due marks of every kind to docket; return the seconds until the next round."""
         worker = self._runtime.settings.worker
         # Without authentication there is one tenant, which gets all places.
         share = worker.tenant_share if self._runtime.settings.auth.required else 1.0
@@ -122,11 +125,14 @@ class Relay:
             await self._runtime.outbox.put_back(kind, claim, delay_seconds=_REFUSED_SECONDS)
 
     def _call(self, kind: DueKind, claim: Claim) -> TaskCall:
-        """Return a mark's task. docket refuses a task whose key belongs to a waiting or running task."""
+        """Return the task for a mark. docket rejects a task if another task with the same key is waiting or running."""
         return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
 
     def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
-        """Group marks into batches for one call each. Retries run alone: a failing mark then blocks no other."""
+        """Group marks into batches, each for one call.
+
+        Retries run alone, so that a failing mark does not block others.
+        """
         size = self._runtime.settings.worker.index_batch
         new = [claim for claim in claims if claim.attempt == 1]
         alone = [[claim] for claim in claims if claim.attempt > 1]

@@ -1,6 +1,6 @@
-"""Decide when failed work is retried, and which failures count as a try.
+"""Decide when to retry failed work, and which failures count as an attempt.
 
-`WORKER_MAX_ATTEMPTS` limits the tries. `foundation/storage/lua/retry_limit.lua` applies this limit and gives up.
+`WORKER_MAX_ATTEMPTS` limits the number of attempts. `foundation/storage/lua/retry_limit.lua` enforces this limit.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _LONGEST_RETRY_AFTER = 300
 
 
 def is_outage(error: Exception) -> bool:
-    """True if a failure does not count as a try.
+    """True if a failure does not count as an attempt.
 
-    Such failures are an unavailable model or Redis, a limit, an erasure, and work that only a newer version knows.
-    Unusable model answers count as a try.
+    Such failures are an unavailable model or Redis, an exceeded limit, an erasure, and work that only a newer version
+    supports. Unusable model answers do count.
     """
     return isinstance(error, ModelUnavailable | RedisUnavailable | UnknownWork | TooMany | ErasureUnderWay)
 
@@ -32,7 +32,7 @@ def seconds_until_retry(error: Exception, attempt: int, settings: WorkerSettings
 
 
 def backoff(attempt: int, base: float, most: float) -> float:
-    """Return the seconds until the next try: doubled from `base` with each try, at most `most`, with equal jitter.
+    """Return the seconds until the next attempt, with equal jitter: `base`, doubled with each attempt, at most `most`.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
     """

@@ -1,4 +1,7 @@
-"""Run the tasks of `foundation/core/task_kinds.py`. A task claims its marks, and ends them or records a failure."""
+"""Run the tasks defined in `foundation/core/task_kinds.py`.
+
+A task claims its marks, and then ends them or records a failure.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ _DUE_WORK = {kind: function for feature in FEATURES for kind, function in featur
 
 
 class Tasks:
-    """Implement all tasks on one runtime."""
+    """Implements all tasks on one runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -53,14 +56,14 @@ class Tasks:
         self._long_texts = asyncio.Semaphore(_LONG_TEXTS)
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
-        """Wait for running embeddings, and cancel the rest after the deadline."""
+        """Wait up to `seconds` for running embeddings, and then cancel the rest."""
         if self._embedding:
             _, slow = await asyncio.wait(self._embedding, timeout=seconds)
             for task in slow:
                 task.cancel()
 
     def register(self, docket: Docket) -> None:
-        """Register every task and the periodic jobs. Fails at start if a task has no implementation."""
+        """Register every task and the periodic jobs. Startup fails if a task has no implementation."""
         for name in TaskName:
             docket.register(getattr(self, name.value), names=[name.value])
         register_jobs(self._runtime, docket)
@@ -71,7 +74,7 @@ class Tasks:
                 await erase(self._runtime, claim.member)
 
     async def process_session(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
-        """Promote a session's messages, start to embed them, then summarize the session if it outgrew its window."""
+        """Promote a session's messages, start embedding them, and summarize the session if it exceeds its window."""
         async with self._begun(DueKind.SESSION, [member]) as claims:
             for claim in claims:
                 self._embed_beside(await promote_session(self._runtime, member))
@@ -108,7 +111,7 @@ class Tasks:
         execution: Execution = CurrentExecution(),  # noqa: B008 - docket's way to hand it over
         **_: Any,
     ) -> None:
-        """Put back the marks of a task that only another version knows. It does not count as a try."""
+        """Release the marks of a task that only another version supports. This does not count as an attempt."""
         log.warning("task %s left for a newer version of the worker", execution.function_name)
         if len(arguments) < 3:
             return  # Not a task of ours. If it carries a mark anyway, the mark's lease ends by itself.
@@ -121,9 +124,9 @@ class Tasks:
             await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=_PARKED_SECONDS, forgive=True)
 
     def _embed_beside(self, members: Sequence[str]) -> None:
-        """Embed memories in the background, so that the session's next messages need not wait for the embedder.
+        """Embed memories in the background, so that the session's next messages do not wait for the embedder.
 
-        If too many embeddings are running, the memories' marks start the work a moment later.
+        If too many embeddings are running, does nothing: the memories' marks start the work a moment later.
         """
         if members and len(self._embedding) < self._runtime.settings.worker.concurrency:
             task = asyncio.create_task(self._embed(members))
@@ -136,7 +139,7 @@ class Tasks:
             log.warning("memories not embedded yet: %s", error)
 
     async def _embed(self, members: Sequence[str]) -> None:
-        """Embed marked memories. The script that makes a memory searchable also ends its mark."""
+        """Embed marked memories. The script that makes a memory searchable also clears its mark."""
         size = self._runtime.settings.worker.index_batch
         for start in range(0, len(members), size):
             async with self._begun(DueKind.MEMORY, members[start : start + size], ends=False) as claims:
@@ -144,7 +147,7 @@ class Tasks:
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:
-        """Yield claims of the members that are still marked; end the claims afterwards.
+        """Yield claims for the members that are still marked, and end the claims afterward.
 
         If the work fails, make the marks due again and record the reason.
         """

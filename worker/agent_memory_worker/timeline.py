@@ -16,19 +16,22 @@ _AT_ONCE = 1_000
 
 
 async def order_summaries(runtime: Runtime) -> int:
-    """Order summaries for timelines with finished periods; return the number of timelines."""
+    """Request summaries for timelines with finished periods; return the number of timelines."""
     waiting = await runtime[SummaryStore].waiting_timelines(_AT_ONCE)
     await runtime[OrderStore].place_orders(*(JobOrder(SUMMARIZE, tenant, {"timeline": owner}) for owner, tenant in waiting))
     return len(waiting)
 
 
 async def summarize_periods(runtime: Runtime, order: JobOrder) -> None:
-    """Write a timeline's waiting summaries. Raises ModelUnavailable; the worker then retries."""
+    """Write a timeline's due summaries. Raises ModelUnavailable; the worker then retries."""
     await runtime[PeriodSummarizer].summarize(order.arguments["timeline"] or "", order.tenant)
 
 
 async def rebuild_timeline(runtime: Runtime, order: JobOrder) -> None:
-    """Rebuild the timeline of the user in the order; the receipt counts the user's memories."""
+    """Rebuild the timeline of the user specified in the order.
+
+    The receipt contains the number of the user's memories.
+    """
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     owner = TimelineOwner(order.tenant, order.arguments.get("namespace"), order.arguments.get("user_id") or "")
     count = await runtime[TimelineFollower].rebuild(scope, owner)

@@ -29,7 +29,7 @@ _AT_ONCE = 4
 
 
 async def order_refreshes(runtime: Runtime) -> int:
-    """Order a refresh of every continuous view; return the number of views."""
+    """Request a refresh of every continuous view; return the number of views."""
     orders: list[JobOrder] = []
     for tenant in await runtime[ViewStore].load_tenants():
         scope = scope_of_work(tenant)
@@ -41,7 +41,7 @@ async def order_refreshes(runtime: Runtime) -> int:
 
 
 async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
-    """Refresh a view's partitions. Unchanged partitions cost no model call."""
+    """Refresh a view's partitions. Unchanged partitions do not need a model call."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     view = await runtime[ViewStore].load_view(scope, order.arguments["view_id"] or "")
     if view is not None:
@@ -76,7 +76,7 @@ async def run_view(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh: bool) -> bool:
-    """Compute and store the partitions of all groups, and delete others; return False if the view was deleted."""
+    """Compute and store the partitions of all groups, and delete all others; return False if the view was deleted."""
     chat = runtime[TenantModels].chat(scope.tenant)
     if chat is not None:
         await runtime[ContextLimits].load_learned(chat.with_model(view.model_name) if view.model_name else chat)

@@ -7,7 +7,7 @@ from agent_memory.foundation.foundation import Foundation
 
 
 def open_archive(foundation: Foundation, services: Services) -> None:
-    """Do nothing: the archive stores ordinary memories and needs no services of its own."""
+    """Do nothing. The archive stores ordinary memories and does not need services of its own."""
 
 
 FEATURE = Feature(name="archive", open=open_archive, tools=("agent_memory.extensions.archive.tools:TOOLS",))

@@ -1,1 +1,1 @@
-"""Memory blocks are labeled texts at the top of every prompt of their owner."""
+"""Memory blocks: labeled texts at the top of each of their owner's prompts."""

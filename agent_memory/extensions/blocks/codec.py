@@ -1,6 +1,6 @@
 """Convert blocks between wire models and Redis.
 
-Only this module and the Lua scripts know the field names in Redis.
+Only this module and the Lua scripts use the field names in Redis.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock
 
 
 def encode_block(block: StoredBlock, names: Mapping[str, BlockOwner], tokens: int) -> str:
-    """Return a block as JSON. `names` maps names in keys to the owners to which the block is attached."""
+    """Return a block as JSON. `names` maps owners' names in Redis keys to the owners to which the block is attached."""
     body: dict[str, Any] = {"val": block.value, "d": block.description, "lc": block.limit, "lt": block.limit_tokens, "ro": block.read_only}
     body |= {"v": block.version, "ca": str(block.created), "ua": str(block.updated), "tk": tokens, "base": block.base}
     return json.dumps(body | {"to": {name: encode_owner(owner) for name, owner in names.items()}}, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Owners of memory blocks, and the rules which callers may read or change their blocks."""
+"""Define the owners of memory blocks, and the rules for which callers may read or change the blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from agent_memory_client.models.features import blocks as wire
 
 
 class BlockOwner(NamedTuple):
-    """The owner of a block: exactly these names. A user and the same user with an agent are two different owners."""
+    """The owner of a block, identified by all three fields.
+
+    A user alone and the same user with an agent are different owners.
+    """
 
     namespace: str | None = None
     user_id: str | None = None
@@ -23,7 +26,7 @@ class BlockOwner(NamedTuple):
 
 
 def named_owner(namespace: str | None, user_id: str | None, agent_id: str | None, *, field: str = "agent_id") -> BlockOwner:
-    """Return the owner that a request names. Raises UnsupportedRequest if all names are missing."""
+    """Return the owner that a request specifies. Raises UnsupportedRequest if it specifies none."""
     owner = BlockOwner(namespace or None, user_id or None, agent_id or None)
     if not any(owner):
         raise UnsupportedRequest("name the owner of the block: send agent_id, user_id, namespace or several of them", field=field)
@@ -33,8 +36,9 @@ def named_owner(namespace: str | None, user_id: str | None, agent_id: str | None
 def may_read(scope: Scope, owner: BlockOwner) -> bool:
     """True if the caller may see the blocks of an owner in the caller's tenant.
 
-    Callers limited to namespaces, users or agents see only owners with one of these names. Callers limited to users
-    also see blocks that belong to an agent without a user: the agent's prompts show them to every user.
+    Callers limited to certain namespaces, users or agents see only the blocks of owners within those limits. Callers
+    limited to users can also see blocks that belong to an agent without a user, because the agent's prompts show these
+    blocks to every user.
     """
     if scope.agents is not None and owner.agent_id not in scope.agents:
         return False
@@ -44,7 +48,7 @@ def may_read(scope: Scope, owner: BlockOwner) -> bool:
 
 
 def may_write(scope: Scope, owner: BlockOwner) -> bool:
-    """True if the caller may change an owner's blocks. Callers limited to users change only these users' blocks."""
+    """True if the caller may change an owner's blocks. Callers limited to users may change only those users' blocks."""
     return scope.may_write and may_read(scope, owner) and (scope.users is None or owner.user_id in scope.users)
 
 
@@ -68,13 +72,13 @@ def _beyond(scope: Scope, owner: BlockOwner) -> str:
 
 
 class BlockKeys:
-    """Makes the keys of blocks in one bucket. `feature.py` describes each key."""
+    """Creates the Redis keys for blocks in one bucket. `feature.py` describes each key."""
 
     def __init__(self, root: str) -> None:
         self.root = root
 
     def name(self, tenant: str, owner: BlockOwner) -> str:
-        """Return an owner's name in keys. `blocks_shown.lua` computes the same name."""
+        """Return the name that represents an owner in Redis keys. `blocks_shown.lua` computes the same name."""
         return sha1(joined("blocks", tenant, *owner), usedforsecurity=False).hexdigest()
 
     def blocks(self, name: str) -> str:
@@ -85,13 +89,13 @@ class BlockKeys:
         return f"{self.root}bla:{name}"
 
     def changes(self, name: str, label: str) -> str:
-        """Return the key of a block's changes. `blocks_erase.lua` computes the same key."""
+        """Return the key of the list of a block's changes. `blocks_erase.lua` computes the same key."""
         return f"{self.root}blh:{name}:{sha1(label.encode(), usedforsecurity=False).hexdigest()}"
 
     def of_user(self, tenant: str, user_id: str) -> str:
-        """Return the key that lists the owners with this user that have blocks or attached blocks."""
+        """Return the key of the hash of owners that include this user and have their own or attached blocks."""
         return f"{self.root}blu:{digest('blocks', tenant, user_id)}"
 
     def of_agent(self, tenant: str, agent_id: str) -> str:
-        """Return the key that lists the owners with this agent that have blocks or attached blocks."""
+        """Return the key of the hash of owners that include this agent and have their own or attached blocks."""
         return f"{self.root}blg:{digest('blocks', tenant, agent_id)}"

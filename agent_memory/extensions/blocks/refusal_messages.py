@@ -1,6 +1,6 @@
-"""Make the errors for refused changes of a block. Each message says what the caller can do instead.
+"""Create the errors for rejected changes to a block. Each message says what the caller can do instead.
 
-`lua/block_change.lua` decides which changes are refused; `lua/full_block.lua` decides when a block is full.
+`lua/block_change.lua` decides which changes to reject. `lua/full_block.lua` decides when a block is full.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def too_many(what: str, most: int) -> Conflict:
 
 
 def too_many_targets(label: str, most: int, most_bytes: int) -> Conflict:
-    """Return the error for a block with too many attachments, or whose targets' names are too long together."""
+    """Return the error for a block that has too many attachments, or whose targets' names are too long in total."""
     bounds = f"{most} owners, whose names take {most_bytes:,} bytes together"
     remedy = "detach one first, or attach it to a namespace or an agent that all of them share"
     return Conflict(f"the block {label!r} can be attached to {bounds}: {remedy}", limit=most)
@@ -72,7 +72,8 @@ def is_ambiguous(label: str) -> Conflict:
 def cannot_undo(label: str, state: str) -> AgentMemoryError:
     """Return the error for an undo that is impossible.
 
-    With the state "gone", the change is no longer kept; otherwise a later change touched the same text or setting.
+    The state "gone" means that the history no longer contains the change. Any other state means that a later change
+    affected the same text or setting.
     """
     if state == "gone":
         return NotFound(f"there is no such change of the block {label!r}: its history has those that can be undone")
@@ -80,9 +81,9 @@ def cannot_undo(label: str, state: str) -> AgentMemoryError:
 
 
 def nearest_line(value: str, target: str) -> tuple[int, str]:
-    """Return the number (from 1) and text of the line most similar to `target`, or (0, "") for a blank text.
+    """Return the number (from 1) and text of the line that is most similar to `target`, or (0, "") if `value` is blank.
 
-    The similarity is the Dice coefficient of the pairs of neighboring characters.
+    Similarity is the Dice coefficient of the two lines' character pairs.
     """
     pairs = _pairs(target[:MAX_BLOCK_CHARS])
     best, best_share = (0, ""), -1.0

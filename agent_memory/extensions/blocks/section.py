@@ -1,6 +1,6 @@
 """Show memory blocks at the top of a prompt, each with label, size, purpose and text.
 
-The text stays byte-identical while the blocks do.
+The text stays byte-identical until a block changes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class BlocksSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> BlockReads | None:
-        """Return the section's reads, or None for a prompt that names neither reader nor session."""
+        """Return the section's reads, or None if the request specifies neither a reader nor a session."""
         if ask.session is None and not any(ask.reader):
             return None
         # If the request names no agent, the script takes the agent from the session.
@@ -76,7 +76,7 @@ class BlockReads:
     counted: Sequence[str] = ()
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one script that reads all blocks, and the searches that only count."""
+        """Queue one script that reads all blocks, and the searches that only count results."""
         self.store.queue_shown(pipe, self.ask.scope, self.ask.reader, self.session)
         for clause in self.counted:
             queue_search(pipe, self.index, name_query(clause, 0, 0))
@@ -99,7 +99,10 @@ class BlocksContent:
     head: str = _HEAD
 
     def fit_section(self, tokens: int | None) -> FittedBlocks:
-        """Keep the blocks that fit whole, most specific first. A cut block is not shown: an agent would edit it."""
+        """Keep the blocks that fit in full, most specific first.
+
+        Never truncate a block, because the agent might edit the truncated text.
+        """
         texts = {shown_block.block.label: block_text(shown_block.block, self.counter.count) for shown_block in self.blocks}
         # A token has at least one byte, so a text never has more tokens than bytes.
         if tokens is None or sum(len(text.encode()) for text in (self.head, *texts.values())) + PER_MESSAGE <= tokens:
@@ -139,7 +142,7 @@ class FittedBlocks:
 
 
 def block_text(block: StoredBlock, count: Callable[[str], int]) -> str:
-    """Format a block for a prompt. Its size in tokens is shown only if it has a token limit."""
+    """Format a block for a prompt. Include the size in tokens only if the block has a token limit."""
     marks = f"{len(block.value):,} of {block.limit:,} characters"
     marks += f", {count(block.value) if block.value else 0:,} of {block.limit_tokens:,} tokens" if block.limit_tokens else ""
     lines = [f"### {' '.join(block.label.split())} ({marks}{'; read-only' if block.read_only else ''})"]

@@ -46,7 +46,7 @@ class BlockService:
         return BlockListResponse(blocks=[await self._model(block) for block in await self._store.load_all(scope, owner)])
 
     async def list_shown(self, scope: Scope, reader: Reader) -> BlockListResponse:
-        """Return the blocks that the reader's prompts show."""
+        """Return the blocks shown in the reader's prompts."""
         chosen = choose_blocks(await self._store.load_shown(scope, reader))
         return BlockListResponse(blocks=[await self._model(shown_block.block) for shown_block in chosen])
 
@@ -67,7 +67,7 @@ class BlockService:
         return await self._write(scope, owner, label, write)
 
     async def edit_shown(self, scope: Scope, reader: Reader, label: str, body: EditBlockRequest) -> BlockEdit:
-        """Edit the block of this label that the reader's prompts show.
+        """Edit the block that the reader's prompts show under this label.
 
         Raises the errors of `edit`. NotFound lists the existing labels.
         """
@@ -83,15 +83,14 @@ class BlockService:
         """Undo the change that made `version`, or the newest change if `version` is None.
 
         Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict if a later change
-        touched
-        the same text or setting.
+        affected the same text or setting.
         """
         return await self._write(scope, owner, label, BlockWrite("undo", version=version, expected=expected))
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> AckResponse:
         """Delete a block with its history. Raises VersionMismatch.
 
-        A missing block is no error unless `expected` requires a version.
+        A missing block is not an error unless `expected` requires a version.
         """
         reply = await self._store.delete(scope, owner, label, expected)
         if reply.state == "version" or (reply.state == "missing" and expected is not None):
@@ -101,7 +100,7 @@ class BlockService:
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> Block:
         """Attach a block to the owner `target`, whose prompts then show it; with `attach=False` detach it.
 
-        Raises NotFound, and Conflict for too many attachments or if `target` owns the block.
+        Raises NotFound, and Conflict if there are too many attachments or `target` owns the block.
         """
         if owner == target:
             raise Conflict("the block is this owner's already: name another one to attach it to", field="agent_id")
@@ -115,7 +114,7 @@ class BlockService:
         return await self._model(reply.block)
 
     async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
-        """Return the kept changes of a block, and the text before them (`base`). Raises NotFound."""
+        """Return the stored changes to a block, and its text before them (`base`). Raises NotFound."""
         block, changes = await self._store.load_changes(scope, owner, label)
         if block is None:
             raise refusal_messages.no_block(label)

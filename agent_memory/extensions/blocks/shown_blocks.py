@@ -1,4 +1,4 @@
-"""Choose which block a prompt shows if several blocks have the same label."""
+"""Choose the block that a prompt shows when several blocks have the same label."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from agent_memory.extensions.blocks.store import ShownBlock
 def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
     """Return one block per label, sorted by label.
 
-    The block that belongs, or is attached, to the most names wins. Among equally many names, an agent outranks a user,
-    and a user outranks a namespace. If the names are equal, an owned block wins over an attached block.
+    The block whose owner or attachment matches the most of the prompt's names (namespace, user, agent) wins. If the
+    counts are equal, an agent outranks a user, and a user outranks a namespace. If the names are the same, an owned
+    block wins over an attached block.
     """
     chosen: dict[str, ShownBlock] = {}
     for candidate in sorted(candidates, key=_specificity):

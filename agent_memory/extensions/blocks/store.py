@@ -1,4 +1,7 @@
-"""Store memory blocks in Redis: one hash per owner, one list of changes per block. One script makes each change."""
+"""Store memory blocks in Redis: one hash per owner, and one list of changes per block.
+
+A single script applies each change.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.blocks import DEFAULT_BLOCK_CHARS, BlockChange
 
 MAX_BLOCKS = 64
-"""An owner has at most this many blocks, and at most this many attached blocks."""
+"""An owner can have at most this many blocks of its own, and at most this many attached blocks."""
 MAX_TARGETS, MAX_TARGET_BYTES = 64, 16 * 1024
-"""Limits of the owners to which one block is attached, and of their names' bytes.
+"""Limits on the number of owners to which a block is attached, and on the total bytes of their names.
 
-1,000 owners cost Redis 70 ms a call.
+With 1,000 owners, each call takes Redis 70 ms.
 """
 MAX_CHANGES = 500
-"""Newest changes kept per block."""
+"""Number of latest changes to keep per block."""
 _SHOWN = load("blocks/blocks_shown")
 
 
@@ -42,9 +45,8 @@ _SHOWN = load("blocks/blocks_shown")
 class BlockWrite:
     """A requested change; `block_change.lua` describes its arguments.
 
-    The keys of `settings` are the field names in Redis. `tokens` is the size of `content`. `counted` has the size of
-    the
-    whole text that this change makes of a certain version.
+    The keys of `settings` are the field names in Redis. `tokens` is the size of `content`. `counted` contains the size
+    of the whole text that results from applying this change to a certain version.
     """
 
     operation: str
@@ -60,7 +62,7 @@ class BlockWrite:
 
 @dataclass(frozen=True, slots=True)
 class BlockReply:
-    """The script's reply. `state` is the outcome; the fields that this outcome does not use keep their defaults."""
+    """The script's reply. `state` is the outcome. Fields that do not apply to this outcome keep their defaults."""
 
     state: str
     block: StoredBlock | None = None
@@ -74,7 +76,8 @@ class BlockReply:
 class ShownBlock:
     """A block that a prompt may show.
 
-    `names` says to which names of the prompt the block belongs or is attached: the sum of namespace 1, user 2, agent 4.
+    `names` says which of the prompt's names the block's owner or attachment includes. It is a sum: namespace 1, user 2,
+    agent 4.
     """
 
     names: int
@@ -83,7 +86,7 @@ class ShownBlock:
 
 
 class _OwnerKeys(NamedTuple):
-    """Script arguments of an owner: keys, name in keys, the owner as JSON, and the guard against erasure."""
+    """Script arguments for an owner: keys, name in Redis keys, the owner as JSON, and the guard against erasure."""
 
     blocks: str
     attached: str
@@ -98,9 +101,9 @@ class _OwnerKeys(NamedTuple):
 class BlockStore:
     """Reads and writes blocks.
 
-    Every method raises RedisUnavailable. Methods that take an owner raise Forbidden if the caller may not access it,
-    except
-    `erase`: its callers take owners from `owners_of_user` or `owners_of_agent`, which check.
+    Every method can raise RedisUnavailable. Methods that take an owner raise Forbidden if the caller may not access
+    that owner. The exception is `erase`: its callers get owners from `owners_of_user` or `owners_of_agent`, which check
+    access.
     """
 
     def __init__(self, client: Redis, root: str, *, fsync: bool = False) -> None:
@@ -192,7 +195,7 @@ class BlockStore:
     def queue_shown(self, pipe: Pipe, scope: Scope, reader: Reader, session: str | None) -> None:
         """Queue the read of all blocks that a prompt may show.
 
-        `session` is the session's key, or None. It supplies the agent if the reader names none.
+        `session` is the session's key, or None. The session supplies the agent if the reader does not specify one.
         """
         command = _SHOWN.read_only(
             any=f"{self._keys.root}bl",
@@ -206,7 +209,7 @@ class BlockStore:
         pipe.execute_command(*command)
 
     def parse_shown(self, scope: Scope, reader: Reader, reply: Sequence[Any]) -> list[ShownBlock]:
-        """Parse the reply to `queue_shown`. Blocks that the caller may not read are left out."""
+        """Parse the reply to `queue_shown`. Omit blocks that the caller may not read."""
         agent, *rows = reply
         names = Reader(reader.namespace, reader.user_id, agent.decode() or None)
         shown_blocks: list[ShownBlock] = []
@@ -222,16 +225,16 @@ class BlockStore:
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of_user(self, scope: Scope, user_id: str, namespace: str | None) -> list[BlockOwner]:
-        """Return the owners with this user that have blocks or attached blocks and that the caller may read.
+        """Return the owners that include this user, have their own or attached blocks, and are readable by the caller.
 
-        The namespace None means all namespaces.
+        If `namespace` is None, search all namespaces.
         """
         return await self._noted_owners(scope, self._keys.of_user(scope.tenant, user_id), namespace)
 
     async def owners_of_agent(self, scope: Scope, agent_id: str, namespace: str | None) -> list[BlockOwner]:
-        """Return the owners with this agent that have blocks or attached blocks: the agent alone, and with each user.
+        """Return the owners that include this agent, alone or with a user, and have their own or attached blocks.
 
-        The namespace None means all namespaces. Owners that the caller may not read are left out.
+        If `namespace` is None, search all namespaces. Omit owners that the caller may not read.
         """
         return await self._noted_owners(scope, self._keys.of_agent(scope.tenant, agent_id), namespace)
 
@@ -249,7 +252,7 @@ class BlockStore:
     async def _forget_targets(self, scope: Scope, deleted_blocks: Sequence[StoredBlock]) -> None:
         """Remove owners from the lists of their users and agents if only deleted blocks were attached to them.
 
-        A crash before this leaves a harmless list entry.
+        If the process crashes before this call, a harmless list entry remains.
         """
         for target in dict.fromkeys(target for block in deleted_blocks for target in block.attached_to):
             await self._unnote(self._owner_keys(scope, target))

@@ -32,7 +32,7 @@ from agent_memory_client.models.features.blocks import BlockOwner as WireOwner
 
 
 class _BlockLine(BaseModel):
-    """A block in an export. Applying `changes` to `base` must give the block's text."""
+    """A block in an export. Applying `changes` to `base` must produce the block's text."""
 
     user_id: OptionalIdentifier = None
     namespace: OptionalIdentifier = None
@@ -54,7 +54,7 @@ class BlockTransfer:
         self._counter = counter
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """Yield one line per block, with its history. Attachments to other users are left out."""
+        """Yield one line per block, with its history. Omit attachments to other users."""
         for whose in await self._store.owners_of_user(scope, owner.user_id, owner.namespace):
             async for line in self._lines(scope, whose):
                 yield line
@@ -85,7 +85,8 @@ class BlockTransfer:
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store a block with its history, and attach it. Raises BadInput, Forbidden.
 
-        Returns "new"; or, if the label exists, "same" for the same text and description and "other" otherwise.
+        Returns "new" if the block was stored. If the label already exists, returns "same" if text and description are
+        the same, and "other" if not.
         """
         permit_writing(scope)
         read = validated(_BlockLine, line)
@@ -111,7 +112,7 @@ class BlockTransfer:
         return "new"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the user's blocks and attachments. Returns the number of blocks."""
+        """Delete the owner's blocks and attachments. Returns the number of deleted blocks."""
         return await self._erase(scope, await self._store.owners_of_user(scope, owner.user_id, owner.namespace))
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
@@ -124,7 +125,7 @@ class BlockTransfer:
 def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
     """Return the block of an export line.
 
-    Raises BadInput if it breaks a limit, or if its changes do not make its text.
+    Raises BadInput if the block exceeds a limit, or if its changes do not produce its text.
     """
     given, value, version = line.block, line.base, line.block.version - len(line.changes)
     for change in line.changes:
@@ -157,7 +158,7 @@ def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
 
 
 def _check_settings(change: BlockChange) -> None:
-    """Raise BadInput if a change contains settings that no PUT accepts, because an undo would set them."""
+    """Raise BadInput if a change contains settings that PUT would reject, because an undo would apply them."""
     for name, pair in (change.settings or {}).items():
         values = pair if isinstance(pair, list) else []
         if name not in SETTINGS or len(values) != 2:

@@ -1,4 +1,4 @@
-"""Apply filters on fields of values, and conditions on namespace paths, as `langgraph.store.base` does."""
+"""Apply filters to fields of values and conditions to namespace paths, in the same way as `langgraph.store.base`."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _is_number(value: Any) -> bool:
 
 
 def select_paths(paths: Iterable[Sequence[str]], conditions: Sequence[PathCondition], max_depth: int | None) -> list[tuple[str, ...]]:
-    """Return the paths that match every condition, cut to `max_depth` labels, sorted and without duplicates."""
+    """Return the paths that match every condition, truncated to `max_depth` labels, sorted and without duplicates."""
     selected = {tuple(path[:max_depth]) for path in paths if all(_meets(path, condition) for condition in conditions)}
     return sorted(selected)
 

@@ -1,4 +1,7 @@
-"""Make the keys of an owner's items. `Keys.item` makes the key of one item, because the outbox also needs it."""
+"""Create the Redis keys for an owner's items.
+
+`Keys.item` creates the key of a single item, because the outbox also needs it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from agent_memory.foundation.storage.keyspace import digest
 
 
 class OwnerKeys(NamedTuple):
-    """Script arguments of an owner: the owner's keys, and the owner's name in keys."""
+    """Script arguments for an owner: the owner's keys, and the owner's name in Redis keys."""
 
     items: str
     expiries: str
@@ -19,7 +22,7 @@ class OwnerKeys(NamedTuple):
 
 
 class ItemKeys:
-    """Makes the keys of items in one bucket. `feature.py` describes each key."""
+    """Creates the Redis keys for items in one bucket. `feature.py` describes each key."""
 
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}it:"

@@ -60,9 +60,10 @@ class ItemSearch:
     async def rank(self, scope: Scope, owner: ItemOwner, request: SearchItems, query: str) -> list[tuple[StoredItem, float | None]]:
         """Return a page of items, best first.
 
-        With s = the share of query words that the item contains, the score is similarity + (1 - similarity) * s / 2.
-        The similarity is the cosine; without a vector the score is s. Items without text, or that the search did not
-        find, follow without a score. Only the first MAX_QUERY_BYTES characters of a query are read. Raises Forbidden.
+        The score is similarity + (1 - similarity) * s / 2, where s is the share of query words that the item contains.
+        Similarity is the cosine similarity. If there is no vector, the score is s. Items that have no text or that the
+        search did not find come last and have no score. The search reads only the first MAX_QUERY_BYTES characters of a
+        query. Raises Forbidden.
         """
         query = query[: self._query_characters]
         vector = next(iter(await self._vectors(scope, [query], "query")), None)
@@ -88,7 +89,7 @@ class ItemSearch:
         return [*scored, *unindexed][request.offset : end]
 
     async def list_unembedded(self, limit: int) -> Sequence[str]:
-        """Return names of items, of any owner, that wait for a vector of the current model."""
+        """Return the names of items, from all owners, that are waiting for a vector from the current model."""
         replies = await self._reader(lambda pipe: queue_search(pipe, self._index, name_query(self._pending, 0, limit)))
         return parse_hits(replies[0]).names
 
@@ -100,7 +101,7 @@ class ItemSearch:
             return []
 
     async def _with_vectors(self, scope: Scope, items: Sequence[StoredItem]) -> list[StoredItem]:
-        """Embed a few items that no worker has embedded yet: programs search for items that they have just put."""
+        """Embed a few items that no worker has embedded yet. Programs search for items that they have just put."""
         new = [item for item in items if item.vector is None][:_MOST_NEW]
         texts = [item_text(item.item.value, item.index) for item in new]
         vectors = await self._vectors(scope, texts, "document") if new else []

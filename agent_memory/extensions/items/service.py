@@ -25,13 +25,13 @@ from agent_memory_client.models import (
 )
 
 MOST_READ = 100_000
-"""A batch starts no further search once it has read this many items and paths (about a second)."""
+"""After reading this many items and paths (about a second), a batch does not start another search."""
 # Comparing a path with a condition costs as much time as this many characters of text.
 _PATH_CHARS = 4
 
 
 class ItemService:
-    """Reads and writes the items of an owner. `owner_of` makes the owner of a request."""
+    """Reads and writes an owner's items. `owner_of` determines the owner from a request."""
 
     def __init__(self, store: ItemStore, search: ItemSearch) -> None:
         self._store = store
@@ -81,15 +81,15 @@ class ItemService:
         return [list(path) for path in paths[request.offset : request.offset + request.limit]]
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem]) -> None:
-        """Put and delete items in one atomic step. The last change of a key wins. Raises Forbidden."""
+        """Put and delete items atomically. The last change to each key wins. Raises Forbidden."""
         await self._store.write_items(writing(scope), owner, changes)
 
     async def run_batch(self, scope: Scope, owner: ItemOwner, operations: Sequence[ItemOperation]) -> list[ItemResult]:
-        """Run a batch of operations and return one result each.
+        """Run a batch of operations, and return one result for each.
 
-        Reads see the state before the batch. Writes are applied together at the end; the last write of a key wins.
-        Raises Forbidden if a read-only caller writes, and BadInput for a search after the batch has read MOST_READ
-        items and paths.
+        Reads see the state before the batch. The batch applies its writes together at the end; the last write to each
+        key wins. Raises Forbidden if a read-only caller writes. Raises BadInput for a search after the batch has read
+        MOST_READ items and paths.
         """
         changes = [operation for operation in operations if isinstance(operation, PutItem | DeleteItem)]
         if changes:
@@ -116,7 +116,9 @@ class ItemService:
 
 
 def owner_of(scope: Scope, namespace: str | None, user_id: str | None) -> ItemOwner:
-    """Return the owner that a request names; the credentials' only namespace and user are the defaults.
+    """Return the owner that a request specifies.
+
+    If the credentials allow only one namespace or user, it is the default.
 
     Raises Forbidden.
     """

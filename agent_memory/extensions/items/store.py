@@ -1,6 +1,6 @@
-"""Store items in Redis: one hash per item, and one sorted set per owner, so that every read sees every earlier write.
+"""Store items in Redis: one hash per item, and one sorted set per owner. Every read reflects every earlier write.
 
-An owner is a namespace and a user of a tenant; either or both may be missing. A read covers exactly one owner.
+An owner is a namespace and a user within a tenant; either or both can be missing. A read covers exactly one owner.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class ItemOwner(NamedTuple):
 class StoredItem:
     """A stored item.
 
-    `entry` is its member in the owner's sorted set. `indexed` is False if the item is never embedded. `vector` is None
-    if it is missing or was not requested.
+    `entry` is the item's member in the owner's sorted set. `indexed` is False if the item is never embedded. `vector`
+    is None if the item has no vector or the read did not request vectors.
     """
 
     entry: str
@@ -63,7 +63,7 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """When an imported item was first and last put, and when it expires."""
+    """The times at which an imported item was first put, was last put, and expires."""
 
     created: datetime
     updated: datetime
@@ -71,7 +71,7 @@ class ItemTimes(NamedTuple):
 
 
 class EmbedJob(NamedTuple):
-    """An item that waits for its vector. `fence` identifies the value that `text` was made from."""
+    """An item that is waiting for its vector. `fence` identifies the value from which `text` was extracted."""
 
     iid: str
     tenant: str
@@ -80,7 +80,10 @@ class EmbedJob(NamedTuple):
 
 
 def owner_digest(scope: Scope, owner: ItemOwner) -> str:
-    """Return an owner's name in keys. Raises Forbidden if the caller may not access the owner."""
+    """Return the name that represents an owner in Redis keys.
+
+    Raises Forbidden if the caller may not access the owner.
+    """
     if not scope.reaches(owner.namespace, owner.user_id):
         raise Forbidden("these credentials do not reach the namespace or user of these items")
     return digest("items", scope.tenant, owner.namespace, owner.user_id)
@@ -100,9 +103,9 @@ def _millis(moment: datetime) -> str:
 
 
 def _range(prefix: Sequence[str]) -> tuple[str, str]:
-    """Return lexical bounds of the entries below a path.
+    """Return the lexical bounds of the entries below a path.
 
-    In an entry, "!" or "." follows the path; "/" is the character after ".".
+    In an entry, "!" or "." follows the path. The next character after "." in ASCII is "/".
     """
     start = ".".join(map(tag, prefix))
     return (f"[{start}!", f"({start}/") if prefix else ("-", "+")
@@ -124,7 +127,7 @@ class ItemStore:
     async def write_items(
         self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes | None = None
     ) -> None:
-        """Put and delete items atomically. The last change of a key wins. Raises Forbidden. Imports pass `times`."""
+        """Put and delete items atomically. The last change to each key wins. Imports pass `times`. Raises Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
         # Always in a thread: how long this takes is unknown until the values are encoded.
@@ -148,7 +151,10 @@ class ItemStore:
         return (await self.load_entries(scope, owner, [entry[-32:]]))[0]
 
     async def load_entries(self, scope: Scope, owner: ItemOwner, iids: Sequence[str], *, vectors: bool = False) -> list[StoredItem | None]:
-        """Return the items of these names, in order; None for missing and for other owners' items. Raises Forbidden."""
+        """Return the items with these names, in order.
+
+        Missing items and other owners' items are None. Raises Forbidden.
+        """
         name = owner_digest(scope, owner)
         fields = self._fields(vectors=vectors)
 
@@ -180,7 +186,10 @@ class ItemStore:
             low = f"({page[-1].entry}"
 
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
-        """Return when an item expires if it is neither read nor put before, or None without a TTL. Raises Forbidden."""
+        """Return the time at which an item expires unless it is read or put first; None without a TTL.
+
+        Raises Forbidden.
+        """
         if item.ttl_ms is None:
             return None
         key = self._item_keys.expiries(owner_digest(scope, owner))
@@ -195,7 +204,7 @@ class ItemStore:
         return await run_in_thread(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
 
     async def refresh_items(self, scope: Scope, owner: ItemOwner, items: Sequence[StoredItem]) -> None:
-        """Restart the TTL of items; items without a TTL are skipped. Raises Forbidden."""
+        """Restart the TTL of items. Skip items without a TTL. Raises Forbidden."""
         entries = [item.entry for item in items if item.ttl_ms is not None]
         if entries:
             expiries = self._item_keys.expiries(owner_digest(scope, owner))

@@ -47,9 +47,10 @@ class ItemTransfer:
                 yield line | {"index": stored.index, "ttl_minutes": ttl, "ends_at": None if ends is None else iso(ends)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store an item unless its path and key exist. Raises BadInput, Forbidden.
+        """Store an item unless its path and key already exist. Raises BadInput, Forbidden.
 
-        Returns "new"; or, if they exist, "same" for an equal value and "other" otherwise.
+        Returns "new" if the item was stored. If the path and key already exist, returns "same" for an equal value, and
+        "other" for a different one.
         """
         read = validated(_ItemLine, {name: value for name, value in line.items() if name != "op"})
         owner = owner_of(scope, target.namespace(read.namespace), target.user_id)

@@ -1,4 +1,4 @@
-"""Show a user's pinned memories in the prompt, whatever the query is."""
+"""Show a user's pinned memories in the prompt, regardless of the query."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Show pinned memories as a section of the prompt.
 
-The text stays byte-identical while no pinned memory changes.
+The text stays byte-identical until a pinned memory changes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
 
 _HEADING = part_heading("pinned memories")
 _MOST = 128
-"""Read at most this many pinned memories. More would not fit into the token limit, but would cost decoding."""
+"""Maximum number of pinned memories to read. More would not fit into the token limit, but would take time to decode."""
 
 
 @dataclass(frozen=True, slots=True)
 class PinnedReads:
-    """Queues the reads for one prompt's section, and then makes the section's lines."""
+    """Queues the reads for one prompt's section, and then formats the section's lines."""
 
     index: str
     clause: str
@@ -51,7 +51,7 @@ class PinnedReads:
         return replace(self, lines=lines, omitted_count=max(hits.total - len(lines), 0))
 
     def fit_section(self, tokens: int | None) -> PinnedReads:
-        """Keep the lines that fit whole into both the token limit of the request and `tokens`."""
+        """Keep the lines that fit in full into both the request's token limit and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count(_HEADING + DATA_NOTE)
         fitting_lines, _ = fit_lines(self.lines, left, self.count)

@@ -1,11 +1,11 @@
-"""Estimate from feedback how often a procedure helps, and if it has stopped helping."""
+"""Use feedback to estimate how often a procedure helps, and to detect when it has stopped helping."""
 
 from __future__ import annotations
 
 import math
 
 RECENT_OUTCOMES = 20
-"""This many latest outcomes decide if a procedure still helps."""
+"""Number of latest outcomes that determine whether a procedure still helps."""
 # Two-sided 95% quantile of the normal distribution.
 _Z = 1.96
 _STOPPED_BELOW = 0.5
@@ -22,7 +22,7 @@ def smoothed_rate(helped: int, failed: int) -> float:
 def highest_rate(helped: int, failed: int) -> float:
     """Return the upper end of the 95% score interval of the success rate; 1.0 without feedback.
 
-    E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
+    Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
     """
     count = helped + failed
     if not count:
@@ -36,7 +36,7 @@ def highest_rate(helped: int, failed: int) -> float:
 def has_stopped_helping(outcomes: str) -> bool:
     """True if the outcomes ("1" helped, "0" failed) show with 95% confidence that the success rate is below one half.
 
-    Four failures without a success are enough; of twenty outcomes, fifteen must be failures.
+    Four failures without a success are enough. With twenty outcomes, fifteen must be failures.
     """
     helped = outcomes.count("1")
     return highest_rate(helped, len(outcomes) - helped) < _STOPPED_BELOW

@@ -1,10 +1,10 @@
-"""Make the keys of procedures and tool statistics."""
+"""Create the Redis keys for procedures and tool statistics."""
 
 from __future__ import annotations
 
 
 class ProcedureKeys:
-    """Makes the keys of procedures in one bucket. `feature.py` describes each key."""
+    """Creates the Redis keys for procedures in one bucket. `feature.py` describes each key."""
 
     def __init__(self, root: str) -> None:
         self.prefix = f"{root}pr:"
@@ -24,5 +24,5 @@ class ProcedureKeys:
         return f"{self.prefix}{pid}:f"
 
     def learned(self, owner: str) -> str:
-        """Return the key of the counter of procedures learned for an owner. It is the fence of learning."""
+        """Return the key of the counter of procedures learned for an owner. The counter detects concurrent learning."""
         return f"{self._root}po:{owner}"

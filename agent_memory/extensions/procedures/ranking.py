@@ -8,18 +8,18 @@ _MEANING, _WORDS = 0.7, 0.3
 
 
 def word_overlap(one: Collection[str], other: Collection[str]) -> float:
-    """Return the Dice coefficient of two sets of terms, from 0 to 1; 0.0 if one is empty.
+    """Return the Dice coefficient of two sets of terms, from 0 to 1, or 0.0 if either set is empty.
 
-    L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26 (1945).
+    Source: L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26 (1945).
     """
     first, second = set(one), set(other)
     return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
 
 
 def fit_of(similarity: float | None, overlap: float) -> float:
-    """Return how well a procedure fits, from 0 to 1: 70% cosine similarity (negative: 0) and 30% word overlap.
+    """Return how well a procedure fits, from 0 to 1: 70% cosine similarity (at least 0) and 30% word overlap.
 
-    Without a similarity (None), the fit is the overlap.
+    If `similarity` is None, the fit is the overlap.
     """
     if similarity is None:
         return overlap

@@ -42,12 +42,12 @@ def tool_pid(tenant: str, owner: ProcedureOwner, tool: str) -> str:
 
 
 def owner_digest(tenant: str, owner: ProcedureOwner) -> str:
-    """Return the digest that names exactly this owner in keys and tags."""
+    """Return the digest that identifies exactly this owner in Redis keys and index tags."""
     return digest("owner", tenant, owner.namespace, owner.user_id, owner.agent_id)
 
 
 def words_digest(when_to_use: str) -> str:
-    """Return the digest of a situation. It shows if a vector still belongs to the situation."""
+    """Return the digest of a situation. The digest shows whether a vector was made from the current situation."""
     return digest("words", when_to_use)
 
 

@@ -38,25 +38,25 @@ _FIELDS = [*FIELDS, "k"]
 
 
 def procedures_of(scope: Scope, *, state: str | None = "active", result: ProcedureResult | None = None) -> str:
-    """Return a filter for the procedures of a scope with this state and result; None matches any."""
+    """Return a filter for a scope's procedures with this state and result; None matches any value."""
     parts = [where(scope), is_value("kd", PROCEDURE)]
     parts += [is_value(name, value) for name, value in (("st", state), ("rs", result)) if value is not None]
     return all_of(*parts)
 
 
 def owned_by(clause: str, namespace: str | None, user_id: str | None, agent_id: str | None) -> str:
-    """Limit a filter to procedures of this namespace, user and agent; None matches any."""
+    """Limit a filter to procedures with this namespace, user and agent; None matches any value."""
     names = (("ns", namespace), ("u", user_id), ("ag", agent_id))
     return all_of(clause, *(is_value(field, name) for field, name in names if name is not None))
 
 
 def exactly_owned_by(clause: str, scope: Scope, owner: ProcedureOwner) -> str:
-    """Limit a filter to exactly this owner: a missing name matches only procedures without it."""
+    """Limit a filter to exactly this owner. A missing name matches only procedures that lack it, too."""
     return all_of(clause, tagged("ow", [owner_digest(scope.tenant, owner)]))
 
 
 def shown_to(clause: str, reader: Reader) -> str:
-    """Limit a filter to what a prompt's reader may see: each name that a procedure has must equal the reader's."""
+    """Limit a filter to what a prompt's reader may see: each of a procedure's names must equal the reader's."""
     names = (("ns", reader.namespace), ("u", reader.user_id), ("ag", reader.agent_id))
     options = [(Tag(field).is_missing(), None if name is None else is_value(field, name)) for field, name in names]
     return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))
@@ -64,7 +64,7 @@ def shown_to(clause: str, reader: Reader) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A situation to search for: its terms, its vector (None if the model failed), and notices about the failure."""
+    """A situation to search for: its terms, its vector (None if the model failed), and notices about a failure."""
 
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
@@ -112,9 +112,10 @@ class ProcedureSearch:
         self._embedder_of = embedder_of
 
     async def situation_of(self, tenant: str, text: str) -> Situation:
-        """Return a caller's situation, cut to MAX_QUERY_BYTES characters.
+        """Return a caller's situation, truncated to MAX_QUERY_BYTES characters.
 
-        It has no vector if the model does not answer in time or the tenant's budget is spent; a notice says so.
+        The situation has no vector if the model does not answer in time or the tenant's budget is spent. A notice then
+        gives the reason.
         """
         text = text[: self._settings.limits.query_bytes]
         try:

@@ -1,4 +1,4 @@
-"""Show procedures that fit the query as an optional section of the prompt."""
+"""Add an optional prompt section with the procedures that fit the query."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ProcedureReads:
 
 @dataclass(frozen=True, slots=True)
 class ProcedureLines:
-    """Procedures as texts. Each is shown whole or left out."""
+    """Procedures as texts. The prompt shows each one in full or omits it."""
 
     counter: TokenCounter
     entries: Sequence[str]
@@ -62,7 +62,7 @@ class ProcedureLines:
     notices: Sequence[str] = ()
 
     def fit_section(self, tokens: int | None) -> ProcedureLines:
-        """Keep the procedures that fit whole into both the token limit of the request and `tokens`, best first."""
+        """Keep the procedures that fit in full into both the request's token limit and `tokens`, best first."""
         left = (self.tokens if tokens is None else min(self.tokens, tokens)) - self.counter.count(_HEADING) - PER_MESSAGE
         fitting_entries: list[str] = []
         for entry in self.entries:

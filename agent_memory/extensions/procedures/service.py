@@ -1,4 +1,4 @@
-"""Create, read, change, search and delete procedures, and count tool calls, for the API."""
+"""Implement the API operations that create, read, change, search and delete procedures, and count tool calls."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ProcedureService:
     async def list(
         self, scope: Scope, owner: ProcedureOwner, *, state: ProcedureState | None, offset: int, limit: int
     ) -> ProcedureListResponse:
-        """Return a page of procedures, newest first. Each name that `owner` has must match. Raises Forbidden."""
+        """Return a page of procedures, newest first. Each name that `owner` specifies must match. Raises Forbidden."""
         read_owner = wanted_owner(scope, owner)
         clause = owned_by(procedures_of(scope, state=state), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
         total, procedures = await self._store.list_page(clause, offset, limit)
@@ -87,7 +87,7 @@ class ProcedureService:
         """Change the fields that the body sets. Null clears `steps`, `text`, `tools` and `pitfalls`.
 
         Raises NotFound, VersionMismatch, Conflict, and BadInput if neither steps nor text would be left. Raises
-        Forbidden for read-only callers, and for callers who are no administrators and approve a quarantined procedure.
+        Forbidden for read-only callers, and for non-administrators who try to approve a quarantined procedure.
         """
         updates = _updates_of(body)
 
@@ -114,7 +114,7 @@ class ProcedureService:
         """Undo the last change. A second undo undoes the first one.
 
         Raises NotFound, and Conflict if there is no change to undo. Raises Forbidden for read-only callers, and for
-        callers who are no administrators if the undo would end a quarantine.
+        non-administrators if the undo would end a quarantine.
         """
         for _ in range(_ATTEMPTS):
             stored = await self._get(writing(scope), procedure_id)
@@ -129,7 +129,7 @@ class ProcedureService:
         raise Conflict(f"Procedure {procedure_id} is being changed by others all the time; try again")
 
     async def delete(self, scope: Scope, procedure_id: str) -> AckResponse:
-        """Delete a procedure with its history and feedback; a missing procedure is no error."""
+        """Delete a procedure with its history and feedback; a missing procedure is not an error."""
         stored = await self._store.load(writing(scope), procedure_id)
         if stored is not None:
             await self._store.drop([stored.pid])
@@ -144,7 +144,7 @@ class ProcedureService:
         return await self.get(scope, procedure_id)
 
     async def load_history(self, scope: Scope, procedure_id: str) -> ProcedureHistory:
-        """Return the latest changes and feedback of a procedure. Raises NotFound."""
+        """Return the latest changes to a procedure and its latest feedback. Raises NotFound."""
         return await self._store.load_history((await self._get(scope, procedure_id)).pid)
 
     async def search(self, scope: Scope, body: ProcedureSearchRequest) -> ProcedureSearchResponse:
@@ -164,7 +164,10 @@ class ProcedureService:
         return await self._tools.count_call(scope, owner, call, datetime.now(UTC))
 
     async def list_tools(self, scope: Scope, owner: ProcedureOwner, tool: str | None, *, offset: int, limit: int) -> ToolMemoryListResponse:
-        """Return a page of tool statistics, newest first. Each name that `owner` has must match. Raises Forbidden."""
+        """Return a page of tool statistics, newest first.
+
+        Each name that `owner` specifies must match. Raises Forbidden.
+        """
         read_owner = wanted_owner(scope, owner)
         clause = owned_by(tools_of(scope, tool), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
         total, tools = await self._tools.list_page(clause, offset, limit)
@@ -183,7 +186,7 @@ class ProcedureService:
 
 
 def screened(settings: Settings, content: ProcedureContent) -> ProcedureContent:
-    """Return a procedure, in quarantine if its text looks like prompt injection and quarantine is enabled."""
+    """Return the procedure; quarantine it if its text looks like prompt injection and quarantine is enabled."""
     if not settings.longterm.quarantine or content.state == "quarantined":
         return content
     texts = (content.when_to_use, *content.steps, content.text or "", *content.pitfalls)
@@ -193,7 +196,7 @@ def screened(settings: Settings, content: ProcedureContent) -> ProcedureContent:
 
 
 def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
-    """Return the new values of the body's fields. Null clears fields that may be empty; other nulls are ignored."""
+    """Return the body's new field values. Null clears a field that may be empty; other nulls are ignored."""
     given = body.model_dump(exclude_unset=True)
     cleared: dict[str, Any] = {"text": None} if "text" in given and not given["text"] else {}
     cleared |= {name: [] for name in _LISTS.intersection(given) if given[name] is None}
@@ -201,13 +204,16 @@ def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
 
 
 def owner_of(scope: Scope, requested: ProcedureOwner) -> ProcedureOwner:
-    """Return the owner of a write; a missing name defaults to the caller's only one. Raises Forbidden."""
+    """Return the owner for a write.
+
+    A missing name defaults to the only one that the caller may use. Raises Forbidden.
+    """
     namespace, user_id = place_of(scope, requested.namespace, requested.user_id)
     return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=_agent_of(scope, requested.agent_id))
 
 
 def wanted_owner(scope: Scope, requested: ProcedureOwner) -> ProcedureOwner:
-    """Return the owner of a read; missing names stay None and match any. Raises Forbidden."""
+    """Return the owner for a read. Missing names stay None and match any value. Raises Forbidden."""
     namespace, user_id = list_place_of(scope, requested.namespace, requested.user_id)
     if requested.agent_id and scope.agents is not None and requested.agent_id not in scope.agents:
         raise Forbidden("these credentials do not reach this agent_id", field="agent_id")

@@ -1,6 +1,6 @@
 """Store procedures in Redis.
 
-One script makes each change. It keeps the content before the change, and marks a new situation as due for embedding.
+A single script applies each change. It saves the previous content, and marks a new situation as due for embedding.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Change(NamedTuple):
 
 
 class IndexJob(NamedTuple):
-    """A procedure without a vector of the current model. `words` is the digest of its situation."""
+    """A procedure without a vector from the current model. `words` is the digest of its situation."""
 
     tenant: str
     when_to_use: str
@@ -72,7 +72,7 @@ class IndexJob(NamedTuple):
 
 class ProcedureStore:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, fsync: bool = False) -> None:
-        """With `fsync`, callers' changes are on disk before a method returns."""
+        """If `fsync` is set, callers' changes are on disk before a method returns."""
         self._client = client
         self._keys = keys
         self._procedure_keys = ProcedureKeys(keys.root)
@@ -89,7 +89,7 @@ class ProcedureStore:
         return (await self.load_pids(scope, [pid]))[0]
 
     async def load_pids(self, scope: Scope, pids: Sequence[str]) -> list[StoredProcedure | None]:
-        """Return procedures by name in keys; None for each that is missing or that the caller may not access."""
+        """Return the procedures with these names in Redis keys. Missing or inaccessible procedures are None."""
 
         def build(pipe: Pipe) -> None:
             for pid in pids:
@@ -112,7 +112,7 @@ class ProcedureStore:
         return hits.total, [decode_procedure(hit.fields) for hit in hits.hits if b"d" in hit.fields and b"v" in hit.fields]
 
     async def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
-        """Yield the names in keys of all matching documents, page by page, oldest first."""
+        """Yield the names in Redis keys of all matching documents, page by page, oldest first."""
         async for page in walk(self._client, self._index, clause, "c"):
             yield page
 
@@ -130,9 +130,9 @@ class ProcedureStore:
     def write_arguments(
         self, scope: Scope, content: ProcedureContent, former: ProcedureContent | None, vector: NDArray[np.float32] | None = None
     ) -> dict[str, Any]:
-        """Return the script's arguments, except the change and the expected version.
+        """Return the script's arguments other than the change and the expected version.
 
-        If the situation changed and there is no `vector`, the script orders the embedding.
+        If the situation changed and `vector` is None, the script requests an embedding.
         """
         pid = pid_of(scope.tenant, content.id)
         order = JobOrder(INDEX_PROCEDURE, scope.tenant, {"procedure": pid})
@@ -172,7 +172,7 @@ class ProcedureStore:
         return guard_of(self._keys.root, scope.tenant, content.namespace, content.user_id, agent_id=content.agent_id)
 
     async def add_feedback(self, pid: str, feedback: ProcedureFeedback, most_outcomes: int) -> bool:
-        """Count feedback; return False if the procedure is missing. The last `most_outcomes` outcomes are kept."""
+        """Count feedback; return False if the procedure is missing. Keep the last `most_outcomes` outcomes."""
         name = made_id()
         entry = compact({"id": name, **feedback.model_dump(mode="json")})
         counted = await self._feedback(
@@ -203,13 +203,13 @@ class ProcedureStore:
                 return sum((await pipe.execute())[:-1:2])
 
     async def drop_counters(self, owners: Sequence[str]) -> None:
-        """Delete the learning counters of owners. `owners` are digests."""
+        """Delete the owners' learning counters. `owners` are digests."""
         if owners:
             with redis_errors():
                 await self._client.delete(*(self._procedure_keys.learned(owner) for owner in owners))
 
     async def forget_changes(self, pid: str) -> None:
-        """Delete the changes of a procedure, which contain its former contents."""
+        """Delete a procedure's change history, which contains its former contents."""
         with redis_errors():
             await self._client.delete(self._procedure_keys.changes(pid))
 
@@ -218,7 +218,8 @@ class ProcedureStore:
     ) -> Literal["new", "same", "other"]:
         """Store an exported procedure with counts, history and `marks`.
 
-        Returns "new"; or, if its id exists, "same" for equal content and "other" otherwise.
+        Returns "new" if the procedure was stored. If its id already exists, returns "same" for equal content, and
+        "other" for different content.
         """
         content = StoredProcedure("", procedure).content
         arguments = self.write_arguments(scope, content, None)
@@ -243,7 +244,7 @@ class ProcedureStore:
         return "new"
 
     async def export_marks(self, pid: str) -> dict[str, str]:
-        """Return hash fields that the wire model lacks: last outcomes, sum and number of scores, time of feedback."""
+        """Return hash fields that the wire model lacks: last outcomes, sum and count of scores, time of feedback."""
         names = ("o", "ss", "sc", "fa")
         values = (await read(self._client, lambda pipe: pipe.hmget(self._procedure_keys.procedure(pid), *names)))[0]
         return {name: value.decode() for name, value in zip(names, values, strict=True) if value is not None}
@@ -251,7 +252,7 @@ class ProcedureStore:
     # The methods below serve workers. They check no rights.
 
     async def index_job(self, pid: str) -> IndexJob | None:
-        """Return what to embed, or None if the procedure is missing or has a vector of the current model."""
+        """Return the text to embed, or None if the procedure is missing or has a vector from the current model."""
         key = self._procedure_keys.procedure(pid)
         tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
         if body is None or words is None or (model is not None and model.decode() == self._spec.digest):
@@ -273,7 +274,7 @@ class ProcedureStore:
         )
 
     async def failing(self, limit: int) -> list[tuple[str, str, str]]:
-        """Return procedures with unchecked failures, as (tenant, name in keys, last outcomes).
+        """Return procedures with unchecked failures, as (tenant, name in Redis keys, last outcomes).
 
         The tenant is "" if the procedure was deleted.
         """
@@ -293,7 +294,7 @@ class ProcedureStore:
         await self._looked(record=self._procedure_keys.procedure(pid), failing=self._procedure_keys.failing, pid=pid, outcomes=outcomes)
 
     async def unembedded(self, limit: int) -> list[tuple[str, str]]:
-        """Return (tenant, name in keys) of procedures without a vector of the current model."""
+        """Return procedures without a vector from the current model, as (tenant, name in Redis keys)."""
         clause = all_of(tagged("kd", [tag("procedure")]), negated(tagged("em", [self._spec.digest])))
         query = FilterQuery(clause, return_fields=["t"])
         query.paging(0, limit)

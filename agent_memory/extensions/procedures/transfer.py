@@ -38,7 +38,7 @@ class _ProcedureLine(BaseModel):
 
 
 class _ToolLine(ProcedureOwner):
-    """Statistics of a tool in an export. `fields` are its hash fields without the index's own."""
+    """A tool's statistics in an export. `fields` are the hash fields, without those used only by the index."""
 
     tool: Annotated[str, Field(min_length=1, max_length=512)]
     fields: dict[str, Annotated[str, Field(max_length=65_536)]]
@@ -80,7 +80,7 @@ class ProcedureTransfer:
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store a procedure or tool statistics unless they exist. Raises BadInput, Forbidden.
 
-        Returns "new", "same" or "other" (an existing procedure with other content).
+        Returns "new", "same", or "other" (a procedure exists with different content).
         """
         if line["kind"] == "tool_memory":
             return await self._restore_tool(scope, target, validated(_ToolLine, line))
@@ -133,7 +133,7 @@ class ProcedureTransfer:
         return await self.purge_groups(scope, [Group(session.namespace, session.user_id, session.session_id, "")], dry_run=False)
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete procedures learned from these sessions, and remove what the sessions added to procedures of callers.
+        """Delete procedures learned from these sessions, and remove what the sessions added to callers' procedures.
 
         Returns the number of procedures. A dry run only counts.
         """

@@ -1,4 +1,4 @@
-"""Turn a memory into an entry of a profile. The same memory, evidence and time zone always make the same entry."""
+"""Turn a memory into a profile entry. The same memory, evidence and time zone always produce the same entry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
 
 @dataclass(frozen=True, slots=True)
 class FollowedMemory:
-    """A current memory, with its evidence, how often it was mentioned, and when last (seconds since 1970)."""
+    """A current memory with its evidence, its number of mentions, and the time of the last one (seconds since 1970)."""
 
     mid: str
     tenant: str
@@ -42,14 +42,17 @@ class FollowedMemory:
 class ProfileEntry:
     mid: str
     groups: Sequence[str]
-    """Names of its groups: one of its own, and one per pair of its terms."""
+    """Names of the entry's groups: one for the entry alone, and one per pair of its terms."""
     days: Sequence[int]
-    """The days on which it was mentioned, in days since 1970, ascending."""
+    """The days on which the memory was mentioned, in days since 1970, ascending."""
     rank: str | None
-    """Sort key within a group; the first entry represents it. None: the entry represents only its own group."""
+    """Sort key within a group; the first entry represents the group.
+
+    If None, the entry represents only its own group.
+    """
     lasting: bool
     last: int
-    """When it was last mentioned, in seconds since 1970."""
+    """The time of the memory's last mention, in seconds since 1970."""
     slot: str | None
     payload: dict[str, Any] = field(default_factory=dict[str, Any])
 
@@ -68,10 +71,11 @@ class ProfileEntry:
 
 
 def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True) -> ProfileEntry | None:
-    """Return the entry of a memory, or None if the memory belongs to no profile.
+    """Return a memory's entry, or None if the memory does not belong to a profile.
 
-    Profiles contain no procedural memories, and no memories in quarantine, without a user, or of an agent. With
-    `statements` they contain messages in which a person states something about themselves, else no messages.
+    Profiles exclude procedural memories, quarantined memories, memories without a user, and agents' memories. If
+    `statements` is True, profiles include messages in which people state something about themselves. Otherwise,
+    profiles exclude all messages.
     """
     record = memory.record
     if record.user_id is None or record.agent_id is not None or record.quarantine is not None:
@@ -152,7 +156,7 @@ def _entry_payload(memory: FollowedMemory, last: float) -> dict[str, Any]:
 
 
 def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
-    """Return the latest pieces of evidence, without the quoted words."""
+    """Return the latest pieces of evidence, without their quotes."""
     record = memory.record
     own = record.evidence or [Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], at=record.created_at)]
     pieces = sorted((*own, *memory.evidence), key=lambda piece: (piece.at or record.created_at, piece.session_id or "", piece.message_ids))

@@ -25,7 +25,7 @@ class ProfileFollower:
     """Updates, rebuilds and erases profiles."""
 
     def __init__(self, store: ProfileStore, rules: RuleStore, scan: MemoryScan, *, statements: bool) -> None:
-        """With `statements`, profiles contain persons' own messages, because no model extracts facts."""
+        """If `statements` is True, profiles include people's own messages, because no model extracts facts."""
         self._store = store
         self._rules = rules
         self._scan = scan
@@ -34,7 +34,7 @@ class ProfileFollower:
     async def follow_memories(self, mids: Sequence[str]) -> None:
         """Update the profiles to which these memories belong or belonged.
 
-        Raises RedisUnavailable if the memories keep changing.
+        Raises RedisUnavailable if the memories change repeatedly during the update.
         """
         for start in range(0, len(mids), _BATCH):
             await self._follow(mids[start : start + _BATCH])
@@ -86,5 +86,5 @@ class ProfileFollower:
         return {owner: await self.zone_of(owner) for owner in owners}
 
     async def zone_of(self, owner: ProfileOwner) -> tzinfo:
-        """Return the time zone from the owner's extraction rules, by default UTC."""
+        """Return the time zone from the owner's extraction rules, or UTC if they do not set one."""
         return await self._rules.load_zone(scope_of_work(owner.tenant), owner.namespace, owner.user_id)

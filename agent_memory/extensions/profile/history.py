@@ -1,4 +1,4 @@
-"""Compute the profile of a past time, from the memories that were true then.
+"""Compute a profile as of a past time, from the memories that were true then.
 
 `classify` applies the same rule as `lua/static_rule.lua`.
 """
@@ -28,14 +28,14 @@ from agent_memory.foundation.storage.search.results import PAST, parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of
 
 MOST_READ = 2_000
-"""At most this many memories are read from each index, the newest."""
+"""Maximum number of memories to read from each index, newest first."""
 _LASTING = 1e12
 
 
 def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:
     """Return the profile that `profile_follow.lua` would store for these entries at the time `at`.
 
-    Only mentions on days up to `at` count. Static entries that have lapsed by `at` stay static here. `shown_lists`
+    Counts only mentions on days up to `at`. Static entries that have lapsed by `at` remain static here; `shown_lists`
     shows them as dynamic.
     """
     today = day_since_epoch(at, zone)
@@ -76,7 +76,7 @@ class ProfileHistory:
         self._store = store
 
     async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
-        """Return the entries of memories that were true at `at`. Evidence after `at` is ignored."""
+        """Return the entries of memories that were true at `at`. Ignore evidence after `at`."""
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
         here, past = filters.in_time(at, None, False, datetime.now(UTC))
 
@@ -87,7 +87,7 @@ class ProfileHistory:
         return [entry for entry in entries if entry is not None]
 
     async def find_memories(self, scope: Scope, current_clause: str, former_clause: str) -> list[StoredMemory]:
-        """Return the newest matching memories and former versions, at most `MOST_READ` of each."""
+        """Return the newest matching memories and the newest matching former versions, at most `MOST_READ` of each."""
 
         def find(pipe: Pipe) -> None:
             for index, clause in zip(self.indexes, (current_clause, former_clause), strict=True):

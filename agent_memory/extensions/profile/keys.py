@@ -1,4 +1,4 @@
-"""Make the keys of profiles."""
+"""Create the Redis keys for profiles."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from agent_memory.foundation.storage.keyspace import digest
 
 
 class ProfileKeys:
-    """Makes the keys of profiles in one bucket. `feature.py` describes each key."""
+    """Creates the Redis keys for profiles in one bucket. `feature.py` describes each key."""
 
     def __init__(self, root: str) -> None:
         self._root = root

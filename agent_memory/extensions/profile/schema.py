@@ -1,4 +1,4 @@
-"""Assign the slots of a profile to topics, by the schema of a namespace or tenant, or by the default schema."""
+"""Assign a profile's slots to topics, using the schema of the namespace or tenant, or the default schema."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ _LASTING_WORDS = frozenset(
 
 
 def is_lasting_name(name: str) -> bool:
-    """True if a slot, category or topic names something lasting: a name, allergy, home, family, work or language."""
+    """True if a slot, category or topic is about something lasting: a name, allergy, home, family, work or language."""
     return any(word in _LASTING_WORDS for word in _WORD.findall(name.casefold()))
 
 
@@ -144,9 +144,12 @@ class SlotTopics:
                     self._places.setdefault(_normal(name), place)
 
     def place_of(self, slot: str) -> tuple[str, str] | None:
-        """Return the topic and sub-topic of a slot, or None if the schema lacks it or it is about another person.
+        """Return a slot's topic and sub-topic.
 
-        "user.home_city" and "home_city" mean the sub-topic `home_city`; "work.employer" means `employer` of `work`.
+        Returns None if the schema lacks the slot or the slot is about another person.
+
+        "user.home_city" and "home_city" mean the sub-topic `home_city`. "work.employer" means `employer` in the topic
+        `work`.
         """
         words = _normal(slot).split()
         if words and words[0] in _OWNERS:

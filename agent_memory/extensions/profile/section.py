@@ -1,6 +1,6 @@
 """Show the user's profile as a section of the prompt.
 
-The text stays byte-identical while the profile does not change.
+The text stays byte-identical until the profile changes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _STATIC, _DYNAMIC = "Lasting:", "Lately:"
 
 @dataclass(frozen=True, slots=True)
 class ProfileReads:
-    """Queues the reads for one prompt's section, and then makes the section's lines."""
+    """Queues the reads for one prompt's section, and then formats the section's lines."""
 
     ask: PromptAsk
     store: ProfileStore
@@ -46,7 +46,7 @@ class ProfileReads:
         return replace(self, static=[_line(entry, zone) for entry in static], dynamic=[_line(entry, zone) for entry in dynamic])
 
     def fit_section(self, tokens: int | None) -> ProfileReads:
-        """Keep the lines that fit into both the token limit of the request and `tokens`, static lines first."""
+        """Keep the lines that fit into both the request's token limit and `tokens`, static lines first."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count("\n".join([_HEADING, _STATIC, _DYNAMIC, DATA_NOTE]))
         static, left = fit_lines(self.static, left, self.count)
@@ -67,16 +67,16 @@ class ProfileReads:
 
 
 def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
-    """Format an entry with the day of its event, or else the day on which it was last said."""
+    """Format an entry with the day of its event, or with the day of its last mention if it has no event day."""
     moment = datetime.fromisoformat(entry.get("event_date") or entry["last_said"])
     return f"- {calendar_day(moment, zone).isoformat()}: {' '.join(entry['text'].split())}"
 
 
 def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
-    """Return the owner of the profile for a prompt: its reader's user and namespace.
+    """Return the owner of the profile to show in a prompt: the reader's user and namespace.
 
-    Return None if the reader has no user, if the caller may not access this user, or if the caller is restricted to
-    some agents.
+    Returns None if the reader has no user, the caller may not access this user, or the caller is restricted to certain
+    agents.
     """
     scope, reader = ask.scope, ask.reader
     if reader.user_id is None or scope.agents is not None or not scope.reaches(reader.namespace, reader.user_id):

@@ -1,7 +1,7 @@
-"""Judge statements by their words, without a model.
+"""Classify statements by their words, without a model.
 
-Functions tell if a statement is about its speaker or about something lasting, and which terms it shares with others.
-Fifteen languages are supported by data files.
+The functions determine whether a statement is about its speaker or something lasting, and which terms to compare with
+other statements. Data files support fifteen languages.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from agent_memory.foundation.text.languages.phrases import Language, Token, lang
 from agent_memory.foundation.text.terms import query_terms
 
 MOST_READ = 2_000
-"""Only this many characters of a text are read."""
+"""Maximum number of characters to read from a text."""
 MOST_TERMS = 7
-"""At most this many terms of a statement are compared with other statements."""
+"""Maximum number of a statement's terms to compare with other statements."""
 SHORT_TERMS = 4
 """A statement with more terms is too specific to represent a habit."""
 # Names of sections in the languages' data files.
@@ -27,8 +27,8 @@ _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "ord
 def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
-    It contains a word such as "I" or "my". Or it has a number or a relative time and does not begin with an order ("Ran
-    5 km", "trained at home today").
+    Such a statement contains a word such as "I" or "my". Or it contains a number or a relative time and does not begin
+    with a command ("Ran 5 km", "trained at home today").
     """
     text_tokens = tokens(text[:MOST_READ])
     if _holds(text_tokens, _PERSON):
@@ -43,9 +43,9 @@ def is_lasting(text: str) -> bool:
 
 
 def recurring_terms(text: str) -> list[str]:
-    """Return at most `MOST_TERMS` index terms with which statements are compared.
+    """Return at most `MOST_TERMS` index terms for comparing a statement with others.
 
-    The list is empty for a statement that denies something.
+    The list is empty for a negated statement.
     """
     text = text[:MOST_READ]
     if _holds(tokens(text), _NEGATED):
@@ -56,13 +56,13 @@ def recurring_terms(text: str) -> list[str]:
 
 
 def term_pairs(terms: Iterable[str]) -> list[str]:
-    """Return all pairs of terms. Statements that say the same share at least one pair."""
+    """Return all pairs of terms. Statements that say the same thing share at least one pair."""
     return [" ".join(pair) for pair in combinations(sorted(terms), 2)]
 
 
 @lru_cache(maxsize=8)
 def _phrases(section: str) -> Sequence[tuple[Language, frozenset[str], int]]:
-    """Return, per language, the phrases of a section and the number of words in the longest phrase."""
+    """Return, for each language, a section's phrases and the number of words in the longest phrase."""
     forms: list[tuple[Language, frozenset[str], int]] = []
     for language in languages().values():
         phrases = list(language.phrases(section))
@@ -88,5 +88,5 @@ def _is_order(word: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _passing_terms() -> frozenset[str]:
-    """Return terms that only say when or how often something happens."""
+    """Return the terms that only say when or how often something happens."""
     return frozenset(term for _, phrases, _ in _phrases(_PASSING) for phrase in phrases for term in query_terms(phrase, 8))

@@ -31,7 +31,7 @@ _HIDDEN = ("ends", "begins", "type")
 def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Return the static and the dynamic entries to show at `now`, at most `limit` of each.
 
-    Lapsed static entries become dynamic. Entries that have ended or not yet begun are left out.
+    Lapsed static entries become dynamic. Omits entries that have ended or not yet begun.
     """
     moment = now.timestamp()
     static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
@@ -45,9 +45,9 @@ def _is_true(entry: Mapping[str, Any], moment: float) -> bool:
 
 
 class ProfileService:
-    """Reads profiles, orders rebuilds, and stores schemas.
+    """Reads profiles, requests rebuilds, and stores schemas.
 
-    Callers restricted to some agents may not read profiles, because all agents share the memories in them.
+    Callers restricted to certain agents may not read profiles, because profiles contain memories from all agents.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ProfileService:
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Return the instruction that lists the slots of the namespace's or tenant's schema, or () without a schema."""
+        """Return the instruction that lists the slots in the namespace's or tenant's schema, or () without a schema."""
         schema = await self._store.load_schema(scope.tenant, namespace)
         return () if schema is None else (slots_instruction(schema),)
 
@@ -83,11 +83,11 @@ class ProfileService:
         as_of: datetime | None = None,
         timezone: str | None = None,
     ) -> Profile:
-        """Return a user's profile, with `query` also the memories that match it.
+        """Return a user's profile. If `query` is given, include the memories that match it.
 
-        The stored profile is read in one round trip. With `as_of`, or a time zone that differs from the user's, the
-        profile is computed from the memories. Raises BadInput without a user or for an unknown time zone, and
-        Forbidden.
+        Reads the stored profile in one round trip. If `as_of` is given, or the time zone differs from the user's,
+        computes the profile from the memories. Raises Forbidden, and BadInput if the user is missing or the time zone
+        is unknown.
         """
         owner = requested_owner(scope, "profile", user_id, namespace)
         zone = None if timezone is None else read_zone(timezone, where="query")
@@ -113,35 +113,41 @@ class ProfileService:
         return profile
 
     async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
-        """Return the latest moves of a profile, newest first. Raises BadInput if the user is missing, and Forbidden."""
+        """Return the latest moves of entries in a profile, newest first.
+
+        Raises Forbidden, and BadInput without a user.
+        """
         owner = requested_owner(scope, "profile", user_id, namespace)
         return ProfileMoves(moves=await self._store.read_moves(owner, min(limit, _MOST_MOVES)))
 
     async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
-        """Order a rebuild; return the mark of the work. Raises BadInput without a user, and Forbidden."""
+        """Request a rebuild; return the mark that identifies the work.
+
+        Raises Forbidden, and BadInput without a user.
+        """
         owner = requested_owner(writing(scope), "profile", user_id, namespace)
         order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)
 
     async def get_schema(self, scope: Scope, namespace: str | None) -> ProfileSchema:
-        """Return the schema of a namespace, else of the tenant, else the default schema. Raises Forbidden."""
+        """Return the namespace's schema, else the tenant's, else the default schema. Raises Forbidden."""
         return await self._store.load_schema(scope.tenant, self._place(scope, namespace)) or DEFAULT_SCHEMA
 
     async def put_schema(self, scope: Scope, namespace: str | None, schema: ProfileSchema) -> ProfileSchema:
-        """Replace the schema of a namespace, or of the tenant if `namespace` is None. Raises Forbidden."""
+        """Replace the schema of a namespace, or the tenant's schema if `namespace` is None. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), schema)
         return schema
 
     async def delete_schema(self, scope: Scope, namespace: str | None) -> AckResponse:
-        """Delete the schema of a namespace or of the tenant; a missing schema is no error. Raises Forbidden."""
+        """Delete the schema of a namespace or of the tenant. A missing schema is not an error. Raises Forbidden."""
         await self._store.save_schema(scope.tenant, self._place(writing(scope), namespace), None)
         return AckResponse(status="ok")
 
     def _place(self, scope: Scope, namespace: str | None) -> str | None:
-        """Return the namespace of a schema. Raises Forbidden if the caller may not access it.
+        """Return the namespace for a schema. Raises Forbidden if the caller may not access the namespace.
 
-        Limited callers may not access the tenant's schema.
+        Callers restricted to part of the tenant may not access the tenant's schema.
         """
         if scope.users is not None or scope.agents is not None or (scope.namespaces is not None and namespace not in scope.namespaces):
             raise Forbidden("these credentials do not reach the schema of this namespace", field="namespace")
@@ -155,7 +161,7 @@ class ProfileService:
 
 
 def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> ProfileOwner:
-    """Return the owner of the requested profile or timeline (`noun`). Raises BadInput without a user, and Forbidden."""
+    """Return the owner of the requested profile or timeline (`noun`). Raises Forbidden, and BadInput without a user."""
     namespace, user_id = shared_place_of(scope, f"{noun}s", namespace, user_id)
     if not scope.reaches(namespace, user_id):
         raise Forbidden(f"these credentials do not reach this {noun}", field="namespace")

@@ -25,12 +25,12 @@ from agent_memory_client.models.features.profile import ProfileMove, ProfileSche
 
 PAGE = 16
 MOST_SHOWN = 64
-"""The stored pages, of `PAGE` entries each, have at most this many static entries and this many dynamic entries."""
+"""The stored pages, each with `PAGE` entries, contain at most this many static and this many dynamic entries."""
 STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ProfileOwner(NamedTuple):
-    """The owner of a profile: exactly this user in exactly this namespace. None means data without a namespace."""
+    """The owner of a profile: exactly this user in exactly this namespace. The namespace None means no namespace."""
 
     tenant: str
     namespace: str | None
@@ -47,7 +47,10 @@ class ProfileOwner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadMemory:
-    """A memory as read. `memory` is None if it is not current. The script skips it if `state` has changed."""
+    """A memory as read from Redis.
+
+    `memory` is None if it is not current. The script skips the memory if `state` has changed.
+    """
 
     mid: str
     state: Sequence[str]
@@ -73,7 +76,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class ProfilePages:
-    """A profile: static entries as (static until, entry), dynamic entries as (last said, entry), slots, and version.
+    """A profile: static entries as (static until, entry), dynamic entries as (last mention, entry), slots, and version.
 
     Times are in seconds since 1970.
     """
@@ -95,7 +98,7 @@ class ProfileStore:
         self._lapse = Script(client, "profile/profile_lapse")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return memories with their evidence, in a dict keyed by mid. One round trip."""
+        """Return memories with their evidence. Needs one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -116,13 +119,13 @@ class ProfileStore:
     async def clear(self, owner: str, user_key: str, *, keeps_moves: bool) -> int:
         """Empty a profile; return the number of its memories.
 
-        Before a rebuild, pass `keeps_moves`; after it, call `note_rebuilt`.
+        Before a rebuild, call this method with `keeps_moves=True`. After the rebuild, call `note_rebuilt`.
         """
         named = {"root": self._keys.root, "owner": owner, "user_key": user_key, "keeps_moves": keeps_moves}
         return int(await self._clear(any=self._keys.config, **named))
 
     async def note_rebuilt(self, owner: str) -> None:
-        """End a rebuild: record the moves that it caused."""
+        """End a rebuild, and record the moves that the rebuild caused."""
         await self._rebuilt(any=self._keys.config, root=self._keys.root, owner=owner)
 
     async def note_lapses(self, most: int) -> int:
@@ -146,7 +149,7 @@ class ProfileStore:
         return parse_pages(pages, limit), _narrowest(schemas)
 
     async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
-        """Return a user's profiles: a map of the owner's name in keys to the namespace."""
+        """Return a user's profiles as a dict from the owner's name in Redis keys to the namespace."""
         key = self._profile_keys.of_user(digest("profiles", tenant, user_id))
         (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
         return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
@@ -157,13 +160,16 @@ class ProfileStore:
         return [_move(row.decode()) for row in rows]
 
     async def load_schema(self, tenant: str, namespace: str | None, *, exact: bool = False) -> ProfileSchema | None:
-        """Return the schema of a namespace, else that of the tenant (unless `exact`), else None."""
+        """Return the namespace's schema, else the tenant's schema (unless `exact` is set), else None."""
         fields = [_schema_field(namespace)] if exact else _schema_fields(namespace)
         (rows,) = await read(self._client, lambda pipe: pipe.hmget(self._profile_keys.schemas(tenant), fields))
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store the schema of a namespace, or of the tenant if `namespace` is None. The schema None deletes it."""
+        """Store the schema of a namespace, or of the tenant if `namespace` is None.
+
+        If `schema` is None, delete the stored one.
+        """
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
@@ -204,7 +210,7 @@ def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
 def decode_followed(mid: str, row: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> tuple[FollowedMemory | None, Sequence[str]]:
     """Decode a memory's `STATE` fields and evidence.
 
-    Returns the memory, and the state that scripts compare; (None, ()) if the memory is missing.
+    Returns the memory and the state that scripts compare, or (None, ()) if the memory is missing.
     """
     owner, raw, *checked = row
     if owner is None or raw is None or checked[0] is None:

@@ -1,4 +1,4 @@
-"""Find the date of an event: its memory's own date, or a time that its text names."""
+"""Find the date of an event: the memory's own date, or a time mentioned in its text."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class EventTime:
 
 
 def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, said_counts: bool = False) -> EventTime | None:
-    """Return the time of a memory's event: its `event_date`, else its validity, else a time that its text names.
+    """Return the time of a memory's event: its `event_date`, else its validity, else a time mentioned in its text.
 
-    Relative times in the text count from `stated_at`. Without any of these times, the result is the day of `stated_at`
-    with `said_counts`, else None.
+    Relative times in the text count from `stated_at`. If the memory has none of these times, return the day of
+    `stated_at` if `said_counts` is set, else None.
     """
     named = time_of_text(record.text, stated_at, zone)
     if record.event_date is not None:
@@ -46,7 +46,7 @@ def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, said_
 
 
 def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | None:
-    """Return the time that a statement names, or None if it names no time, several, or an unclear one."""
+    """Return the time mentioned in a statement, or None if there is no time, several times, or an unclear one."""
     named = only_time(text[:MOST_READ], stated_at.astimezone(zone).date())
     if named is None or named.relation not in ("on", "since"):
         return None
@@ -64,7 +64,7 @@ def _of_date(record: MemoryRecord, event: datetime, named: EventTime | None, zon
 
 
 def _end(record: MemoryRecord, zone: tzinfo) -> date | None:
-    """Return the last day on which a memory was valid. None if it is still valid or was superseded."""
+    """Return the last day on which a memory was valid, or None if it is still valid or was superseded."""
     if record.valid_to is None or record.superseded_by is not None:
         return None
     last = calendar_day(record.valid_to, zone)

@@ -1,4 +1,4 @@
-"""Turn a memory into events of a timeline. The same memory, evidence and time zone always make the same events."""
+"""Turn a memory into timeline events. The same memory, evidence and time zone always produce the same events."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ MOST_WEIGHED = 3
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
     name: str
-    """The name among its owner's events. It also is the sort key among the events of a day."""
+    """A name that is unique among the owner's events, and the sort key among the events of a day."""
     time: EventTime
     facets: tuple[str, ...]
-    """Topics and entities by which readers can filter."""
+    """Topics and entities that readers can filter by."""
     payload: dict[str, Any] = field(default_factory=dict[str, Any])
     until: float | None = None
-    """When (seconds since 1970) the event stops being shown, or None."""
+    """The time (seconds since 1970) from which the event is no longer shown, or None."""
 
     @property
     def first(self) -> int:
@@ -48,7 +48,10 @@ class TimelineEntry:
         return None if self.time.last is None else day_number(self.time.last)
 
     def item(self, zone: tzinfo) -> dict[str, Any]:
-        """Return the event as `timeline_follow.lua` takes it. `zone` decides when its periods end."""
+        """Return the event in the form that `timeline_follow.lua` expects.
+
+        `zone` determines when the event's periods end.
+        """
         periods = periods_of_event(self.time.first, self.time.precision, zone)
         facets = [*self.facets, facet("precision", self.time.precision)]
         item: dict[str, Any] = {"m": self.name, "b": self.first, "f": facets, "h": self._digest(periods), "p": periods, "j": self.json()}
@@ -66,16 +69,16 @@ class TimelineEntry:
 
 
 def facet(kind: str, value: str) -> str:
-    """Return the name in keys of a facet. `kind` is "topic", "entity" or "precision"; the value's case is ignored."""
+    """Return a facet's name in Redis keys. `kind` is "topic", "entity" or "precision"; the value's case is ignored."""
     return f"{kind[0]}{tag(value.casefold())}"
 
 
 def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True, over: bool = False) -> list[TimelineEntry]:
     """Return the events of a memory, in the order of its text.
 
-    The list is empty for procedural memories, and for memories without a user, of an agent, or in quarantine. Without
-    `statements`, it is also empty for messages and semantic facts without an `event_date`. `over` means that the memory
-    has ended: its events still count, unless the memory was superseded or reached its `expires_at`.
+    The list is empty for procedural memories, quarantined memories, memories without a user, and agents' memories. If
+    `statements` is False, it is also empty for messages and semantic facts that have no `event_date`. `over` means that
+    the memory has ended. Its events still count unless the memory was superseded or has reached its `expires_at`.
     """
     record = memory.record
     if record.user_id is None or record.agent_id is not None or record.quarantine is not None or (over and not _ended_by_itself(record)):
@@ -103,7 +106,7 @@ def _ended_by_itself(record: MemoryRecord) -> bool:
 
 
 def _message_entries(memory: FollowedMemory, stated_at: datetime, zone: tzinfo) -> list[TimelineEntry]:
-    """Return an event for each sentence about the speaker that names a time, if a person said the message."""
+    """Return an event for each sentence about the speaker that mentions a time, if a person wrote the message."""
     record = memory.record
     if not said_by_person(record) or record.metadata.get(QUESTION) or memory.outdated:
         return []
@@ -143,7 +146,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
 
 
 def _who(record: MemoryRecord) -> str | None:
-    """Return the name of the speaker from the message or its evidence, else the user's id."""
+    """Return the speaker's name from the message or its evidence, or the user's id if there is no name."""
     name = record.metadata.get("name")
     if isinstance(name, str) and name:
         return name

@@ -27,7 +27,7 @@ class TimelineFollower:
     def __init__(
         self, store: TimelineStore, profiles: ProfileFollower, scan: MemoryScan, history: TimelineHistory, *, statements: bool
     ) -> None:
-        """`profiles` supplies users' time zones. With `statements`, dated statements of persons become events."""
+        """`profiles` supplies users' time zones. If `statements` is True, people's dated statements become events."""
         self._store = store
         self._profiles = profiles
         self._scan = scan
@@ -37,7 +37,7 @@ class TimelineFollower:
     async def follow_memories(self, mids: Sequence[str]) -> None:
         """Update the timelines to which these memories belong or belonged.
 
-        Raises RedisUnavailable if the memories keep changing.
+        Raises RedisUnavailable if the memories change repeatedly during the update.
         """
         for start in range(0, len(mids), _BATCH):
             await self._follow(mids[start : start + _BATCH])

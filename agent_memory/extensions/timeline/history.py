@@ -1,4 +1,4 @@
-"""Compute the timeline of a past time, from the memories that were true or known then."""
+"""Compute a timeline as of a past time, from the memories that were true or known then."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PAGE = 1_000
 
 
 class TimelineHistory:
-    """Reads the memories that a timeline consisted of at a past time, and its ended memories."""
+    """Reads the memories that made up a timeline at a past time, and the owner's ended memories."""
 
     def __init__(self, client: Redis, profiles: ProfileHistory, store: MemoryStore) -> None:
         self._client = client
@@ -36,9 +36,9 @@ class TimelineHistory:
     async def entries_at(
         self, scope: Scope, owner: TimelineOwner, zone: tzinfo, as_of: datetime | None, known_at: datetime | None, *, statements: bool
     ) -> list[TimelineEntry]:
-        """Return the events of memories that were said by `as_of` and valid at that time.
+        """Return the events of memories that were stated by `as_of` and valid at that time.
 
-        `known_at` selects what the server knew at that time; None means now. One of both times must be given.
+        `known_at` selects what the server knew at that time; None means now. At least one of the two times is required.
         """
         at = as_of or known_at
         assert at is not None
@@ -55,7 +55,7 @@ class TimelineHistory:
         return entries
 
     async def walk_over(self, scope: Scope, owner: TimelineOwner) -> AsyncIterator[list[str]]:
-        """Yield pages of mids of an owner's ended memories, without former versions."""
+        """Yield the mids of an owner's ended memories, page by page, without former versions."""
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), negated(has_number("rt")))
         for start in range(0, 1_000_000, _PAGE):
             names = (await search(self._client, self._profiles.indexes[1], name_query(clause, start, _PAGE, sort_by=("c", "ASC")))).names

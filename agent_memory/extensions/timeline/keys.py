@@ -1,10 +1,10 @@
-"""Make the keys of timelines."""
+"""Create the Redis keys for timelines."""
 
 from __future__ import annotations
 
 
 class TimelineKeys:
-    """Makes the keys of timelines in one bucket. `feature.py` describes each key."""
+    """Creates the Redis keys for timelines in one bucket. `feature.py` describes each key."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -15,7 +15,7 @@ class TimelineKeys:
 
     @property
     def waiting(self) -> str:
-        """The key of the sorted set of timelines with periods that wait for a summary."""
+        """The key of the sorted set of timelines with periods that are waiting for a summary."""
         return f"{self._root}tlp"
 
     def of_user(self, user: str) -> str:

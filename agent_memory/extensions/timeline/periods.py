@@ -23,14 +23,17 @@ class Period(NamedTuple):
 
 
 class SummaryState(NamedTuple):
-    """The state of a period's summary, and the summary, as responses show them."""
+    """The state of a period's summary, and the summary itself, as responses show them."""
 
     state: PeriodState | None = None
     summary: PeriodSummary | None = None
 
 
 def period_of(day: date, unit: str) -> Period:
-    """Return the period that contains a day. `unit` is "day", "week", "month" or "year"; others raise KeyError."""
+    """Return the period that contains a day.
+
+    `unit` is "day", "week", "month" or "year"; any other value raises KeyError.
+    """
     year, week, weekday = day.isocalendar()
     monday = day - timedelta(days=min(weekday - 1, day.toordinal() - 1))
     sunday = monday + timedelta(days=min(6, date.max.toordinal() - monday.toordinal()))
@@ -50,17 +53,20 @@ def day_number(day: date) -> int:
 
 
 def day_of(number: int) -> date:
-    """Convert days since 1970 to a date. Raises OverflowError outside of the years 1 to 9999."""
+    """Convert days since 1970 to a date. Raises OverflowError for dates outside the years 1 to 9999."""
     return _EPOCH + timedelta(days=number)
 
 
 def period_key(period: Period, unit: str) -> str:
-    """Return a period's name in keys: the unit's letter and the first day in days since 1970, such as "w19783"."""
+    """Return a period's name in Redis keys, such as "w19783".
+
+    The name is the unit's letter and the first day in days since 1970.
+    """
     return f"{unit[0]}{day_number(period.start)}"
 
 
 def period_of_key(key: str) -> tuple[Period, Granularity]:
-    """Return the period and the unit of a name that `period_key` made. Raises ValueError for any other name."""
+    """Return the period and unit of a name created by `period_key`. Raises ValueError for any other name."""
     for unit in UNITS:
         if key[:1] == unit[0]:
             return period_of(day_of(int(key[1:])), unit), unit
@@ -68,7 +74,7 @@ def period_of_key(key: str) -> tuple[Period, Granularity]:
 
 
 def closing_time(period: Period, zone: tzinfo) -> int:
-    """Return when a period is over (seconds since 1970): at midnight after its last day in `zone`."""
+    """Return the end of a period in seconds since 1970: midnight in `zone` after the period's last day."""
     if not 1900 <= period.end.year < 9999:
         zone = UTC  # Nobody knows the time zones of such years.
     offset = datetime.combine(period.end, time(12), zone).utcoffset() or timedelta()
@@ -76,9 +82,9 @@ def closing_time(period: Period, zone: tzinfo) -> int:
 
 
 def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tuple[str, int]]:
-    """Return the day, week and month in which an event begins, as (name in keys, end in seconds since 1970).
+    """Return the day, week and month in which an event begins, as (name in Redis keys, end in seconds since 1970).
 
-    Units finer than the event's precision are left out.
+    Omits units finer than the event's precision.
     """
     periods = [(unit, period_of(first, unit)) for unit in UNITS if PRECISIONS.index(unit) >= PRECISIONS.index(precision)]
     return [(period_key(period, unit), closing_time(period, zone)) for unit, period in periods]
@@ -87,8 +93,8 @@ def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tu
 def group_events(events: Sequence[TimelineEvent], granularity: Granularity, summaries: Mapping[str, SummaryState]) -> list[TimelinePeriod]:
     """Group events by the period in which they begin.
 
-    An event whose precision is coarser than `granularity` gets a period of its precision. The keys of `summaries` are
-    the periods' names in keys.
+    An event whose precision is coarser than `granularity` gets a period that matches its precision. The keys of
+    `summaries` are the periods' names in Redis keys.
     """
     periods: dict[Period, TimelinePeriod] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""Make the lines of a timeline in a prompt, from events and summaries of periods."""
+"""Create the lines of a prompt's timeline section from events and summaries of periods."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LATEST = {"day": 7, "week": 4, "month": 6}
 _WEEK = re.compile(r"\d{4}-W(0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
 
 Line = tuple[str, str]
-"""A line of the prompt: the day by which it is sorted, and its text."""
+"""A line of the prompt: the day that it is sorted by, and its text."""
 
 
 class NamedDays(NamedTuple):
-    """A range of days, in days since 1970, both inclusive. None means no limit."""
+    """A range of days, in days since 1970. Both ends are inclusive; None means no limit."""
 
     first: int | None
     last: int | None
@@ -40,7 +40,10 @@ class NamedDays(NamedTuple):
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
     def tell(self, event: dict[str, Any]) -> bool:
-        """True if an event overlaps these days. False if its date is only known as a period longer than these days."""
+        """True if an event overlaps these days.
+
+        False if the event's date is known only as a period longer than these days.
+        """
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
         if not self.hold(first, last):
@@ -51,7 +54,7 @@ class NamedDays(NamedTuple):
 
     @property
     def unit(self) -> Granularity | None:
-        """The unit of the summaries to show: "month" or "week"; None if each event is shown."""
+        """The unit of the summaries to show: "month", "week", or None to show each event instead."""
         if self.first is None or self.last is None:
             return "month"
         if self.last - self.first < _FEW_DAYS:
@@ -62,14 +65,14 @@ class NamedDays(NamedTuple):
 
 
 def days_of_span(span: Span, zone: tzinfo) -> NamedDays:
-    """Return the days in `zone` of the time that a question asks about."""
+    """Return the days in `zone` that a question asks about."""
     first = None if span.start.year <= 2 else day_number(span.start.astimezone(zone).date())
     last = None if span.end.year >= 9998 else day_number((span.end - timedelta(microseconds=1)).astimezone(zone).date())
     return NamedDays(first, last)
 
 
 def periods_within(days: NamedDays, *, margin: int) -> list[str]:
-    """Return the names in keys of the latest periods to show, extended by `margin` days on both sides."""
+    """Return the names in Redis keys of the latest periods to show, with `margin` extra days on both sides."""
     if days.first is None or days.last is None or days.unit is None:
         return []
     wider = NamedDays(days.first - margin, days.last + margin)
@@ -85,7 +88,10 @@ def periods_within(days: NamedDays, *, margin: int) -> list[str]:
 
 
 def events_in_zone(events: Sequence[dict[str, Any]], zone: tzinfo) -> list[dict[str, Any]]:
-    """Return the events with days in `zone`: a one-day event with a known moment moves to that moment's day."""
+    """Return the events with their days in `zone`.
+
+    A one-day event with an exact time moves to that time's day in `zone`.
+    """
     return [_in_zone(event, zone) for event in events]
 
 
@@ -97,7 +103,7 @@ def _in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return lines with the summaries of periods within `days`, latest first, then with the other events by weight."""
+    """Return the summaries of periods within `days`, latest first, and then the other events by weight, as lines."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)
@@ -115,9 +121,9 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 
 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return lines with the summaries of the latest days, weeks and months (`_LATEST` says how many of each).
+    """Return the summaries of the latest days, weeks and months as lines. `_LATEST` sets the number of each.
 
-    Leaves out a week or month if a day or week with a line starts in it.
+    Omits a week or month if a day or week that has a line starts in it.
     """
     lines: list[Line] = []
     listed_periods: list[Period] = []
@@ -140,7 +146,7 @@ def _summary_lines(period: Period, summary: dict[str, Any]) -> list[Line]:
 
 
 def _day_of_line(line: str) -> str:
-    """Return the day by which a digest line is sorted. "2024-03" sorts before the days of that month."""
+    """Return the day that a digest line is sorted by. "2024-03" sorts before the days of that month."""
     days = line.removeprefix("since ").partition(":")[0][:10]
     if not _WEEK.fullmatch(days):
         return days

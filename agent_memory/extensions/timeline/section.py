@@ -1,6 +1,6 @@
-"""Show the user's timeline as a section of the prompt: the time that the query names, else the latest periods.
+"""Add the user's timeline to the prompt: the time mentioned in the query, or else the latest periods.
 
-The text stays byte-identical while the timeline does not change.
+The text stays byte-identical until the timeline changes.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class _Question(NamedTuple):
     now: datetime
 
     def days(self, zone: tzinfo) -> NamedDays | None:
-        """Return the days, in `zone`, that the query asks about, or None if it names no time."""
+        """Return the days in `zone` that the query asks about, or None if the query does not mention a time."""
         span = asked_time(self.text, self.now, zone)
         return None if span is None else days_of_span(span, zone)
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineReads:
-    """Queues the reads for one prompt's section, and then makes the section's lines."""
+    """Queues the reads for one prompt's section, and then formats the section's lines."""
 
     ask: PromptAsk
     store: TimelineStore
@@ -59,7 +59,7 @@ class TimelineReads:
     """The lines to show, each with its day, most important first."""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one read, extended by a day on both sides: the prompt's time zone is only known with the replies."""
+        """Queue one read, with an extra day on both sides, because only the replies reveal the prompt's time zone."""
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last
@@ -78,7 +78,7 @@ class TimelineReads:
         return replace(self, lines=lines_of_days(named, events, prompt_events.summaries))
 
     def fit_section(self, tokens: int | None) -> TimelineReads:
-        """Keep the lines that fit into both the token limit of the request and `tokens`."""
+        """Keep the lines that fit into both the request's token limit and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count(TIMELINE_HEADING + DATA_NOTE)
         lines, _ = fit_lines(self.lines, left, lambda line: self.count(line[1]))
@@ -114,6 +114,6 @@ class TimelineSection:
 
 
 def _question(ask: PromptAsk) -> _Question:
-    """Return the query and its time as the search of the same prompt uses them."""
+    """Return the query and its time, as used by the search for the same prompt."""
     search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
     return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

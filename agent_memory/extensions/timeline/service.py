@@ -25,13 +25,13 @@ REBUILD = "rebuild-timeline"
 """Job: rebuild the timeline of the user `user_id` in `namespace`."""
 
 SUMMARIZE = "summarize-periods"
-"""Job: write the waiting summaries of the timeline `timeline` (its owner's name in keys)."""
+"""Job: write the due summaries for the timeline `timeline` (its owner's name in Redis keys)."""
 
 
 class TimelineService:
-    """Reads timelines and orders rebuilds.
+    """Reads timelines and requests rebuilds.
 
-    Callers restricted to some agents may not read timelines, because all agents share the memories in them.
+    Callers restricted to certain agents may not read timelines, because timelines contain memories from all agents.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class TimelineService:
     async def read(self, scope: Scope, query: TimelineQuery) -> Timeline:
         """Return a user's events, ordered by first day.
 
-        The stored timeline is read in one round trip. For a past time, or a time zone that differs from the user's, the
-        events are computed from the memories. Raises BadInput without a user, for days in the wrong order and for an
-        unknown time zone, and Forbidden.
+        Reads the stored timeline in one round trip. For a past time, or a time zone that differs from the user's,
+        computes the events from the memories. Raises Forbidden, and BadInput if the user is missing, the days are in
+        the wrong order, or the time zone is unknown.
         """
         owner = requested_owner(scope, "timeline", query.user_id, query.namespace)
         event_range, now = _range(query), datetime.now(UTC)
@@ -73,7 +73,10 @@ class TimelineService:
         )
 
     async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
-        """Order a rebuild; return the mark of the work. Raises BadInput without a user, and Forbidden."""
+        """Request a rebuild; return the mark that identifies the work.
+
+        Raises Forbidden, and BadInput without a user.
+        """
         owner = requested_owner(writing(scope), "timeline", user_id, namespace)
         order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
         await self._orders.place_orders(order)
@@ -90,5 +93,5 @@ def _range(query: TimelineQuery) -> EventRange:
 
 
 def _events(event_rows: Sequence[dict[str, Any]], moment: float) -> list[TimelineEvent]:
-    """Parse the events to show at a moment. Expired events are left out even before a worker removes them."""
+    """Parse the events to show at a given time. Omit expired events even if no worker has removed them yet."""
     return [TimelineEvent.model_validate(event) for event in event_rows if event.get("until", float("inf")) > moment]

@@ -23,20 +23,23 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models.features.timeline import Granularity, PeriodSummary
 
 TimelineOwner = ProfileOwner
-"""The owner of a timeline: exactly this user in exactly this namespace. None means data without a namespace."""
+"""The owner of a timeline: exactly this user in exactly this namespace. The namespace None means no namespace."""
 # Most events that a prompt reads.
 _MOST_IN_PROMPT = 48
 _PROMPT = load("timeline/timeline_prompt")
 
 
 class ReadMemory(NamedTuple):
-    """A memory as read. `memory` is None if it is deleted. The script skips it if `state` has changed."""
+    """A memory as read from Redis.
+
+    `memory` is None if it is deleted. The script skips the memory if `state` has changed.
+    """
 
     mid: str
     state: Sequence[str]
     memory: FollowedMemory | None = None
     over: bool = False
-    """True if the memory has ended, so its row is in the history."""
+    """True if the memory has ended. Its row is then in the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ class Followed:
 
 @dataclass(frozen=True, slots=True)
 class EventRange:
-    """The requested events: days since 1970 (None: no limit), facets that they must have, and a page."""
+    """The requested events: a range in days since 1970 (None means no limit), required facets, and a page."""
 
     low: int | None = None
     high: int | None = None
@@ -68,11 +71,11 @@ class EventRange:
     offset: int = 0
     limit: int = 100
     unit: Granularity | None = None
-    """The unit of the periods whose summaries are read, too; None for no summaries."""
+    """The unit of the periods whose summaries are read as well. None means that no summaries are needed."""
 
 
 class PromptRange(NamedTuple):
-    """What a prompt reads: days since 1970 (None: no limit), events or not, and further periods by name in keys."""
+    """What to read for a prompt: a range in days since 1970 (None: no limit), whether to read events, and periods."""
 
     low: int | None
     high: int | None
@@ -81,7 +84,7 @@ class PromptRange(NamedTuple):
 
 
 class PromptEvents(NamedTuple):
-    """Events for a prompt, and summaries by their periods' names in keys."""
+    """Events for a prompt, and summaries by their periods' names in Redis keys."""
 
     events: Sequence[dict[str, Any]]
     summaries: dict[str, dict[str, Any]]
@@ -97,7 +100,7 @@ class TimelineStore:
         self._read = Script(client, "timeline/timeline_read")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return current and ended memories with their evidence, in a dict keyed by mid. One round trip."""
+        """Return current and ended memories with their evidence. Needs one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -121,7 +124,7 @@ class TimelineStore:
         return int(await self._clear(any=self._keys.config, root=self._keys.root, owner=owner, user_key=user_key))
 
     async def read_events(self, owner: TimelineOwner, event_range: EventRange) -> tuple[int, list[dict[str, Any]], dict[str, SummaryState]]:
-        """Return the number of matching events, a page of them by first day, and the summaries of its periods."""
+        """Return the number of matching events, a page of them by first day, and the page's period summaries."""
         series, other = [*event_range.facets, "", ""][:2]
         total, rows, periods = await self._read(
             any=self._keys.config,
@@ -154,7 +157,7 @@ class TimelineStore:
         pipe.execute_command(*call)
 
     async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
-        """Return a user's timelines: a map of the owner's name in keys to the namespace."""
+        """Return a user's timelines as a dict from the owner's name in Redis keys to the namespace."""
         key = self._timeline_keys.of_user(digest("profiles", tenant, user_id))
         (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
         return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
@@ -167,7 +170,7 @@ def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
 
 
 def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
-    """Return a period's summary; without one, the state "open" for an unfinished period, else "pending"."""
+    """Return a period's summary. Without a summary, the state is "open" for an unfinished period, else "pending"."""
     summary = live_summary(stored, now)
     if summary is not None:
         return SummaryState("current", PeriodSummary.model_validate(summary))
@@ -176,7 +179,7 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> PromptEvents | None:
-    """Parse the reply to `queue_prompt`, without events and summaries expired at `now` (seconds since 1970).
+    """Parse the reply to `queue_prompt`, without events and summaries that have expired at `now` (seconds since 1970).
 
     Returns None if there is no timeline.
     """

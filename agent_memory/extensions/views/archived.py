@@ -12,7 +12,7 @@ from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
 
 
 class ArchivedViews:
-    """Imports views and partitions. A dry run only reports what would be new."""
+    """Imports views and partitions. A dry run only reports which of them would be new."""
 
     def __init__(self, store: ViewStore) -> None:
         self._store = store

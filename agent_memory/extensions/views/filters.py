@@ -51,7 +51,7 @@ def check_view(body: CreateSummaryViewRequest) -> None:
 
 
 def users_named(filters: Mapping[str, Any]) -> list[str]:
-    """Return the ids of the users that a view's filters name."""
+    """Return the user ids in a view's filters."""
     return _texts(filters.get("user_id"))
 
 
@@ -63,7 +63,7 @@ def _texts(value: object) -> list[str]:
 
 
 def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
-    """Return the group with its values normalized as in storage (Unicode NFC).
+    """Return the group with its values in the stored form (Unicode NFC).
 
     Raises UnsupportedRequest if its fields differ from the view's `group_by`, and BadInput for an invalid value.
     """
@@ -75,7 +75,7 @@ def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
 
 
 def selection_of(view: SummaryView, now: datetime) -> Selection:
-    """Return the selection of all memories that a view covers."""
+    """Return a selection of all memories that a view covers."""
     filters_by_name: dict[str, Any] = {name: _filter(FILTER_FIELDS[name], value, f"filters.{name}") for name, value in view.filters.items()}
     if view.time_window_days is not None:
         filters_by_name["created_at"] = CreatedAt(gte=_days_before(now, view.time_window_days))
@@ -83,7 +83,7 @@ def selection_of(view: SummaryView, now: datetime) -> Selection:
 
 
 def within(selection: Selection, group: Mapping[str, str]) -> Selection | None:
-    """Limit a view's selection to a group. Returns None if the view's filters exclude the group."""
+    """Limit a view's selection to a group. Return None if the view's filters exclude the group."""
     narrowed: dict[str, Any] = {}
     for name, value in group.items():
         own: Any = getattr(selection, name)

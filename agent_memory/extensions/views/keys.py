@@ -1,4 +1,4 @@
-"""Make the keys of summary views."""
+"""Create the Redis keys for summary views."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from agent_memory.foundation.storage.keyspace import digest
 
 
 class ViewKeys:
-    """Makes the keys of summary views in one bucket. `feature.py` describes each key."""
+    """Creates the Redis keys for summary views in one bucket. `feature.py` describes each key."""
 
     def __init__(self, root: str) -> None:
         self.tenants = f"{root}svt"

@@ -1,4 +1,4 @@
-"""Make the prompt that asks a language model for the summary of a partition."""
+"""Create the prompt that asks a language model to summarize a partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Create, read, run and delete summary views, and read their tasks, for the API."""
+"""Implement the API operations that create, read, run and delete summary views, and read their tasks."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ class ViewService:
     async def create_view(self, scope: Scope, body: CreateSummaryViewRequest) -> SummaryView:
         """Store a view under a new id.
 
-        Raises UnsupportedRequest and BadInput for an invalid view, and Conflict if there are MAX_VIEWS already.
-        Raises ErasureUnderWay while a user in its filters is being erased, and Forbidden for limited callers.
+        Raises UnsupportedRequest and BadInput for an invalid view, and Conflict if MAX_VIEWS views exist already.
+        Raises ErasureUnderWay during the erasure of a user in the view's filters, and Forbidden for callers restricted
+        to part of the tenant.
         """
         _whole_tenant(writing(scope))
         check_view(body)
@@ -71,7 +72,10 @@ class ViewService:
         return view
 
     async def delete_view(self, scope: Scope, view_id: str) -> AckResponse:
-        """Delete a view with its partitions; a missing view is no error. Raises Forbidden for limited callers."""
+        """Delete a view with its partitions.
+
+        A missing view is not an error. Raises Forbidden for restricted callers.
+        """
         _whole_tenant(writing(scope))
         await self._store.drop_view(scope, view_id)
         return AckResponse(status="ok")
@@ -94,7 +98,7 @@ class ViewService:
     async def read_partitions(
         self, scope: Scope, view_id: str, group_values: Mapping[str, str | None]
     ) -> Sequence[SummaryViewPartitionResult]:
-        """Return a view's stored partitions, sorted by group, that the caller may see. Raises NotFound.
+        """Return a view's stored partitions that the caller may see, sorted by group. Raises NotFound.
 
         A value in `group_values` must equal the group's value; None matches every group.
         """
@@ -110,9 +114,9 @@ class ViewService:
         return sorted(results, key=lambda result: sorted(result.group.items()))
 
     async def run_all_partitions(self, scope: Scope, view_id: str, body: RunSummaryViewRequest) -> Task:
-        """Order the computation of all partitions in the background. A task with the same id starts over.
+        """Request the computation of all partitions in the background. A task with the same id starts over.
 
-        Raises NotFound, and Forbidden for limited or read-only callers.
+        Raises NotFound, and Forbidden for restricted or read-only callers.
         """
         _whole_tenant(writing(scope))
         await self.get_view(scope, view_id)
@@ -122,9 +126,9 @@ class ViewService:
         return task
 
     async def read_task(self, scope: Scope, task_id: str) -> Task:
-        """Return a task. Its status is "failed" if the worker gave it up.
+        """Return a task. Its status is "failed" if the worker gave up on it.
 
-        Raises NotFound if the task is missing, or if the caller is restricted to some data of the tenant.
+        Raises NotFound if the task is missing, or if the caller is restricted to part of the tenant's data.
         """
         task = await self._store.load_task(scope, task_id)
         if task is None or scope.limited:
@@ -142,7 +146,7 @@ def _whole_tenant(scope: Scope) -> None:
 
 
 def _reaches_view(scope: Scope, view: SummaryView) -> bool:
-    """True if the view groups by every field that limits the caller, and filters by none of them."""
+    """True if the view groups by every field that restricts the caller, and does not filter by any of these fields."""
     limits = {"namespace": scope.namespaces, "user_id": scope.users}
     needed = {name for name, limit in limits.items() if limit is not None}
     return scope.agents is None and needed <= set(view.group_by) and not needed & set(view.filters)

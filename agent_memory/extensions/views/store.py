@@ -28,7 +28,7 @@ class Partition:
 
 
 def group_key(group: Mapping[str, str]) -> str:
-    """Return the name of a group's partition; the order of the group's fields does not matter."""
+    """Return the name of a group's partition. The order of the group's fields does not matter."""
     return digest("group", *(part for item in sorted(group.items()) for part in item))
 
 
@@ -49,7 +49,7 @@ class ViewStore:
                 await pipe.execute()
 
     async def adopt_view(self, scope: Scope, view: SummaryView) -> bool:
-        """Store an imported view unless its id exists; return True if stored."""
+        """Store an imported view unless its id already exists; return True if stored."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hsetnx(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
@@ -80,7 +80,10 @@ class ViewStore:
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
-        """Delete a view with its partitions; return True if it existed. Unfinished runs can then store nothing."""
+        """Delete a view with its partitions; return True if it existed.
+
+        Unfinished runs can then no longer store anything.
+        """
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hdel(self._view_keys.views(scope.tenant), view_id)
@@ -95,7 +98,8 @@ class ViewStore:
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
         """Store partitions; return False if their view is missing.
 
-        Stores nothing and raises ErasureUnderWay while a user whose memories may be in them is being erased.
+        Raises ErasureUnderWay, and stores nothing, during the erasure of a user whose memories may be in the
+        partitions.
         """
         items: list[str] = []
         guards: list[Guard] = []
@@ -112,7 +116,7 @@ class ViewStore:
         return guard_of(self._keys.root, scope.tenant, group.get("namespace"), group["user_id"], group.get("session_id"))
 
     async def load_partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
-        """Return a view's stored partitions; the keys are made by `group_key`."""
+        """Return a view's stored partitions in a dict. `group_key` creates the dict's keys."""
         key = self._view_keys.partitions(scope.tenant, view_id)
         raw = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
         return {name.decode(): _decode(value) for name, value in raw.items()}

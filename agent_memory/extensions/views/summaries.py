@@ -41,7 +41,7 @@ _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class ViewSummarizer:
-    """Computes partitions. It stores nothing."""
+    """Computes partitions, but does not store them."""
 
     def __init__(self, survey: MemoryScan, chat_of: Callable[[str], ChatModel | None], counter: TokenCounter) -> None:
         """`chat_of` returns a tenant's language model, or None."""
@@ -54,9 +54,9 @@ class ViewSummarizer:
     ) -> Partition:
         """Compute the partition of a group. The model gets at most `seconds`.
 
-        A refresh passes the `stored` partition. It is returned if its inputs are unchanged, or if a model wrote it and
-        the model fails now. Otherwise, without a usable model answer, the summary consists of the most informative
-        memories, and `degraded` has the reason.
+        A refresh passes the `stored` partition. The method returns it if its inputs are unchanged, or if a model wrote
+        it and the model fails now. In other cases without a usable model answer, the summary consists of the most
+        informative memories, and `degraded` contains the reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
@@ -86,7 +86,8 @@ class ViewSummarizer:
     ) -> str:
         """Ask the model to summarize the newest memories that fit its context.
 
-        Retries with half of the tokens if the context is exceeded. Raises ModelUnavailable, ModelAnswerInvalid.
+        If the memories exceed the model's context, retries with half as many tokens. Raises ModelUnavailable,
+        ModelAnswerInvalid.
         """
         deadline = None if seconds is None else monotonic() + seconds
         most: int | None = None
@@ -113,7 +114,7 @@ class ViewSummarizer:
             return summary
 
     def _prompt_messages(self, memories: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
-        """Return the newest memories that fit into `room` tokens, as the prompt shows them; at least one."""
+        """Return the newest memories that fit into `room` tokens, but at least one, as the prompt shows them."""
         prompt_messages: list[PromptMessage] = []
         for number, memory in enumerate(memories, start=1):
             record = memory.record

@@ -19,7 +19,7 @@ from agent_memory_client.models import SummaryView, SummaryViewPartitionResult
 
 
 class _SummaryLine(BaseModel):
-    """A partition in an export. Its group must name one user."""
+    """A partition in an export. Its group must specify one user."""
 
     view: SummaryView | None = None
     partition: SummaryViewPartitionResult
@@ -45,7 +45,7 @@ class ViewTransfer:
                     yield {"kind": "summary", "view": exported_view, "partition": result, "fingerprint": partition.fingerprint}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a partition, and its view if missing. Raises BadInput, Forbidden, UnsupportedRequest.
+        """Store a partition, and also its view if it is missing. Raises BadInput, Forbidden, UnsupportedRequest.
 
         Returns "new", or "same" if the group already has a partition.
         """
@@ -76,7 +76,7 @@ class ViewTransfer:
         return line.view
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete views whose filters name the user, and partitions that may mention the user.
+        """Delete views that filter by the user, and partitions that may mention the user.
 
         Continuous views recompute the deleted partitions from other users' memories.
         """
@@ -92,7 +92,7 @@ class ViewTransfer:
         return counts
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete the partitions that may contain memories of these groups. Continuous views recompute them.
+        """Delete partitions that may summarize memories from these groups. Continuous views recompute the partitions.
 
         Returns the number of partitions. A dry run only counts.
         """

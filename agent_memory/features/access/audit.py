@@ -1,6 +1,6 @@
-"""Write the audit trail: log who called which operation, and its result, as events of the logger `audit`.
+"""Write the audit trail: who called which operation, and with what result, as events of the logger `audit`.
 
-Events contain ids and counts, never text.
+Events contain ids and counts, but never text.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def record(
     request_id: str | None,
     counts: Mapping[str, int] | None = None,
 ) -> None:
-    """Log one event. `actor` is the subject of the credentials. None for background work or invalid credentials."""
+    """Log one event. `actor` is the subject of the credentials, or None for background work or invalid credentials."""
     log: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(LOGGER)
     more = {"counts": dict(counts)} if counts else {}
     log.info("access", operation=operation, status=status, tenant=tenant, actor=actor, ids=dict(ids), request_id=request_id, **more)
 
 
 def counts_of(answer: Any) -> dict[str, int]:
-    """Return the counts in an answer, and the lengths of its lists, by name."""
+    """Return the counts in a response and the lengths of its lists, by name."""
     if isinstance(answer, MemoryRecord):
         return {"memories": 1}
     counts: dict[str, int] = {}
@@ -57,7 +57,7 @@ def counts_of(answer: Any) -> dict[str, int]:
 
 
 def ids_of(*sources: Any) -> dict[str, Any]:
-    """Return the ids that arguments and bodies name, at most MAX_IDS of a kind. Earlier sources take precedence."""
+    """Return the ids in arguments and bodies, at most MAX_IDS of each kind. Earlier sources take precedence."""
     ids: dict[str, Any] = {}
     for source in sources:
         for name in _NAMED:

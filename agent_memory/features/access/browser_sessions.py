@@ -1,7 +1,7 @@
-"""Keep sessions of browsers that logged in with an API key.
+"""Manage sessions for browsers that logged in with an API key.
 
-A session stores only the key's digest. Each request looks up the key's rights again, so the sessions of a revoked or
-expired key end with it.
+A session stores only the key's digest. Each request looks up the key's permissions again, so when a key is revoked or
+expires, its sessions end, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LIFETIME_SECONDS = 12 * 3600
 
 
 class BrowserSessions:
-    """Opens, finds and deletes browser sessions. `gate` is None if the server accepts no API keys."""
+    """Opens, finds and deletes browser sessions. `gate` is None if the server does not accept API keys."""
 
     def __init__(self, client: Redis, keys: Keys, gate: TokenGate | None) -> None:
         self._client = client
@@ -39,7 +39,7 @@ class BrowserSessions:
         return name
 
     async def find_principal(self, name: str) -> Principal | None:
-        """Return the current rights of the session's key. None if the session or the key does not exist any more.
+        """Return the current permissions of the session's key, or None if the session or the key no longer exists.
 
         Raises RedisUnavailable.
         """

@@ -1,4 +1,4 @@
-"""Turn a caller's credentials into a `Principal` or an error."""
+"""Turn a caller's credentials into a `Principal`, or raise an error."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _HOW = "send an API key or a token: Authorization: Bearer … or X-API-Key: …"
 
 class CredentialGate(Protocol):
     async def admit(self, credential: str) -> Principal:
-        """Return the principal of a key or token. Raises Unauthenticated and Unavailable."""
+        """Return the principal for a key or token. Raises Unauthenticated and Unavailable."""
         ...
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
-        """Return the principal of the last check, and True if that check is still valid. Makes no look-up.
+        """Return the principal from the last check, and True if that check is still valid. Makes no look-up.
 
-        A result that is no longer valid only decides in whose queue a request waits for a new check.
+        If the check is no longer valid, the principal only determines in which queue the request waits for a new check.
         """
         ...
 
@@ -33,7 +33,7 @@ class Authenticator:
 
 
 def jwt_gate(settings: AuthSettings) -> CredentialGate:
-    """Return the gate for AUTH_MODE=oauth2. Raises StartupError if settings are incomplete."""
+    """Return the gate for AUTH_MODE=oauth2. Raises StartupError if the settings are incomplete."""
     # Import PyJWT only if the server uses OAuth.
     from agent_memory.features.access.oauth import JwtGate, KeySet, fetching  # noqa: PLC0415
 
@@ -41,10 +41,10 @@ def jwt_gate(settings: AuthSettings) -> CredentialGate:
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """Return the key or token in a request's headers, or None if there is none. Expects lower-case header names.
+    """Return the key or token in a request's headers, or None if there is none. Expects lowercase header names.
 
-    `Authorization: Bearer` and `X-API-Key` are equivalent. Raises Unauthenticated for other schemes, for empty or too
-    long credentials, and for several different credentials.
+    `Authorization: Bearer` and `X-API-Key` are equivalent. Raises Unauthenticated for other schemes, for credentials
+    that are empty or too long, and for several different credentials.
     """
     credentials: set[bytes] = set()
     for name, value in headers:

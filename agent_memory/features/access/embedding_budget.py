@@ -1,6 +1,7 @@
-"""Limit a tenant's embedding tokens. Each process counts usage and writes it to Redis once a second.
+"""Limit each tenant's embedding tokens per day.
 
-So a query needs no extra round trip. Several processes may exceed the limit by the tokens that they use meanwhile.
+Each process counts its usage and writes it to Redis once a second, so that a query needs no extra round trip. Several
+processes together may therefore exceed the limit by what they use between two writes.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from agent_memory.foundation.core.settings import LimitSettings
 from agent_memory.foundation.llm.base import ChatModel, Embedder, TextRole, Vectors
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
 
-# A count older than this is refreshed. Meanwhile, requests use the old count.
+# Refresh a count that is older than this. Meanwhile, requests use the old count.
 _FRESH_SECONDS = 5.0
 _DELAY_SECONDS = 1.0
 _MOST_TENANTS = 10_000
-# UTF-8 bytes per token: English has about four, other scripts three or four.
+# UTF-8 bytes per token: about four in English, three or four in other scripts.
 _BYTES_PER_TOKEN = 4
 
 
 @dataclass(slots=True)
 class _TenantDay:
-    """A tenant's usage of a day, as read from Redis at `at`. `at` and `ends` are times of the monotonic clock.
+    """A tenant's usage on one day, as read from Redis at `at`. `at` and `ends` are monotonic times.
 
     `tokens` includes the `waiting` tokens, which are not yet in Redis.
     """
@@ -38,7 +39,7 @@ class _TenantDay:
 
 
 class EmbeddingBudget:
-    """Counts the embedding tokens of each tenant. Only `paid` embeddings count."""
+    """Counts each tenant's embedding tokens. Counts nothing unless the embeddings are `paid`."""
 
     def __init__(
         self,
@@ -66,7 +67,10 @@ class EmbeddingBudget:
         return _MeteredEmbedder(self._embedder, self, tenant) if self.limits(tenant) else self._embedder
 
     async def check(self, tenant: str) -> None:
-        """Raise BudgetSpent if today's tokens are used up. The first check of a day may raise RedisUnavailable."""
+        """Raise BudgetSpent if the tenant has used up today's tokens.
+
+        The first check of a day may raise RedisUnavailable.
+        """
         day, now = self._days.get(tenant), self._clock()
         if day is None or now >= day.ends:
             day = await self._write(tenant)
@@ -85,7 +89,10 @@ class EmbeddingBudget:
             self._soon(tenant)
 
     async def flush(self) -> None:
-        """Write waiting counts to Redis, and refresh old ones. Raises RedisUnavailable, but keeps unwritten counts."""
+        """Write waiting counts to Redis, and refresh old ones.
+
+        Raises RedisUnavailable, but keeps the unwritten counts.
+        """
         while self._stale:
             tenant = next(iter(self._stale))
             await self._write(tenant)
@@ -117,7 +124,7 @@ class EmbeddingBudget:
 
 
 class _MeteredEmbedder(EmbedderWrapper):
-    """An embedder that charges a tenant's budget. Cached vectors cost nothing."""
+    """An embedder that charges a tenant's budget. Cached vectors are free."""
 
     def __init__(self, inner: Embedder, budget: EmbeddingBudget, tenant: str) -> None:
         super().__init__(inner)
@@ -126,7 +133,7 @@ class _MeteredEmbedder(EmbedderWrapper):
         self._tenant = tenant
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
-        """Embed texts, see Embedder.embed. Raises BudgetSpent. A call that reached no model is not counted."""
+        """Embed texts; see `Embedder.embed`. Raises BudgetSpent. Does not count calls that did not reach a model."""
         missing = self._embedder.missing(texts, role=role)
         if not missing:
             return await self._embedder.embed(texts, role=role, timeout=timeout)
@@ -149,7 +156,7 @@ class _MeteredEmbedder(EmbedderWrapper):
 
 
 class TenantModels:
-    """Returns the chat model and the embedder that charge a tenant's budget."""
+    """Returns chat models and embedders that charge a tenant's budget."""
 
     def __init__(self, chat: ChatModel | None, embedder: Embedder, budget: ModelBudget, embeddings: EmbeddingBudget) -> None:
         self._chat = chat

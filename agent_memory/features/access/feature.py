@@ -1,4 +1,4 @@
-"""Announce access as a feature: credentials, API keys, limits and budgets."""
+"""Declare the access feature: credentials, API keys, limits and budgets."""
 
 from __future__ import annotations
 

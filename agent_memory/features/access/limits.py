@@ -1,8 +1,8 @@
-"""Limit tenants: requests per minute, stored memories, and tokens of a language model per day.
+"""Limit each tenant's requests per minute, stored memories, and language model tokens per day.
 
-A process takes several requests at a time from a token bucket in Redis, so most requests cost only a dictionary
-look-up. Requests that it does not use within a second are lost. After a refusal by Redis, the process refuses similar
-requests itself until the bucket refills, at most for a second.
+A process takes several requests at a time from a token bucket in Redis, so that most requests cost only a dictionary
+look-up. Requests that the process does not use within a second are lost. After Redis has refused a request, the process
+itself refuses similar requests until the bucket refills, but for at most a second.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LEASE_SHARE = 0.1
 # A process asks Redis again after this time, so it notices a raised limit or a refilled bucket.
 _VERDICT_SECONDS = 1.0
 _DEAF = 20
-# How long counts of memories are cached. The time is shorter near the limit.
+# How long to cache counts of memories. The time is shorter near the limit.
 _COUNT_SECONDS = 10.0
 _NEAR_SECONDS = 1.0
 _NEAR = 0.9
@@ -42,10 +42,10 @@ _MOST_TENANTS = 10_000
 
 @dataclass(slots=True)
 class _Lease:
-    """A process's share of a tenant's bucket: requests worth `left`, to use before `until`.
+    """A process's share of a tenant's bucket: requests worth `left`, to be used before `until`.
 
-    Until `closed_until`, requests worth `closed_cost` or more are refused without asking Redis. `opens_at` says when to
-    retry. All times are of the monotonic clock.
+    Until `closed_until`, the process refuses requests worth `closed_cost` or more without asking Redis. `opens_at` is
+    when clients should retry. All times are monotonic.
     """
 
     left: int = 0
@@ -66,7 +66,7 @@ class _Count:
 
 
 class RequestLimit:
-    """Limits a tenant's request rate over all processes. A request can cost several tokens, up to a full bucket."""
+    """Limits a tenant's request rate across all processes. One request can cost several tokens, up to a full bucket."""
 
     def __init__(self, settings: LimitSettings, store: LimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
@@ -76,12 +76,12 @@ class RequestLimit:
         self._leases: dict[str, _Lease] = {}
 
     def waiting(self, tenant: str) -> int:
-        """Return the total cost of the tenant's requests that wait for an answer of Redis."""
+        """Return the total cost of the tenant's requests that are waiting for Redis."""
         lease = self._leases.get(tenant)
         return 0 if lease is None else lease.waiting
 
     def is_hammered(self, tenant: str) -> bool:
-        """True if a tenant ignores refusals: it was refused more than 20 times within a second."""
+        """True if the tenant ignores refusals, with more than 20 refused requests within a second."""
         lease = self._leases.get(tenant)
         return lease is not None and lease.refused > _DEAF
 
@@ -143,7 +143,10 @@ def too_many(retry_after: int) -> TooMany:
 
 
 class MemoryLimit:
-    """Limits a tenant's memories. Each process caches its count, so the writes of some seconds may exceed the limit."""
+    """Limits a tenant's memories.
+
+    Each process caches the count for a few seconds, so writes during that time may exceed the limit.
+    """
 
     def __init__(self, settings: LimitSettings, count: Callable[[str], Awaitable[int]], clock: Callable[[], float] = monotonic) -> None:
         self._settings = settings
@@ -189,14 +192,17 @@ class ModelBudget:
         return MeteredChat(chat, self, tenant) if chat is not None and most else chat
 
     async def check(self, tenant: str) -> None:
-        """Raise BudgetSpent if today's tokens are used up."""
+        """Raise BudgetSpent if the tenant has used up today's tokens."""
         most = self._settings.for_tenant(tenant).model_tokens_per_day or 0
         spent = await self._store.spend(tenant, 0)
         if spent.tokens >= most:
             raise budget_spent(most, spent.seconds_left)
 
     async def spend(self, tenant: str, tokens: int) -> None:
-        """Count used tokens. If Redis fails, only log a warning, because the answer is already paid for."""
+        """Count used tokens.
+
+        If Redis fails, only log a warning, because the model's answer has already been paid for.
+        """
         try:
             await self._store.spend(tenant, tokens)
         except RedisUnavailable as error:
@@ -204,7 +210,7 @@ class ModelBudget:
 
 
 class MeteredChat(ChatWrapper):
-    """A ChatModel that charges a tenant's budget. The call that exceeds the budget is still finished."""
+    """A ChatModel that charges a tenant's budget. A call that exceeds the budget still finishes."""
 
     def __init__(self, inner: ChatModel, budget: ModelBudget, tenant: str) -> None:
         super().__init__(inner)
@@ -243,7 +249,7 @@ class TokensSpent:
 
 
 class LimitStore:
-    """Counts requests and model tokens per tenant in Redis."""
+    """Counts each tenant's requests and model tokens in Redis."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._keys = keys
@@ -251,16 +257,19 @@ class LimitStore:
         self._spend = Script(client, "access/model_tokens_spend")
 
     async def take(self, tenant: str, *, per_minute: int, burst: int, most: int, least: int = 1) -> tuple[int, float]:
-        """Take up to `most` requests from the bucket, but none if fewer than `least` are left.
+        """Take up to `most` requests from the bucket, or none if fewer than `least` are left.
 
-        Expects `least` to be at most `burst`. Return the number of requests, and if it is 0, the seconds until `least`
-        are available.
+        Expects `least` to be at most `burst`. Return the number of requests taken. If it is 0, also return the seconds
+        until `least` requests are available.
         """
         rate = repr(per_minute / 60_000)
         granted, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, requested=most, least=least)
         return int(granted), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent:
-        """Add model tokens to the tenant's usage of today. Return today's total. 0 tokens only read it."""
+        """Add model tokens to the tenant's usage for today, and return today's total.
+
+        Pass 0 to read the total unchanged.
+        """
         spent, left = await self._spend(spent=self._keys.spent(tenant), day_ms=_DAY_MS, tokens=tokens)
         return TokensSpent(int(spent), int(left) / 1000)

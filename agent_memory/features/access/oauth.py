@@ -1,6 +1,6 @@
-"""Validate JSON Web Tokens of an OAuth 2 / OpenID Connect provider, following RFC 8725.
+"""Validate JSON Web Tokens from an OAuth 2 / OpenID Connect provider, following RFC 8725.
 
-The settings, not the tokens, choose the algorithms. Issuer, audience and times are checked.
+The settings, not the tokens, determine the algorithms. This module checks issuer, audience and times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agent_memory.foundation.core.settings import AuthSettings
 
 log = logging.getLogger(__name__)
 
-# Only algorithms with public keys: with a shared secret, everybody who can check a token could create one.
+# Only algorithms with public keys: with a shared secret, everyone who can check a token could create one.
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 REFRESH_SECONDS = 60.0
 _KEEP_KEYS_SECONDS = 3600.0
@@ -38,7 +38,7 @@ Fetch = Callable[[], Awaitable[bytes]]
 
 
 class KeySet:
-    """Fetches and caches the provider's public keys by `kid`."""
+    """Fetches the provider's public keys, and caches them by `kid`."""
 
     def __init__(self, fetch: Fetch, clock: Callable[[], float] = monotonic) -> None:
         self._fetch = fetch
@@ -50,7 +50,7 @@ class KeySet:
         self.generation = 0
 
     async def key(self, kid: str) -> jwt.PyJWK | None:
-        """Return a key, or None if the provider does not have it. Raises Unavailable if no keys can be fetched."""
+        """Return a key, or None if the provider does not have it. Raises Unavailable if the keys cannot be fetched."""
         now = self._clock()
         if kid not in self._keys or now - self._fetched > _KEEP_KEYS_SECONDS:
             await self._refresh(now)
@@ -85,7 +85,7 @@ class JwtGate:
     async def admit(self, credential: str) -> Principal:
         """Return the token's principal.
 
-        Raises Unauthenticated, Forbidden if the token has no role, and Unavailable if no keys can be fetched.
+        Raises Unauthenticated, Forbidden if the token has no role, and Unavailable if the keys cannot be fetched.
         """
         if self._admin is not None and hmac.compare_digest(credential, self._admin):
             return OPERATOR
@@ -126,7 +126,7 @@ class JwtGate:
                 leeway=settings.oauth2_leeway_seconds,
                 options={"require": _REQUIRED, "verify_aud": settings.oauth2_audience is not None},
             )
-            # Raises an error for lone surrogates, which no name contains.
+            # Raises an error for lone surrogates, which no valid name contains.
             json.dumps(claims, ensure_ascii=False).encode()
             return claims
         except jwt.ExpiredSignatureError:
@@ -137,9 +137,9 @@ class JwtGate:
 
 
 def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Principal:
-    """Return the principal that the claims name.
+    """Return the principal that the claims describe.
 
-    Raises Unauthenticated if a claim is missing, and Forbidden if no role is named.
+    Raises Unauthenticated if a claim is missing, and Forbidden if the claims contain no known role.
     """
     tenant = _claim_text(claims, path) if (path := settings.claim("tenant")) else DEFAULT_TENANT
     users = frozenset({_claim_text(claims, path)}) if (path := settings.claim("user")) else None
@@ -149,9 +149,9 @@ def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Pr
 
 
 def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
-    """Return the highest role that the claim names.
+    """Return the highest role in the role claim.
 
-    Raises Unauthenticated if the claim is malformed, and Forbidden if it names no role.
+    Raises Unauthenticated if the claim is malformed, and Forbidden if it contains no known role.
     """
     path = settings.claim("role")
     if not path:
@@ -168,7 +168,7 @@ def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
 
 
 def _at(claims: Mapping[str, Any], path: str) -> Any:
-    """Return a claim by its whole name, which may be a URL, or else by a dotted path. None if it is missing."""
+    """Return a claim by its full name, which may be a URL, or by its dotted path. Return None if it is missing."""
     if path in claims:
         return claims[path]
     value: Any = claims
@@ -194,7 +194,7 @@ def _claim_texts(claims: Mapping[str, Any], path: str) -> list[str]:
 
 
 def check_oauth(settings: AuthSettings) -> None:
-    """Raise StartupError if tokens cannot be validated with these settings."""
+    """Raise StartupError if these settings do not allow the server to validate tokens."""
     if not settings.oauth2_issuer_url:
         raise StartupError("AUTH_MODE=oauth2 needs OAUTH2_ISSUER_URL, the `iss` of the tokens")
     wrong = set(settings.oauth2_algorithms) - ALGORITHMS
@@ -209,7 +209,10 @@ def jwks_url(settings: AuthSettings) -> str:
 
 
 def fetching(settings: AuthSettings) -> Fetch:
-    """Return a function that fetches the keys. It follows no redirects and allows five seconds and one megabyte."""
+    """Return a function that fetches the keys.
+
+    It follows no redirects, and fails after five seconds or one megabyte.
+    """
     url = jwks_url(settings)
 
     async def fetch() -> bytes:
@@ -231,7 +234,7 @@ def fetching(settings: AuthSettings) -> Fetch:
 
 
 def _parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
-    """Return the usable signature keys by `kid`. Skips unknown kinds. Raises ValueError if no key is usable."""
+    """Return the usable signature keys by `kid`. Skip keys of unknown types. Raises ValueError if no key is usable."""
     listed = json.loads(raw)
     if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
         raise ValueError("not a JSON Web Key Set")

@@ -1,6 +1,6 @@
-"""HTTP operations for API keys, for administrators.
+"""Routes for API keys, for administrators.
 
-They ignore an Idempotency-Key, because an answer with a secret must not be stored.
+They ignore an Idempotency-Key, because a response that contains a secret must not be stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TokenPath = Annotated[str, Path(max_length=100, description="The key's id, or it
 
 @router.get("/v1/auth/tokens", operation_id="list_tokens", response_model=TokenList, responses=errors())
 async def list_tokens(caller: CallerDep, tokens: TokensDep) -> Response:
-    """Returns the API keys of the caller's tenant, without their secrets. An operator sees the keys of all tenants."""
+    """Returns the API keys of the caller's tenant, without their secrets. Operators see the keys of all tenants."""
     return ModelResponse(TokenList(tokens=list(await tokens.list(caller))))
 
 
@@ -46,7 +46,7 @@ async def get_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath) -
 
 @router.delete("/v1/auth/tokens/{token_id}", operation_id="delete_token", response_model=AckResponse, responses=errors(404, 409))
 async def delete_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath) -> Response:
-    """Revokes an API key. After the answer, no process accepts the key any more."""
+    """Revokes an API key. By the time of the response, no process accepts the key any longer."""
     await tokens.remove(caller, token_id)
     return ModelResponse(AckResponse(status="ok"))
 
@@ -55,9 +55,9 @@ async def delete_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath
     "/v1/auth/tokens/{token_id}/rotate", operation_id="rotate_token", response_model=CreatedToken, responses=errors(404, 409, 413, 415)
 )
 async def rotate_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath, body: Annotated[RotateTokenRequest, Body()]) -> Response:
-    """Replaces the secret of an API key.
+    """Replaces an API key's secret.
 
-    Only this answer contains the new one. The old one stays valid for `grace_seconds`.
+    Only this answer contains the new secret. The old secret remains valid for `grace_seconds`.
     """
     return ModelResponse(await tokens.rotate(caller, token_id, body.grace_seconds), _NO_STORE)
 

@@ -1,4 +1,4 @@
-"""Check requests against the operator's size limits, which are lower than those of the types."""
+"""Check requests against the operator's size limits where these are lower than the limits of the request models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory.foundation.core.errors import BadInput, TooLarge
 from agent_memory.foundation.core.settings import LimitSettings
 from agent_memory_client.models import MemoryMessage, MemoryRecord, normalized_bytes
 
-# The most bytes of one character after normalization (U+FDFA).
+# The maximum number of bytes for one character after normalization (U+FDFA).
 _MOST_CHARACTER_BYTES = 33
 
 
@@ -19,13 +19,16 @@ class SizeLimits:
     def __init__(self, settings: LimitSettings) -> None:
         self._settings = settings
         defaults = LimitSettings.model_fields
-        # The types already check the default limits.
+        # The request models already check the default limits.
         self._text = settings.memory_bytes < defaults["memory_bytes"].default
         self._tags = settings.tags < defaults["tags"].default
         self._depth = settings.json_depth < defaults["json_depth"].default
 
     def check_messages(self, messages: Sequence[MemoryMessage]) -> None:
-        """Raise TooLarge if a message, with its other fields, is too long, and BadInput if it is nested too deeply."""
+        """Raise TooLarge if a message, including its other fields, is too long.
+
+        Raise BadInput if it is nested too deeply.
+        """
         most = self._settings.message_bytes
         for position, message in enumerate(messages):
             if len(message.content) > most // _MOST_CHARACTER_BYTES:
@@ -47,14 +50,17 @@ class SizeLimits:
             raise TooLarge(message_text, field=largest, limit=most)
 
     def check_memories(self, records: Sequence[MemoryRecord]) -> None:
-        """Raise TooLarge for a text that is too long, and BadInput for too many tags or metadata nested too deeply."""
+        """Raise TooLarge if a text is too long.
+
+        Raise BadInput for too many tags, or for metadata that is nested too deeply.
+        """
         if not (self._text or self._tags or self._depth):
             return
         for position, record in enumerate(records):
             self.check_memory(record, f"memories.{position}.")
 
     def check_memory(self, record: Any, prefix: str = "") -> None:
-        """Check one memory, or changes of one, like `check_memories`. `prefix` is its path in the request."""
+        """Check one memory, or changes to one, like `check_memories`. `prefix` is the memory's path in the request."""
         if self._text and (text := getattr(record, "text", None)):
             _check_text(f"{prefix}text", text, self._settings.memory_bytes, "MAX_MEMORY_BYTES")
         for name in ("topics", "entities") if self._tags else ():
@@ -66,7 +72,7 @@ class SizeLimits:
             self.check_json(getattr(record, name, None), f"{prefix}{name}")
 
     def check_json(self, value: Any, field: str) -> None:
-        """Raise BadInput if JSON of a caller is nested too deeply."""
+        """Raise BadInput if JSON from a caller is nested too deeply."""
         if not self._depth:
             return
         most = self._settings.json_depth
@@ -79,7 +85,10 @@ class SizeLimits:
 
 
 def _children(value: Any) -> list[Any]:
-    """Return the lists and objects directly inside a value. Each is one level, as the types count levels."""
+    """Return the lists and objects directly inside a value.
+
+    Each nested list or object is one level, as in the models.
+    """
     if isinstance(value, Mapping):
         inside = list(cast("Mapping[str, Any]", value).values())
     elif isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Store API keys in Redis by the keyed digest of their secret. The secret itself is never stored."""
+"""Store API keys in Redis under the keyed digests of their secrets. The secrets themselves are never stored."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 
-# The precision of the time of last use, and how long expired tokens stay listed.
+# The precision of the last-used time, and how long expired tokens remain listed.
 _USED_STEP_MS = 60_000
 _LISTED_MS = 30 * 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A stored API key. Times are in ms. `former` are the digests of replaced secrets that may still be valid."""
+    """A stored API key. Times are in ms. `former` contains the digests of replaced secrets that may still be valid."""
 
     id: str
     digest: str
@@ -40,7 +40,7 @@ class Token:
 
 
 class TokenStore:
-    """Reads and writes the API keys of all tenants. `access/tokens.py` checks who may do so."""
+    """Reads and writes all tenants' API keys. `access/tokens.py` checks who may do so."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class TokenStore:
         self._erasures = ErasureGuard(client, keys)
 
     async def secret(self) -> bytes:
-        """Return this installation's secret, which is the default key of the digests. The first call creates it."""
+        """Return this installation's secret, the default key for the digests. The first call creates it."""
         key = self._keys.token_secret
         with redis_errors():
             await self._client.set(key, token_bytes(32).hex(), nx=True)
@@ -60,16 +60,20 @@ class TokenStore:
             return bytes(secret)
 
     async def look_up(self, digest: str) -> tuple[Token, int] | None:
-        """Return the token of a digest and the current time (ms), or None. Records the use. One round trip."""
+        """Return the token with this digest and the current time (ms), or None.
+
+        Record the use. Takes one round trip.
+        """
         reply = await self._look_up(token=self._keys.token(digest), step_ms=_USED_STEP_MS)
         if not reply:
             return None
         return _decode(digest, dict(zip(reply[1::2], reply[2::2], strict=True))), int(reply[0])
 
     async def add_token(self, token: Token, lifetime_ms: int) -> int | None:
-        """Store a token that expires after `lifetime_ms` (0: never). Return its creation time in ms.
+        """Store a token that expires after `lifetime_ms` (0: never), and return its creation time in ms.
 
-        Return None if the digest exists. Raises ErasureUnderWay if one of its users or agents is being erased.
+        Return None if the digest already exists. Raises ErasureUnderWay while one of the token's users or agents is
+        being erased.
         """
         await self._require_none_erased(token)
         fields = ["id", token.id, "tn", token.tenant, "ro", token.role.value, "de", token.description]
@@ -88,9 +92,9 @@ class TokenStore:
         return int(created) or None
 
     async def replace_secret(self, token: Token, digest: str, grace_ms: int) -> bool:
-        """Replace the digest of a token. The old one stays valid for `grace_ms`. False if the token changed meanwhile.
+        """Replace a token's digest. The old digest remains valid for `grace_ms`.
 
-        Raises ErasureUnderWay.
+        Return False if the token changed meanwhile. Raises ErasureUnderWay.
         """
         await self._require_none_erased(token)
         rotated = await self._rotate(
@@ -118,7 +122,7 @@ class TokenStore:
         return _decode(digest.decode(), fields) if fields else None
 
     async def all_tokens(self) -> Sequence[Token]:
-        """Return all tokens, oldest first. Deletes the ids of tokens that Redis has expired."""
+        """Return all tokens, oldest first. Delete the ids of tokens that have expired in Redis."""
         names = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.tokens)))[0]
         if not names:
             return []
@@ -131,12 +135,12 @@ class TokenStore:
         return sorted(tokens, key=lambda token: (token.created, token.id))
 
     async def remove_token(self, token: Token) -> bool:
-        """Delete a token and its former secrets. False if the token changed meanwhile."""
+        """Delete a token and its former secrets. Return False if the token changed meanwhile."""
         tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
         return bool(await self._remove(names=self._keys.tokens, tokens=tokens, id=token.id, digest=token.digest))
 
     async def narrow(self, token: Token, limit: Literal["us", "ag"], names: frozenset[str]) -> None:
-        """Limit a token to these users ("us") or agents ("ag")."""
+        """Restrict a token to these users ("us") or agents ("ag")."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for digest in (token.digest, *token.former):

@@ -1,8 +1,8 @@
 """Create, list, rotate, revoke and validate API keys.
 
-A key is 256 random bits and is shown once. Redis stores its HMAC-SHA256 under the installation's secret, so one look-up
-finds it. Processes trust a look-up for `LEASE_SECONDS`. A revocation waits that long before it answers, so afterwards
-no process accepts the key.
+A key consists of 256 random bits and is shown only once. Redis stores its HMAC-SHA256, keyed with the installation's
+secret, so that one look-up finds the key. Processes trust a look-up for `LEASE_SECONDS`. A revocation waits for that
+time before it returns, so that afterward no process accepts the key.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ class TokenGate:
         self._trusted: dict[str, tuple[Principal, float]] = {}
 
     def renew(self) -> None:
-        """Drop the cached secret and keys, because they belong to a former store."""
+        """Drop the cached secret and keys, because they belong to a previous store."""
         self._secret = self._configured_secret
         self._trusted.clear()
 
     async def admit(self, credential: str) -> Principal:
-        """Return the principal of a key. Raises Unauthenticated and RedisUnavailable."""
+        """Return the principal for a key. Raises Unauthenticated and RedisUnavailable."""
         return await self.admit_digest(await self.digest(credential))
 
     async def admit_digest(self, digest: str) -> Principal:
-        """Return the principal of the key with this digest. Raises Unauthenticated and RedisUnavailable.
+        """Return the principal for the key with this digest. Raises Unauthenticated and RedisUnavailable.
 
-        Browser sessions need this, because they store a key's digest and not the key.
+        Browser sessions need this method, because they store a key's digest instead of the key.
         """
         trusted = self._trusted.get(digest)
         begun = self._clock()
@@ -97,7 +97,10 @@ class TokenService:
         self._gate = gate
 
     async def create(self, who: Principal, body: CreateTokenRequest) -> CreatedToken:
-        """Create a key. Raises Forbidden, BadInput, and Conflict if the secret in the request is already in use."""
+        """Create a key.
+
+        Raises Forbidden and BadInput, and Conflict if another key already has the secret in the request.
+        """
         tenant = self._tenant(who, body.tenant)
         secret = body.token or PREFIX + token_urlsafe(32)
         expires = body.expires_at
@@ -124,24 +127,30 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def list(self, who: Principal) -> Sequence[TokenInfo]:
-        """Return the keys of the caller's tenant, oldest first. An operator gets all keys. Raises Forbidden."""
+        """Return the keys of the caller's tenant, oldest first.
+
+        An operator gets the keys of all tenants. Raises Forbidden.
+        """
         return [token_info(token) for token in await self._mine(who)]
 
     async def show(self, who: Principal, name: str) -> TokenInfo:
-        """Return a key by its id, its hash or a prefix of the hash, of at least four characters.
+        """Return a key by its id, its hash, or a prefix of the hash that has at least four characters.
 
         Raises Forbidden, NotFound, and Conflict if the prefix is ambiguous.
         """
         return token_info(await self._token(who, name))
 
     async def remove(self, who: Principal, name: str) -> None:
-        """Revoke a key. Afterwards, no process accepts it. Raises the errors of `show`, and Conflict if it changed."""
+        """Revoke a key, so that no process accepts it when this method returns.
+
+        Raises the errors of `show`, and Conflict if the key changed meanwhile.
+        """
         if not await self._store.remove_token(await self._token(who, name)):
             raise Conflict("this key was rotated or revoked meanwhile: look at it again")
         await self._settled()
 
     async def rotate(self, who: Principal, name: str, grace_seconds: float) -> CreatedToken:
-        """Replace the secret of a key. The old one stays valid for `grace_seconds`.
+        """Replace a key's secret. The old secret remains valid for `grace_seconds`.
 
         Raises the errors of `show`, and Conflict if the key changed meanwhile.
         """
@@ -154,11 +163,17 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def forget_user(self, tenant: str, user_id: str) -> int:
-        """Revoke the keys limited to this user, and remove the user from shared keys. Return the number of keys."""
+        """Revoke keys restricted to this user alone, and remove the user from shared keys.
+
+        Return the number of affected keys.
+        """
         return await self._forget_name(tenant, "us", user_id)
 
     async def forget_agent(self, tenant: str, agent_id: str) -> int:
-        """Revoke the keys limited to this agent, and remove the agent from shared keys. Return the number of keys."""
+        """Revoke keys restricted to this agent alone, and remove the agent from shared keys.
+
+        Return the number of affected keys.
+        """
         return await self._forget_name(tenant, "ag", agent_id)
 
     async def _forget_name(self, tenant: str, limit: Literal["us", "ag"], name: str) -> int:

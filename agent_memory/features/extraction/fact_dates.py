@@ -11,12 +11,15 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from agent_memory.foundation.text.dates.named_times import moments, only_time
 from agent_memory.foundation.text.quotations import without_quotations
 
-# A time zone can shift a date by a day, and some models count the first day. So a date may be wrong by two days.
+# A time zone can shift a date by a day, and some models count the first day, so a date may be wrong by two days.
 _SLIP = timedelta(days=2)
 
 
 def instant(value: str | None, zone: tzinfo) -> datetime | None:
-    """Return an ISO date or time in UTC. A day becomes its first moment in `zone`. None outside the years 1 to 9999."""
+    """Return an ISO date or time in UTC. A date becomes its first moment in `zone`.
+
+    Return None outside the years 1 to 9999.
+    """
     if value is None:
         return None
     moment = datetime.fromisoformat(value)
@@ -27,10 +30,10 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
 
 
 def event_day(answered: datetime | None, texts: Sequence[str], stated_at: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
-    """Return the day of an event: the model's answer, or else the day that the cited messages name.
+    """Return an event's day: the model's answer or, without an answer, the day mentioned in the cited messages.
 
-    The messages count only if they name exactly one time. Their day replaces an answer that is wrong by at most two
-    days, or that the model computed from `now` instead of `stated_at`.
+    The messages matter only if they mention exactly one time. Their day replaces an answer that is within two days of
+    it. It also replaces an answer that the model computed from `now` instead of `stated_at`.
     """
     today = stated_at.astimezone(zone).date()
     named = {(each.first, each.last): each for text in texts if (each := only_time(without_quotations(text), today)) is not None}

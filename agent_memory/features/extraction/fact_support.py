@@ -1,8 +1,9 @@
-"""Find the messages that support a fact: the cited ones, or else the most similar ones that do. Pure functions, no I/O.
+"""Find the messages that support a fact: the cited messages or, if those do not, the most similar ones that do.
 
-A message *holds* a fact if it contains all its numbers and half of its content words. It, or earlier messages, must
-contain the names. For "she is a musician", it must also contain a word of "a musician". A short answer is read with the
-two messages before it. If these are the assistant's, the answer must answer a question or agree.
+Pure functions, no I/O. A message *holds* a fact if it contains all the fact's numbers and half of its content words,
+and if the fact's names occur in it or in earlier messages. For "she is a musician", it must also contain a word of "a
+musician". Short answers count together with the two messages before them. If only the assistant's messages contain the
+words, the short answer must answer a question or agree.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory.foundation.text.statements import worth_asking
 from agent_memory.foundation.text.terms import fold, words
 
-# An answer is read with this many messages before it.
+# Read an answer together with this many messages before it.
 _REACH = 2
-# A message with at most this many content words is read as an answer.
+# A message with at most this many content words counts as an answer.
 _SHORT = 3
-# Share of a fact's words that its messages must contain. If messages before them help, the cited ones need less.
+# The share of a fact's words that its messages must contain. With the messages before them, a lower share is enough.
 _SHARE = 0.5
 _OWN_SHARE = 1 / 3
 _MOST_TOGETHER = 3
 _MOST_TRIED = 8
-# A part of a message counts as a quotation from this many words on; a whole message always does.
+# Part of a message counts as a quotation if it has at least this many words; a whole message always counts.
 _QUOTED_WORDS = 4
 
 _NO = "no nope nah nein non nee nej nie нет не não nao hayır hayir"
@@ -47,7 +48,7 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 
 @dataclass(frozen=True, slots=True)
 class ExtractionMessage:
-    """A message for extraction. `text` is what its author wrote, without secrets."""
+    """A message from which to extract facts. `text` is what its author wrote, without secrets."""
 
     stored: StoredMessage
     text: str
@@ -71,10 +72,10 @@ class ExtractionMessage:
 
 
 class Grounds:
-    """Finds support for facts in the messages of a batch and the messages before it.
+    """Finds support for facts in a batch's messages and the messages before them.
 
-    With `translated`, facts are written in another language than the messages. Then only their numbers, or one word or
-    name, are checked.
+    With `translated`, the facts are in a different language from the messages. The class then checks only the numbers
+    or, without numbers, a single word or name.
     """
 
     def __init__(
@@ -88,11 +89,14 @@ class Grounds:
         self._usable = [index for index in range(self._first, len(self._messages)) if self._says[index] and self._tells(index)]
 
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
-        """Return the positions (from 0) of the batch's messages that support a fact. Empty if the fact must be refused.
+        """Return the positions (from 0) of the batch's messages that support a fact.
 
-        The cited messages count if they hold the fact. Otherwise, or if the model cited none or all of them, the best
-        message counts: a person's with most words of the fact, the latest of several. If no single message holds the
-        fact, up to three count together. A fact that cites only programs, tools or bare questions is refused.
+        An empty list means: refuse the fact.
+
+        Return the cited messages if they hold the fact. If they do not, or if the model cited all messages or none,
+        choose the best message. This is the person's message with the most words of the fact, and the latest of several
+        such messages. If no single message holds the fact, choose up to three that hold it together. Refuse facts that
+        cite only programs, tools or bare questions.
         """
         claim = Claim.of(text, entities)
         if claim.is_empty or not self._usable:
@@ -126,7 +130,7 @@ class Grounds:
     def _tells(self, index: int) -> bool:
         """True if a message can hold a fact.
 
-        Bare questions cannot. Messages such as thanks or greetings can only if they answer the assistant.
+        Bare questions cannot. Messages such as thanks or greetings can hold a fact only if they answer the assistant.
         """
         text = self._messages[index].text
         if is_bare_question(text):
@@ -134,7 +138,10 @@ class Grounds:
         return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
     def _has_some(self, claim: Claim, wording: Wording) -> bool:
-        """True if the messages contain all numbers and names of the claim; a claim without them needs a single word."""
+        """True if the messages contain all numbers and names of the claim.
+
+        If the claim has neither, one of its words is enough.
+        """
         if claim.is_empty:
             return True
         if not all(map(wording.holds_number, claim.numbers)) or not all(map(wording.holds_word, claim.names)):
@@ -191,7 +198,10 @@ class Grounds:
         return any(self._answers(index, claim) for index in chosen)
 
     def _answers(self, index: int, claim: Claim) -> bool:
-        """True if a message answers or confirms the assistant. If it begins with "no", the fact must deny something."""
+        """True if the message answers or confirms what the assistant said.
+
+        If it begins with "no", the claim must be a denial.
+        """
         before = self._before(index)[-1:]
         if not self._is_witness(index) or not before or self._is_witness(before[0]):
             return False
@@ -206,7 +216,7 @@ class Grounds:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
-        """Return the chosen messages; only the assistant's if no message of a person contains or confirms the claim."""
+        """Return the chosen messages, or only the assistant's if no person's message contains or confirms the claim."""
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)
@@ -215,7 +225,7 @@ class Grounds:
         return [index for index in chosen if not self._is_witness(index)]
 
     def _quotes_assistant(self, text: str, chosen: Sequence[int]) -> bool:
-        """True if a fact only repeats the assistant's words and does not say that the assistant said them."""
+        """True if a fact only repeats the assistant's words and does not mention that the assistant said them."""
         if any(map(self._is_witness, chosen)) or _ASSISTANT.search(text):
             return False
         quoted, long = normal_text(text), len(words(text)) >= _QUOTED_WORDS
@@ -234,5 +244,5 @@ class Grounds:
 
 
 def _same_script(claim: Claim, near: Wording) -> bool:
-    """True if both are in Latin letters or both are not. Words of different scripts cannot be compared."""
+    """True if both texts use Latin letters, or neither does. Words in different scripts cannot be compared."""
     return any(map(str.isascii, claim.words | claim.names)) == any(map(str.isascii, near.content))

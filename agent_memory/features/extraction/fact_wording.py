@@ -1,4 +1,4 @@
-"""Extract the words, names and numbers of a fact, and check whether messages contain them. Pure functions, no I/O."""
+"""Extract a fact's words, names and numbers, and check whether messages contain them. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agent_memory.foundation.text.terms import STOP_WORDS, fold, stems, words
 
 _SCRIPT_WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 _PARTICLES = frozenset("のはがをにでとたてるいすまだ的了是在个個我你他她们們有和不就也都很一")
-# Words by which facts name the speaker. Messages do not contain them, because no speaker uses them about themselves.
+# Words that facts use for the speaker. Messages lack them, because speakers do not call themselves by these words.
 _SPEAKER_WORDS = """
 user users assistant assistants nutzer nutzers nutzerin benutzer benutzerin anwender usuario usuaria utilisateur utilisatrice utente
 gebruiker utilizador utilizadora uzytkownik uzytkownika uzytkowniczka uzytkowniczki kullanici kullanıcı kullanıcının kullanıcıya kullanıcıyı
@@ -58,9 +58,12 @@ _CHINESE_MAGNITUDES = {"千": 3, "万": 4, "萬": 4, "億": 8, "亿": 8}
 @dataclass(frozen=True, slots=True)
 class Claim:
     words: frozenset[str]
-    """Stems of content words. Non-ASCII words are kept whole; scripts without blanks give single characters."""
+    """Stems of the content words. Non-ASCII words are not stemmed; scripts without spaces are split into characters."""
     names: frozenset[str]
-    """Folded names: entities, and words capitalized inside a sentence. German capitalizes all nouns, so not there."""
+    """Folded names: entities, and words capitalized within a sentence.
+
+    German capitalizes all nouns, so it has only entities.
+    """
     numbers: Sequence[Number]
     denies: bool
     kinds: frozenset[str] = frozenset()
@@ -68,7 +71,7 @@ class Claim:
 
     @classmethod
     def of(cls, text: str, entities: Iterable[str] = ()) -> Claim:
-        """Return the claim of a text. Ignores entities that do not occur in it."""
+        """Return the claim that a text makes. Ignore entities that do not occur in the text."""
         plain = _SPEAKERS_WITHOUT_BLANKS.sub(" ", text)
         folded = words(plain)
         names: set[str] = set()
@@ -145,7 +148,7 @@ class Wording:
         return beginnings
 
     def holds_word(self, word: str) -> bool:
-        """True if the messages contain `word` (a stem or a name), or a word with almost the same beginning."""
+        """True if the messages contain `word` (a stem or a name), or a word that begins almost the same."""
         if word in self.stems or word in self.words:
             return True
         if _ARABIC.match(word) and _ARABIC_AHEAD.sub("", word) in self._arabic:
@@ -154,10 +157,10 @@ class Wording:
         return any(_alike(word, other) for other in candidates)
 
     def holds_number(self, number: Number) -> bool:
-        """True if the messages contain the number, or name a time that implies it.
+        """True if the messages contain the number, or mention a time that implies it.
 
-        For example, "tomorrow" implies a day and "in 3 years" a year. If the messages contain a date or time in digits,
-        dates or times must match these.
+        For example, "tomorrow" implies a day, and "in 3 years" implies a year. If the messages contain a date or time
+        in digits, the number must match it.
         """
         if number.value in self._values:
             return True
@@ -172,7 +175,7 @@ class Wording:
         return False
 
     def _holds_time(self, part: int, *, exact: bool) -> bool:
-        """True if the messages imply hours or minutes: "three" implies "15", "half past three" implies "30"."""
+        """True if the messages imply these hours or minutes: "three" implies "15"; "half past three" implies "30"."""
         values = {int(value) % 12 for value in self._values if value.isdigit() and len(value) <= 2}
         if part % 12 in values or part == 0:
             return True
@@ -180,16 +183,16 @@ class Wording:
 
 
 def joined(wordings: Sequence[Wording]) -> Wording:
-    """Return the wording of several messages as one. Its time is that of the latest message."""
+    """Combine the wordings of several messages into one, with the time of the latest message."""
     return Wording("\n".join(w.text for w in wordings), max(w.said_at for w in wordings), " ".join(dict.fromkeys(w.role for w in wordings)))
 
 
 def says_same(text: str, other: str) -> bool:
-    """True if two facts of one slot have the same value. Compares their first 16,384 characters.
+    """True if two facts for the same slot have the same value. Compares only the first 16,384 characters of each.
 
-    They have if their names, numbers and content words are the same. With at least one name or number, half of the
-    longer one's words after the common beginning are enough. A fact never equals its denial, its end, or a fact with
-    other days or months.
+    The values are the same if the names, numbers and content words are the same. If there is at least one name or
+    number, a partial match is enough: half of the longer fact's words after the common beginning. A fact never equals
+    its denial, a statement that it has ended, or a fact with different days or months.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
     first, second = Claim.of(text), Claim.of(other)
@@ -237,7 +240,7 @@ def _content(folded: Sequence[str]) -> list[str]:
 
 
 def _capitalized(text: str) -> list[str]:
-    """Return the capitalized words, except at the start of a sentence or quotation."""
+    """Return the capitalized words, except those at the beginning of a sentence or quotation."""
     names: list[str] = []
     for m in _NAME.finditer(text):
         before = text[max(m.start() - 3, 0) : m.start()].rstrip(" \t")

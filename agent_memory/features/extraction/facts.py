@@ -1,4 +1,4 @@
-"""Turn the facts of a model's answer into memories with evidence, speaker and date, without secrets.
+"""Turn the facts in a model's answer into memories with evidence, speaker and date, without secrets.
 
 Pure functions, no I/O.
 """
@@ -35,7 +35,7 @@ _NO_SLOT = re.compile(r"[^\w.]+")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fact that may become a memory. `witnessed` is true if the user or another speaker said it, not only the assistant."""
+    """A fact that may become a memory. `witnessed` is True if a person said it, and False if only the assistant did."""
 
     record: MemoryRecord
     evidence: Evidence
@@ -52,10 +52,11 @@ def candidates(
     model: str,
     clean: Callable[[str], str],
 ) -> list[Candidate]:
-    """Return the facts of an answer that may be stored, oldest first, each fact once. `clean` removes secrets.
+    """Return the facts in an answer that may be stored, without repeats, oldest first. `clean` removes secrets.
 
-    Messages of the batch must support each fact (see `Grounds`). The messages `before` only help to understand them.
-    Drops facts without support, facts from programs only, and facts that repeat our instructions.
+    Messages in the batch must support each fact (see `Grounds`). The messages in `before` only provide context. The
+    function drops unsupported facts, facts that come only from programs, and facts that repeat the prompt's
+    instructions.
     """
     by_words: dict[object, Candidate] = {}
     grounds = Grounds(messages, before, translated=rules.language is not None)
@@ -140,7 +141,7 @@ def _candidate(
             "model": model,
             "prompt_version": VERSION,
         },
-        # The limits of callers do not apply here, because a message id may contain a comma.
+        # The limits for callers' records do not apply here, because a message id may contain a comma.
         context=ANSWER,
     )
     annotate(record, [annotations_of(message.stored.message) for message in cited])
@@ -149,7 +150,10 @@ def _candidate(
 
 
 def _speaker(named: str | None, role: str) -> str:
-    """Return the speaker's name from the model, or the message's role if the model names none or only a role."""
+    """Return the speaker's name from the model's answer.
+
+    Without a name, or if the name is only a role, return `role`.
+    """
     name = clean_text(named or "")
     return role if name.casefold() in _ROLES else name
 
@@ -159,17 +163,20 @@ def _slot(slot: str | None) -> str | None:
 
 
 def clean_text(text: str) -> str:
-    """Return a model's text in NFC, with single blanks instead of control characters and without lone surrogates."""
+    """Return a model's text in NFC.
+
+    Replace control characters and runs of white space with single spaces, and lone surrogates with "?".
+    """
     valid = unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode())
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in valid).split())
 
 
-# Fewer words may match our instructions by chance.
+# Fewer words may match the prompts' instructions by chance.
 _LEAST_WORDS = 5
 
 
 def repeats_instructions(text: str) -> bool:
-    """True if a text is a passage of our prompts, ignoring case and punctuation."""
+    """True if a text is a passage from this server's prompts, ignoring case and punctuation."""
     text_words = words(text)
     return len(text_words) >= _LEAST_WORDS and f" {' '.join(text_words)} " in _instructions()
 

@@ -1,4 +1,4 @@
-"""Announce extraction as a feature: its rules, and the periodic job that finds contradictions."""
+"""Declare the extraction feature: its rules, and the periodic job that finds contradictions."""
 
 from __future__ import annotations
 

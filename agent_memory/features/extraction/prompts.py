@@ -1,4 +1,4 @@
-"""The prompt that extracts facts from messages, and the model of its answer. Pure functions, no I/O."""
+"""The prompt that extracts facts from messages, and the model for its answer. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_memory.foundation.llm.base import ChatMessage
 from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
 
 VERSION = "extract/3"
-"""The version of the prompt, which memories record. Change it with the prompt."""
+"""The version of the prompt. Each extracted memory stores it. Change it whenever the prompt changes."""
 
 _TO_KEEP = {
     "discrete": """- Lasting facts: who people are, relations, homes, work, skills, possessions, health, preferences, plans, goals, \
@@ -68,7 +68,7 @@ INSTRUCTIONS = (_TASK, *_TO_KEEP.values())
 class ExtractionTask:
     """A strategy ("discrete", "preferences" or "custom") and its rules.
 
-    `custom` is a template: each "{name}" from `names` is replaced, other braces are plain text.
+    `custom` is a template. Each "{name}" listed in `names` is replaced; other braces are plain text.
     """
 
     strategy: str = "discrete"
@@ -121,7 +121,10 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """Return numbers from all forms that models write: 1, "1", "[1, 2]", "message 3", {"n": 1}. Drops the rest."""
+        """Return the numbers from all forms that models write: 1, "1", "[1, 2]", "message 3", {"n": 1}.
+
+        Ignore everything else.
+        """
         items = cast("list[object]", value) if isinstance(value, list) else [value]
         cited: list[int] = []
         for item in items[:_MOST_CITED]:
@@ -135,7 +138,10 @@ class ExtractedFact(BaseModel):
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> object:
-        """Return at most ten distinct tags of 128 characters, without commas. Drops null and tags such as "..."."""
+        """Return at most ten distinct tags of up to 128 characters, without commas.
+
+        Ignore null and tags such as "...".
+        """
         if value is None:
             return []
         if not isinstance(value, list):
@@ -152,7 +158,7 @@ class ExtractedFact(BaseModel):
     @field_validator("event_date", "valid_from", "valid_to", "expires", mode="before")
     @classmethod
     def _iso_or_none(cls, value: object) -> object:
-        """Return the date or time in ISO 8601. None for any other value, such as "unknown"."""
+        """Return the date or time in ISO 8601, or None for any other value, such as "unknown"."""
         try:
             return datetime.fromisoformat(value.strip()).isoformat() if isinstance(value, str) else None
         except ValueError:
@@ -170,7 +176,7 @@ class ExtractionAnswer(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _each_by_itself(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate each fact by itself. Refuses the answer only if it has facts and none of them is valid."""
+        """Validate each fact separately. Reject the answer only if it contains facts but no valid one."""
         given = value.get("memories") if isinstance(value, dict) else None
         if not isinstance(given, list):
             return handler(value)
@@ -183,7 +189,7 @@ class ExtractionAnswer(BaseModel):
 
 
 def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
-    """Return the valid facts, and a reason for each fact that is not. A plain string counts as a fact."""
+    """Return the valid facts, and the reason for rejecting each of the others. A plain string counts as a fact."""
     facts: list[ExtractedFact] = []
     refused: list[str] = []
     for item in given:
@@ -202,7 +208,7 @@ def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[s
 
 
 def facts_before_the_end(text: str) -> ExtractionAnswer | None:
-    """Return the complete facts of an answer that was cut off. None if there are none."""
+    """Return the complete facts in an answer that was cut off, or None if it contains no complete fact."""
     start = _FACTS.search(text)
     if start is None:
         return None
@@ -223,9 +229,9 @@ def facts_before_the_end(text: str) -> ExtractionAnswer | None:
 def extract_messages(
     new: Sequence[PromptMessage], *, context: Sequence[PromptMessage] = (), task: ExtractionTask | None = None, max_facts: int = 50
 ) -> list[ChatMessage]:
-    """Return the messages of a model call that extracts facts from `new`.
+    """Return the messages for a model call that extracts facts from `new`.
 
-    `context` are the messages before. The model reads them only to understand the new ones.
+    `context` contains the messages before `new`. They only help the model to understand the new messages.
     """
     task = task or ExtractionTask()
     parts: list[str] = []
@@ -258,7 +264,7 @@ def _system(task: ExtractionTask, max_facts: int) -> str:
 
 
 def fill_template(template: str, names: Mapping[str, str]) -> str:
-    """Replace each "{name}" of `names` in a single pass. Braces in the inserted values stay as they are."""
+    """Replace each "{name}" in `names` in a single pass. Braces in the inserted values remain unchanged."""
     if not names:
         return template
     pattern = re.compile(r"\{(" + "|".join(re.escape(name) for name in names) + r")\}")

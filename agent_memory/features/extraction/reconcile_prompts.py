@@ -1,4 +1,4 @@
-"""The prompt of reconciliation, which asks how new notes change existing ones. Pure functions, no I/O."""
+"""The reconciliation prompt, which asks how new notes change existing ones. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INSTRUCTIONS = (_TASK,)
 
 @dataclass(frozen=True, slots=True)
 class ExistingNote:
-    """An existing note. `when` says since when it is true, or when it happened."""
+    """An existing note. `when` is the time since which it has been true, or at which it happened."""
 
     text: str
     type: str
@@ -47,7 +47,7 @@ class ExistingNote:
 
 @dataclass(frozen=True, slots=True)
 class NewNote:
-    """A new note. `near` are the numbers (from 1) of similar existing notes."""
+    """A new note. `near` contains the numbers (from 1) of similar existing notes."""
 
     text: str
     type: str
@@ -68,7 +68,7 @@ class ReconcileAnswer(BaseModel):
     @field_validator("decisions", mode="before")
     @classmethod
     def _each_by_itself(cls, value: object) -> object:
-        """Drop invalid decisions. Refuses the answer only if it has decisions and none of them is valid."""
+        """Drop invalid decisions. Reject the answer only if it contains decisions but no valid one."""
         given = cast("list[object]", value) if isinstance(value, list) else []
         return [decision for decision in given if _is_decision(decision)] or value
 
@@ -82,7 +82,10 @@ def _is_decision(value: object) -> bool:
 
 
 def reconcile_notes(existing: Sequence[ExistingNote], incoming: Sequence[NewNote]) -> list[ChatMessage]:
-    """Return the messages of a model call that reconciles the notes. Both kinds are numbered from 1."""
+    """Return the messages for a model call that reconciles the notes.
+
+    Existing and new notes are each numbered from 1.
+    """
 
     def line(values: dict[str, Any]) -> str:
         return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)

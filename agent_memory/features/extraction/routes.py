@@ -1,4 +1,4 @@
-"""HTTP operations for extraction rules."""
+"""Routes for extraction rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ router = operations("extraction rules")
 async def get_extraction_rules(
     services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
-    """Returns the rules of exactly this namespace and user; without both, the rules for everyone.
+    """Returns the rules for exactly this namespace and user; without both, the rules for everyone.
 
     The answer is empty if there are no rules.
     """
@@ -44,7 +44,10 @@ async def put_extraction_rules(
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
 ) -> Response:
-    """Replaces the rules of a namespace, a user, a user in a namespace, or everybody. Narrower rules add to wider ones."""
+    """Replaces the rules for a namespace, a user, a user in a namespace, or everyone.
+
+    Narrower rules add to wider ones.
+    """
     return ModelResponse(await services[ExtractionRulesService].put(scope, namespace, user_id, body))
 
 
@@ -57,5 +60,5 @@ async def put_extraction_rules(
 async def delete_extraction_rules(
     services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
-    """Deletes the rules of exactly this namespace and user. Succeeds even if there are none."""
+    """Deletes the rules for exactly this namespace and user. Succeeds even if there are no rules."""
     return ModelResponse(await services[ExtractionRulesService].delete(scope, namespace, user_id))

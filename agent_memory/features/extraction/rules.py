@@ -17,7 +17,7 @@ from agent_memory_client.models import AckResponse, ExtractionCategory, Extracti
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules for a session, combined. Lists have the widest owner's rules first."""
+    """The combined rules for a session. In each list, the widest owner's rules come first."""
 
     strategy: str = "discrete"
     instructions: tuple[str, ...] = ()
@@ -33,10 +33,10 @@ class Rules:
 
 
 def together(strategy: MemoryStrategyConfig, wider: Sequence[ExtractionRules] = ()) -> Rules:
-    """Return a session's strategy options and the `wider` rules as one. Expects the widest rules first.
+    """Combine a session's strategy options with the `wider` rules. Expects the widest rules first.
 
-    The narrowest time zone and language win, and the narrowest category of each name. Raises BadInput if the stored
-    strategy is invalid.
+    The narrowest time zone and language win. If several categories have the same name, the narrowest one wins. Raises
+    BadInput if the stored strategy is invalid.
     """
     check_strategy(strategy)
     options = options_of(strategy.config)
@@ -63,17 +63,17 @@ class ExtractionRulesService:
         self._store = store
 
     async def get(self, scope: Scope, namespace: str | None, user_id: str | None) -> ExtractionRules:
-        """Return the rules of exactly this namespace and user; empty rules if there are none. Raises Forbidden."""
+        """Return the rules for exactly this namespace and user, or empty rules if there are none. Raises Forbidden."""
         return (await self._store.load(scope, [_place_of(scope, namespace, user_id)]))[0] or ExtractionRules()
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules) -> ExtractionRules:
-        """Replace the rules of this namespace and user. Raises BadInput for an unknown time zone, and Forbidden."""
+        """Replace the rules for this namespace and user. Raises Forbidden, and BadInput for an unknown time zone."""
         check_zone(rules.timezone, "timezone")
         await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), rules)
         return rules
 
     async def delete(self, scope: Scope, namespace: str | None, user_id: str | None) -> AckResponse:
-        """Delete the rules of this namespace and user, if there are any. Raises Forbidden."""
+        """Delete the rules for this namespace and user, if there are any. Raises Forbidden."""
         await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), None)
         return AckResponse(status="ok")
 
@@ -81,7 +81,7 @@ class ExtractionRulesService:
         await self._store.forget_user(scope, user_id, namespace)
 
     async def of_session(self, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
-        """Return all rules that apply to a session, combined. One round trip."""
+        """Return the combined rules that apply to a session, in one round trip."""
         owners = dict.fromkeys([(None, None), (ref.namespace, None), (None, ref.user_id), (ref.namespace, ref.user_id)])
         wider = await self._store.load(scope, list(owners))
         return together(strategy, [rules for rules in wider if rules is not None])

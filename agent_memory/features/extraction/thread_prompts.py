@@ -1,4 +1,4 @@
-"""The prompt of the strategy "summary", which keeps one memory per session: its current summary.
+"""The prompt for the strategy "summary", which keeps one memory per session: its current summary.
 
 Pure functions, no I/O.
 """
@@ -52,7 +52,7 @@ def summarize_thread(
     zone: tzinfo = UTC,
     language: str | None = None,
 ) -> list[ChatMessage]:
-    """Return the messages of a model call that updates a summary. Expects `new` oldest first."""
+    """Return the messages for a model call that updates a summary. Expects `new` in order, oldest first."""
     parts = [f"New messages, one JSON object per line:\n{fence(message_lines(new, zone), 'messages')}"]
     if previous and previous.strip():
         parts.insert(0, f"Summary so far:\n{fence(previous.strip(), 'summary')}")

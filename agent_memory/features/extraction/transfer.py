@@ -27,9 +27,9 @@ class RuleTransfer:
         self._store = store
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """Yield a line for each namespace in which the user has rules.
+        """Yield one line for each namespace in which the user has rules.
 
-        Yield nothing if the caller is restricted to some agents, because all agents share the rules.
+        Yield nothing if the caller is restricted to certain agents, because all agents share the rules.
         """
         if scope.agents is not None:
             return
@@ -38,7 +38,7 @@ class RuleTransfer:
                 yield {"kind": "rules", "namespace": namespace, "rules": rules.model_dump(mode="json", exclude_unset=True)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store the rules unless the place already has rules. Return "new", or "same" or "other" if it has.
+        """Store the rules and return "new". If the owner already has rules, store nothing and return "same" or "other".
 
         Raises BadInput and Forbidden.
         """
@@ -51,6 +51,6 @@ class RuleTransfer:
         return "same" if here == read.rules else "other"
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the user's rules. Return no counts, because receipts do not count rules."""
+        """Delete the user's rules. Return no counts, because erasure receipts do not count rules."""
         await self._store.forget_user(scope, owner.user_id, owner.namespace)
         return Counter()

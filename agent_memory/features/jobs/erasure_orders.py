@@ -1,6 +1,6 @@
-"""Store erasure orders: requests to delete the data of a session, a user or an agent. Workers carry them out.
+"""Store erasure orders: requests to delete a session's, a user's or an agent's data. Workers carry them out.
 
-An acknowledged order is durable.
+Once the server acknowledges an order, the order is durable.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agent_memory.foundation.storage.scripts import Script
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """What to erase: the memories of a session, or all data of a user or an agent."""
+    """The data to erase: a session's memories, or all of a user's or an agent's data."""
 
     tenant: str
     namespace: str | None
@@ -33,12 +33,18 @@ class Erasure:
 
     @property
     def place(self) -> str:
-        """The name of the erased user, session or tenant. Until the erasure ends, Redis refuses writes to it by this name."""
+        """The name of the user, session or agent to erase.
+
+        Until the erasure ends, Redis refuses writes for this name.
+        """
         return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
 
 
 def permit_erasure(scope: Scope, what: Erasure) -> None:
-    """Raise Forbidden if the caller may not erase this. Callers restricted to agents may erase only these."""
+    """Raise Forbidden if the caller may not erase this data.
+
+    Callers that are restricted to certain agents may erase only those agents' data.
+    """
     permit_session(scope, SessionRef("", what.namespace, what.user_id), write=True)
     if scope.agents is not None and what.agent_id not in scope.agents:
         raise Forbidden("credentials that are limited to some agents erase no users, and no memories of sessions: name the memories' ids")
@@ -46,15 +52,15 @@ def permit_erasure(scope: Scope, what: Erasure) -> None:
 
 class ErasureOrders:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """With `fsync`, an order is on disk before it is acknowledged."""
+        """With `fsync`, Redis writes an order to disk before the server acknowledges it."""
         self._keys = keys
         self._order = Script(client, "jobs/erasure_order", fsync=fsync)
 
     async def order_erasure(self, scope: Scope, what: Erasure) -> Mark:
-        """Store an order and mark it due in one step. Redis refuses writes to its owner until it is done.
+        """Store an erasure order and mark it as due, in one step. Raises Forbidden.
 
-        Repeated requests for the same erasure share one order. If it is repeated while it runs, it runs once more.
-        Raises Forbidden.
+        Until the erasure is done, Redis refuses writes to the data's owner. Repeated requests for the same erasure
+        share one order. If a request arrives while the erasure runs, the erasure runs once more.
         """
         permit_erasure(scope, what)
         names = (scope.tenant, what.namespace, what.user_id, what.session_id)

@@ -1,4 +1,4 @@
-"""Fields of a session's journal that report its extraction: the model's speed and the unusable facts."""
+"""Fields in a session's journal that report on its extraction: the model's speed and the facts that were unusable."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 LAST_ASKED = "xa"
-"""Number of messages in the last batch, and the milliseconds that the model took for it."""
+"""The number of messages in the last batch, and the time in milliseconds that the model took to process it."""
 REFUSED = "xf"
-"""Number of unusable facts."""
+"""The number of unusable facts."""
 LAST_REFUSED = "xw"
-"""Why the last of these facts was unusable."""
+"""The reason why the latest unusable fact was rejected."""
 _MOST_REASON = 200
 
 
 def asked_report(messages: int, seconds: float, refused: Sequence[str]) -> dict[str, Any]:
-    """Return the journal fields to set and to increment, for the script that moves the cursor."""
+    """Return the journal fields to set and to increment, for the script that moves the session's cursor."""
     fields = {LAST_ASKED: f"{messages} {max(round(seconds * 1000), 1)}"}
     if refused:
         fields[LAST_REFUSED] = refused[-1][:_MOST_REASON]

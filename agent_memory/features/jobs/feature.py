@@ -1,4 +1,4 @@
-"""Announce jobs as a feature: background work that callers request, follow, replay or drop."""
+"""Declare the jobs feature: background work that callers can request, follow, retry or drop."""
 
 from __future__ import annotations
 

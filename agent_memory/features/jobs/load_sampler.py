@@ -1,4 +1,4 @@
-"""Sample a process's load once a minute, and the totals of the installation if no other process has done so."""
+"""Sample each process's load once a minute. One process also samples the installation's totals."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from agent_memory.foundation.storage.search.indexes import count_documents
 
 log = logging.getLogger(__name__)
 
-# Shortly after a minute ends, its counts are written.
+# Write a minute's counts this many seconds after it ends.
 _LATE_SECONDS = 1.0
 _CLOSE_SECONDS = 2.0
-# Counting users reads a document for each new memory: about 30 ms for so many.
+# Counting users reads a document for each new memory: about 30 ms for this many.
 _MOST_NEW_MEMORIES = 20_000
 _MONITORING = frozenset({"/v1/health", "/v1/ready", "/metrics"})
 _STREAMS = ("/sse", "/mcp", "/live")
 
 
 class LoadSampler:
-    """Write what this process counted since its last sample. `buckets` are all buckets of the store."""
+    """Writes what this process has counted since its last sample. `buckets` are all buckets of the store."""
 
     def __init__(self, buckets: Sequence[Foundation], store: LoadStore) -> None:
         self._buckets = buckets
@@ -42,11 +42,14 @@ class LoadSampler:
         self._written = _counted()
 
     async def sample(self) -> float:
-        """Write a sample; return the seconds until the next one. Raises RedisUnavailable, but keeps unwritten counts."""
+        """Write a sample, and return the seconds until the next one.
+
+        Raises RedisUnavailable, but keeps the unwritten counts.
+        """
         now = await self._store.now()
         at = now - 2 * _LATE_SECONDS
         counted = _counted()
-        counts = counted - self._written  # a Counter keeps only what grew
+        counts = counted - self._written  # a Counter keeps only positive differences
         totals: dict[int, dict[str, float]] = {}
         if await self._store.own_minute(at, self._name):
             look = await self._look(at)
@@ -72,7 +75,7 @@ class LoadSampler:
         }
 
     async def _active_users(self, since: int) -> int:
-        """Return the number of users with memories that were recorded since then."""
+        """Return the number of users with memories recorded since the given time."""
         users = 0
         for bucket in self._buckets:
             index = bucket.schemas["memories"].index.name
@@ -90,7 +93,7 @@ class LoadSampler:
 
 @asynccontextmanager
 async def sampling(buckets: Sequence[Foundation], store: LoadStore) -> AsyncGenerator[None]:
-    """Sample the load of this process meanwhile, and once more at the end."""
+    """Sample this process's load while the context is open, and once more when it closes."""
     sampler = LoadSampler(buckets, store)
     running = asyncio.create_task(_sample_each_minute(sampler))
     try:
@@ -111,20 +114,20 @@ async def _sample_each_minute(sampler: LoadSampler) -> None:
         except AgentMemoryError as error:
             log.info("load of this minute not written: %s", error)
         except Exception:
-            # Samples are for people to look at: an error must not end the process.
+            # Samples only inform people, so an error must not end the process.
             log.exception("load of this minute not written")
         await asyncio.sleep(seconds)
 
 
 def _counted() -> Counter[str]:
-    """Return what this process has counted since its start."""
+    """Return what this process has counted since it started."""
     counted = Counter[str]()
     for sample in _samples(REQUESTS):
         if sample.name.endswith("_total") and _is_call(sample.labels):
             counted["requests"] += int(sample.value)
             counted["failed"] += int(sample.value) if sample.labels["status"] >= "500" else 0
     counted["model_tokens"] = sum(int(sample.value) for sample in _samples(MODEL_TOKENS) if sample.name.endswith("_total"))
-    # The histogram's buckets contain the requests of all smaller ones.
+    # Each bucket of the histogram includes the requests in all smaller buckets.
     within = Counter[float]()
     for sample in _samples(REQUEST_SECONDS):
         if sample.name.endswith("_bucket") and _is_call(sample.labels):

@@ -1,7 +1,7 @@
-"""Store the load of the last hour and day in Redis: a hash for each minute and for each ten minutes.
+"""Store the load of the last hour and day in Redis: one hash per minute and one per ten minutes.
 
-All processes add their counts to the same hashes, so that requests and tokens of all processes are summed. One process
-a minute, its owner, also writes the totals of the installation.
+All processes add their counts to the same hashes, so the hashes contain sums over all processes. One process per
+minute, the owner, also writes the installation's totals.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory_client.models import LoadHistory, LoadPeriod, LoadPoint
 
 MINUTE, TEN_MINUTES = 60, 600
-# Seconds of a point and the number of points.
+# The seconds per point, and the number of points.
 _PERIODS: dict[LoadPeriod, tuple[int, int]] = {"hour": (MINUTE, 60), "day": (TEN_MINUTES, 144)}
 _LIFETIMES = {MINUTE: 2 * 3600, TEN_MINUTES: 25 * 3600}
 _OWNER = "owner"
@@ -32,13 +32,13 @@ class LoadStore:
         self._keys = keys
 
     async def now(self) -> float:
-        """Return Redis' clock in seconds, which all processes share."""
+        """Return the Redis time in seconds. All processes share this clock."""
         with redis_errors():
             seconds, micros = await self._client.time()
         return seconds + micros / 1e6
 
     async def own_minute(self, at: float, name: str) -> bool:
-        """True if the process `name` is the first of this minute: it alone measures the totals."""
+        """True if the process `name` is the first one in this minute. Only this process measures the totals."""
         key = self._keys.load(MINUTE, begin_of(at, MINUTE))
         with redis_errors():
             async with self._client.pipeline() as pipe:
@@ -49,7 +49,10 @@ class LoadStore:
         return owner == name.encode()
 
     async def add(self, at: float, counts: Mapping[str, int], totals: Mapping[int, Mapping[str, float]]) -> None:
-        """Add counts to the minute and ten minutes of `at`, and write the totals, by seconds of the step."""
+        """Add counts to the minute and the ten minutes that contain `at`, and write the totals.
+
+        `totals` maps the length of a step in seconds to its totals.
+        """
         with redis_errors():
             async with self._client.pipeline() as pipe:
                 for step, lifetime in _LIFETIMES.items():
@@ -71,7 +74,7 @@ class LoadStore:
                 pipe.hgetall(self._keys.load(step, begin))
 
         points = [_point(begin, row) for begin, row in zip(begins, await read(self._client, build), strict=True)]
-        # Nothing is written of a minute before it ends.
+        # Processes write a minute's counts only after it ends.
         return LoadHistory(step_seconds=step, points=points if points[-1].requests is not None else points[:-1])
 
 
@@ -80,7 +83,10 @@ def begin_of(at: float, step: int) -> int:
 
 
 def bucket_name(number: int) -> str:
-    """Return the field that counts the requests of a bucket of `REQUEST_BUCKETS`; the last one counts slower requests."""
+    """Return the field that counts the requests in a bucket of `REQUEST_BUCKETS`.
+
+    The last field counts slower requests.
+    """
     return f"bucket{number}"
 
 
@@ -96,7 +102,7 @@ def _point(begin: int, row: Mapping[bytes, bytes]) -> LoadPoint:
 
 
 def _quantile(share: float, buckets: Sequence[float]) -> float | None:
-    """Return the time (ms) below which this share of the requests stays, within a bucket by interpolation."""
+    """Return the time (ms) within which this share of the requests finished, interpolated within its bucket."""
     sums = [0.0, *accumulate(buckets)]
     wanted = share * sums[-1]
     for (below, above), (lower, upper) in zip(pairwise(sums), pairwise((*_BOUNDS, _BOUNDS[-1])), strict=True):

@@ -1,7 +1,7 @@
-"""Compute operations from the outbox, the journals and the memories. Nothing is stored for them.
+"""Derive operations from the outbox, the journals and the memories. Operations themselves are not stored.
 
-An operation's id is the kind and the member of its outbox mark. So every accepted write has one at once, and an
-operation cannot disagree with its mark.
+An operation's id consists of the kind and the member of its outbox mark. Therefore every accepted write has an
+operation immediately, and an operation never contradicts its mark.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def parse_operation_id(operation_id: str) -> Mark | None:
 
 
 class OperationStore:
-    """Reads operations, and replays or drops dead ones."""
+    """Reads operations, and retries or drops dead operations."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -61,7 +61,7 @@ class OperationStore:
         return self._keys.mid(scope.tenant, memory_id)
 
     async def hasten_marks(self, marks: Sequence[Mark]) -> None:
-        """Make those of the marks that exist due now."""
+        """Make the marks due now. Ignore marks that do not exist."""
         with redis_errors():
             async with self._client.pipeline(transaction=False) as pipe:
                 for mark in marks:
@@ -71,9 +71,9 @@ class OperationStore:
                 await pipe.execute()
 
     async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
-        """Return the operation of each mark, or None if it is missing or the caller may not access it.
+        """Return the operation for each mark, or None if it does not exist or the caller may not access it.
 
-        Takes one round trip, or two if the caller is restricted to some agents.
+        This takes one round trip, or two if the caller is restricted to certain agents.
         """
         if not marks:
             return []
@@ -112,7 +112,10 @@ class OperationStore:
     async def _of_agents(
         self, scope: Scope, marks: Sequence[Mark], operations: Sequence[OperationRecord | None]
     ) -> list[OperationRecord | None]:
-        """Replace operations on sessions by None if the agent is inaccessible, or unknown because the session ended."""
+        """Replace operations on sessions with None if the caller may not access the session's agent.
+
+        If the session has ended, its agent is unknown, and the operation is also replaced.
+        """
         of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
         metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
         if not metas:
@@ -129,20 +132,23 @@ class OperationStore:
         return [operation if reaches(mark) else None for mark, operation in zip(marks, operations, strict=True)]
 
     async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
-        """Return marks of one kind, the most urgent or the longest dead first.
+        """Return marks of one kind, with the most urgent or the longest dead ones first.
 
-        They are of all scopes; `load_operations` leaves out marks that the caller may not see.
+        The marks are from all scopes; `load_operations` omits the marks that the caller may not see.
         """
         key = self._keys.dead(kind) if dead else self._keys.due(kind)
         members = (await read(self._client, lambda pipe: pipe.zrange(key, offset, offset + limit - 1)))[0]
         return [Mark(kind, member.decode()) for member in members]
 
     async def revive_mark(self, mark: Mark) -> None:
-        """Make a dead mark due again, and reset its count of tries."""
+        """Make a dead mark due again, and reset its number of attempts."""
         await self._forget(mark, due=True)
 
     async def drop_mark(self, mark: Mark) -> None:
-        """Delete a dead mark. Its memory or session stays. Writes that a dropped erasure blocked are possible again."""
+        """Delete a dead mark, but not its memory or session.
+
+        Dropping an erasure also allows the writes that it blocked.
+        """
         await self._forget(mark, due=False)
         if mark.kind is DueKind.DELETION:
             (order,) = await read(self._client, lambda pipe: pipe.get(self._keys.erasure(mark.member)))
@@ -194,21 +200,24 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
 
 
 def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> bool:
-    """True if a limited caller may see an operation. For an order, the caller who placed it must have equal limits."""
+    """True if a restricted caller may see an operation.
+
+    A job order is visible only to callers with the same restrictions.
+    """
     if mark.kind is DueKind.ORDER:
         order = decode_order(subject)
         return scope.agents is None and (order.namespaces, order.users) == (scope.namespaces, scope.users)
     if mark.kind is DueKind.DELETION and about["stages"]:
-        return True  # A receipt names nobody, and only the caller who placed the order knows its id.
+        return True  # A receipt contains no names, and only the caller who placed the order knows its id.
     if scope.agents is not None and not _reaches_agent(scope, mark, subject):
         return False
     return scope.reaches(about["namespace"], about["user_id"])
 
 
 def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
-    """True if a memory or an erasure belongs to an agent of the caller.
+    """True if a memory or an erasure belongs to one of the caller's agents.
 
-    Always true for other kinds of marks: items have no agent, and `_of_agents` checks sessions.
+    Always True for other kinds of marks: items have no agent, and `_of_agents` checks sessions.
     """
     if mark.kind in _OF_MEMORIES:
         return json.loads(subject[1]).get("agent_id") in (scope.agents or ())
@@ -278,7 +287,7 @@ def _session(scope: Scope, mark: Mark, journal: dict[bytes, bytes], messages: in
 
 
 def operation_state(*, marked: bool, dead: bool, leased: bool, failed: bool) -> OperationState:
-    """Return the state of an operation from its mark in the outbox. Does no I/O."""
+    """Return an operation's state, derived from its mark in the outbox. Does no I/O."""
     if not marked:
         return OperationState.DEAD if dead else OperationState.DONE
     if leased:

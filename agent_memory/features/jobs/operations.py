@@ -1,4 +1,4 @@
-"""Show callers the state and failures of background work, wait for it, and replay or drop dead work."""
+"""Show callers the state and failures of background work. Wait for work, and retry or drop dead work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_memory_client.models import MessageStage, OperationKind, OperationLis
 _LOOK_SECONDS = 0.02
 _LOOKS_GROW = 1.25
 _MOST_LOOK_SECONDS = 0.25
-# If no worker has begun the work after this time, no worker is free.
+# If no worker has started the work after this time, assume that no worker is free.
 UNTOUCHED_SECONDS = 3.0
 _SCAN = 200
 
@@ -27,7 +27,7 @@ class ReceiptStore(Protocol):
     """Reads operations that have no mark in the outbox, such as exports."""
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """Return the operation. None if the id is of another kind, or if the operation does not exist."""
+        """Return the operation, or None if the id is of another kind or the operation does not exist."""
         ...
 
 
@@ -54,7 +54,7 @@ class OperationService:
     async def list_operations(
         self, scope: Scope, *, state: OperationState | None, kind: OperationKind | None, offset: int, limit: int
     ) -> OperationListResponse:
-        """Return a page of unfinished operations, or of dead ones. `offset` is 0 or the former page's `next_offset`."""
+        """Return a page of unfinished or dead operations. `offset` is 0 or the previous page's `next_offset`."""
         kinds = [
             DueKind(wanted_kind.value) for wanted_kind in (OperationKind if kind is None else [kind]) if wanted_kind.value in OUTBOX_KINDS
         ]
@@ -78,13 +78,16 @@ class OperationService:
         return OperationListResponse(operations=operations, next_offset=None)
 
     async def replay_operation(self, scope: Scope, operation_id: str) -> OperationRecord:
-        """Retry a dead operation. Raises NotFound, and Conflict if it is not dead."""
+        """Retry a dead operation. Raises NotFound, or Conflict if the operation is not dead."""
         mark, _ = await self._find_dead(writing(scope), operation_id)
         await self._store.revive_mark(mark)
         return await self.get_operation(scope, operation_id)
 
     async def drop_operation(self, scope: Scope, operation_id: str) -> None:
-        """Drop a dead operation. Its memory or session stays. Raises NotFound, and Conflict if it is not dead."""
+        """Drop a dead operation, but keep its memory or session.
+
+        Raises NotFound, or Conflict if the operation is not dead.
+        """
         mark, operation = await self._find_dead(writing(scope), operation_id)
         if self._batches is not None and mark.kind is DueKind.EXTRACTION and "." in mark.member:
             await self._batches.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
@@ -92,9 +95,11 @@ class OperationService:
             await self._store.drop_mark(mark)
 
     async def wait_for_marks(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
-        """Wait up to `seconds` until all these operations are done or gone. True if they are.
+        """Wait up to `seconds` until all these operations are done or no longer exist.
 
-        Gives up after `untouched` seconds if no worker has begun any of them.
+        Return True if this happens in time.
+
+        Give up after `untouched` seconds if no worker has started any of them.
         """
         begun = time.monotonic()
         left = list(marks)
@@ -112,9 +117,9 @@ class OperationService:
     async def wait_for_messages(
         self, scope: Scope, ref: SessionRef, memory_ids: Sequence[str], target: MessageStage, seconds: float
     ) -> MessageStage:
-        """Wait up to `seconds` until messages reach the stage `target`. Return the stage that they reached.
+        """Wait up to `seconds` until the messages reach the stage `target`. Return the stage that they have reached.
 
-        `memory_ids` are the ids of the memories that the messages become.
+        `memory_ids` are the ids of the memories made from the messages.
         """
         session = [Mark(DueKind.SESSION, self._store.sid(scope, ref))]
         memories = self.memory_marks(scope, list(dict.fromkeys(memory_ids)))
@@ -147,7 +152,7 @@ class OperationService:
         return [Mark(DueKind.SESSION, sid), Mark(DueKind.EXTRACTION, sid)]
 
     async def load_states(self, scope: Scope, groups: Sequence[Sequence[Mark]]) -> list[set[OperationState]]:
-        """Return the states of the existing operations of each group. One round trip."""
+        """Return the states of the existing operations in each group, in one round trip."""
         records = iter(await self._store.load_operations(scope, [mark for marks in groups for mark in marks]))
         return [{record.state for record in islice(records, len(marks)) if record is not None} for marks in groups]
 
@@ -155,7 +160,7 @@ class OperationService:
         return [Mark(DueKind.MEMORY, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     def follow_marks(self, scope: Scope, ids: Sequence[str]) -> list[Mark]:
-        """Return the marks of work that updates profiles and timelines from these memories."""
+        """Return the marks of the work that updates profiles and timelines after these memories have changed."""
         return [Mark(DueKind.FOLLOW, self._store.mid(scope, memory_id)) for memory_id in ids]
 
     async def hasten_session(self, scope: Scope, ref: SessionRef) -> None:
@@ -181,12 +186,15 @@ class OperationService:
 
 
 def _is_embedded(memory: OperationRecord) -> bool:
-    """True if a memory has a vector. Its mark does not show this, because new neighbors make the memory due again."""
+    """True if the memory has a vector.
+
+    The mark cannot tell, because new neighbors make an embedded memory due again.
+    """
     return bool(memory.stages["embedded"])
 
 
 def _looks(seconds: float) -> Generator[float]:
-    """Yield the pause (s) before each look. Pauses start at 0 and grow; together they last at most `seconds`."""
+    """Yield the pause (s) before each check. Pauses start at 0 and grow; together they last at most `seconds`."""
     until, pause = time.monotonic() + min(seconds, MAX_WAIT_SECONDS), _LOOK_SECONDS
     yield 0.0
     while (left := until - time.monotonic()) > 0:

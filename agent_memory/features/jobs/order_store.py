@@ -1,4 +1,4 @@
-"""Store job orders: background work that a caller requested. The same atomic step marks the order as due."""
+"""Store job orders: background work that callers requested. One atomic step stores an order and marks it as due."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _LIFETIME_SECONDS = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class JobOrder:
-    """A requested job. `errand` is the name under which a feature announced it.
+    """A requested job. `errand` is the name under which a feature declares the job.
 
-    Equal orders are one: if it is repeated while it waits, it runs once; if repeated while it runs, once more.
+    Identical orders share one entry. If a caller repeats an order before it starts, the job runs once. If a caller
+    repeats it while the job runs, the job runs once more.
     """
 
     errand: str
@@ -32,9 +33,9 @@ class JobOrder:
 
     @classmethod
     def of(cls, scope: Scope, errand: str, **arguments: str | None) -> JobOrder:
-        """Return an order with the limits of the caller's scope.
+        """Return an order restricted to the caller's scope.
 
-        Raises Forbidden if the caller is restricted to some agents.
+        Raises Forbidden if the caller is restricted to certain agents.
         """
         if scope.agents is not None:
             raise Forbidden("credentials that are limited to some agents order no work on memories")
@@ -66,14 +67,14 @@ class OrderStore:
                 await pipe.execute()
 
     async def load_order(self, name: str) -> JobOrder | None:
-        """Return an order. None if it does not exist or has expired."""
+        """Return an order, or None if it does not exist or has expired."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         return None if raw is None else decode_order(raw)
 
     async def keep_receipt(self, order: JobOrder, counts: Mapping[str, int], ids: Sequence[str] = (), *, note: str | None = None) -> None:
         """Add a receipt to a finished order, if the order still exists. The operation shows `note`.
 
-        A receipt with `ids` expires after an hour, others after 7 days.
+        A receipt with `ids` expires after an hour; a receipt without `ids` expires after 7 days.
         """
         body = json.loads(encode_order(order)) | {"done": dict(counts)} | ({"ids": list(ids)} if ids else {})
         body |= {} if note is None else {"note": note}
@@ -81,7 +82,7 @@ class OrderStore:
             await self._client.set(self._keys.order_of_work(order.name), json.dumps(body), xx=True, ex=3600 if ids else _LIFETIME_SECONDS)
 
     async def receipt(self, name: str) -> tuple[dict[str, int], list[str]] | None:
-        """Return the counts and ids that `keep_receipt` stored. None if there is no receipt."""
+        """Return the counts and ids stored by `keep_receipt`, or None if there is no receipt."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]
         body = {} if raw is None else json.loads(raw)
         return (body["done"], body.get("ids", [])) if "done" in body else None

@@ -1,4 +1,4 @@
-"""HTTP operations: list, read, replay and drop background work, flush a session, and read the load over time."""
+"""Routes to list, read, retry and drop background work, to flush a session, and to read the load over time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def list_operations(
     limit: Annotated[int, Query(ge=1, le=100, description="At most so many operations.")] = 20,
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
-    """Lists background work that is not done, the most urgent first. `state=dead` lists work that was given up."""
+    """Lists background work that is not done, most urgent first. `state=dead` lists work that the server gave up on."""
     return ModelResponse(await services[OperationService].list_operations(scope, state=state, kind=kind, offset=offset, limit=limit))
 
 
@@ -61,13 +61,13 @@ async def get_operation(services: ServicesDep, scope: ScopeDep, operation_id: Op
     "/v1/operations/{operation_id}/replay", operation_id="replay_operation", response_model=OperationRecord, responses=errors(404, 409)
 )
 async def replay_operation(services: ServicesDep, scope: WriteScopeDep, operation_id: OperationPath) -> Response:
-    """Retries an operation that was given up."""
+    """Retries an operation that the server gave up on."""
     return ModelResponse(await services[OperationService].replay_operation(scope, operation_id))
 
 
 @router.delete("/v1/operations/{operation_id}", operation_id="drop_operation", response_model=AckResponse, responses=errors(404, 409))
 async def drop_operation(services: ServicesDep, scope: WriteScopeDep, operation_id: OperationPath) -> Response:
-    """Drops an operation that was given up. The memory or session that it worked on stays unchanged."""
+    """Drops an operation that the server gave up on. The memory or session that it worked on remains unchanged."""
     await services[OperationService].drop_operation(scope, operation_id)
     return ModelResponse(AckResponse(status="ok"))
 
@@ -83,9 +83,9 @@ async def flush_working_memory(
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Starts the waiting work of a session now: promotion, summary and facts.
+    """Starts a session's pending work immediately: promotion, summary and facts.
 
-    With `wait`, answers `pending` if this takes longer.
+    With `wait`, answers `pending` if the work is not done by then.
     """
     ref = session_of(scope, session_id, namespace, user_id)
     await services[OperationService].hasten_session(scope, ref)
@@ -105,9 +105,9 @@ async def get_load_history(
     store: Annotated[LoadStore, Depends(load_store_of)],
     period: Annotated[LoadPeriod, Query(description="The last `hour` by minutes, or the last `day` by ten minutes.")] = "hour",
 ) -> Response:
-    """Returns the server's load of the last hour or day. Only for operators.
+    """Returns the server's load over the last hour or day. Only for operators.
 
-    It covers all tenants: totals, requests, their times, waiting work and model tokens.
+    The load covers all tenants: totals, requests, response times, pending work and model tokens.
     """
     if not caller.operator:
         raise Forbidden("only operators may read the server's load: use AUTH_ADMIN_TOKEN")

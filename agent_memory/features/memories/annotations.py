@@ -1,4 +1,4 @@
-"""Read `remember_as`, the field of a message that annotates the memories made from it."""
+"""Read `remember_as`, the message field that annotates the memories made from a message."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Annotations(BaseModel):
 
 
 def annotations_of(message: MemoryMessage) -> Annotations | None:
-    """Return the annotations of a message; None if it has none or they are invalid."""
+    """Return a message's annotations, or None if it has no annotations or they are invalid."""
     value = message.own_fields.get(REMEMBER_AS)
     if not isinstance(value, dict):
         return None
@@ -37,7 +37,7 @@ def annotations_of(message: MemoryMessage) -> Annotations | None:
 
 
 def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
-    """Raise BadInput for invalid annotations, and Forbidden for an agent out of the caller's reach."""
+    """Raise BadInput for invalid annotations, and Forbidden for an agent that the caller may not access."""
     for position, message in enumerate(messages):
         if not isinstance(message.own_fields.get(REMEMBER_AS), dict):
             continue
@@ -51,9 +51,9 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Apply the annotations of source messages to a record.
+    """Apply the source messages' annotations to a record.
 
-    Agent and category apply only if all messages agree. The earliest expiry applies.
+    An agent or category applies only if all source messages agree on it. The earliest expiry applies.
     """
     each = list(messages)
     given = [item for item in each if item is not None]

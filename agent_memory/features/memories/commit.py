@@ -1,7 +1,8 @@
-"""Commit decisions about memories. A batch is one atomic step, which also moves the cursor of the work behind it.
+"""Commit decisions about memories. A batch is one atomic step, which can also advance the cursor of the worker's input.
 
-A replaced memory stays as a version. Updates, supersessions, merges and forgettings are recorded as changes that can be
-undone. Each decision names the versions it rests on. If one has changed, nothing is written; the caller decides again.
+A replaced memory remains as an earlier version. Updates, supersessions, merges and forgettings create changes that
+callers can undo. Each decision refers to the versions that it was based on. If one of those versions has changed, the
+batch writes nothing, and the caller must decide again.
 """
 
 from __future__ import annotations
@@ -40,14 +41,17 @@ class Add:
 
     record: MemoryRecord
     dedupe: bool = True
-    """Refuse the batch if a current memory has the same words."""
+    """Refuse the whole batch if a current memory has the same words."""
     apart: bool = False
-    """The caller knows a memory with the same words: `dedupe` refuses only if type and date are the same, too."""
+    """The caller already knows a memory with the same words: `dedupe` then also compares type and date."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """Add evidence to a repeated memory. The id of `alias`, a record that is not stored, becomes an alias of it."""
+    """Add evidence to a memory that was stated again. If `alias` is set, its id becomes an alias of the memory.
+
+    The record `alias` itself is not stored.
+    """
 
     memory: StoredMemory
     evidence: Evidence
@@ -56,7 +60,10 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace a memory's content by `record`, which has the same id. `edited` is True if a caller changed the words."""
+    """Replace a memory's content with `record`, which has the same id.
+
+    `edited` is True if a caller changed the words.
+    """
 
     memory: StoredMemory
     record: MemoryRecord
@@ -67,24 +74,27 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Supersede:
-    """End the facts `old` at the time when `record` begins to be true. Each side names the other."""
+    """End the validity of the `old` facts when `record` becomes valid, and link the records to each other."""
 
     old: Sequence[StoredMemory]
     record: MemoryRecord
     former: StoredMemory | None = None
-    """The stored memory with the record's id, if there is one."""
+    """The memory already stored under the record's id, if there is one."""
     edited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Merge `repeats` into `stays`, which is stored as `merged`. The repeats retire and their ids become aliases."""
+    """Merge `repeats` into the memory `stays`, whose new content is `merged`.
+
+    The repeats retire, and their ids become aliases of `stays`.
+    """
 
     stays: StoredMemory
     merged: MemoryRecord
     repeats: Sequence[StoredMemory]
     evidence: Sequence[Evidence] = ()
-    """The evidence in the repeats' own records. Evidence that was added later moves by itself."""
+    """The evidence in the repeats' own records. The merge moves all evidence that was added later automatically."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +106,9 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Succeed:
-    """Store `heir`, and move evidence and aliases to it from a memory that will be deleted.
+    """Store `heir`, and give it the evidence and aliases of a memory that the caller is about to delete.
 
-    `fields` are the evidence's hash fields, `names` the mids of the aliases.
+    `fields` are the hash fields of the evidence; `names` are the mids of the aliases.
     """
 
     old: StoredMemory
@@ -126,11 +136,13 @@ STATED = ChangeOrigin("client", "stated by a client")
 
 @dataclass(frozen=True, slots=True)
 class CommitOutcome:
-    """The result of a batch. Nothing was written if a memory (`moved`) or the session (`fenced`) changed meanwhile.
+    """The result of a batch. If `moved` or `fenced` is True, the batch wrote nothing.
 
-    `taken_groups` are the positions of decisions whose ids belong to other owners; `moved` is then True as well.
-    `states` has "new", "changed", "same", "buried", "again", "done", "skipped" or "proposed" for each decision.
-    `changes` has the id of each decision's change, or None.
+    - `moved`: a memory changed meanwhile, or an id belongs to another owner.
+    - `fenced`: the session changed meanwhile.
+    - `taken_groups`: the positions of the decisions whose ids belong to other owners.
+    - `states`: "new", "changed", "same", "buried", "again", "done", "skipped" or "proposed" for each decision.
+    - `changes`: the id of each decision's change, or None.
     """
 
     moved: bool = False
@@ -146,7 +158,10 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """Return the old facts with their end, and the new fact with its beginning. An old fact keeps an earlier end."""
+    """Return the old facts with their end set, and the new fact with its beginning set.
+
+    An old fact that already has an earlier end keeps it.
+    """
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
@@ -175,11 +190,13 @@ class MemoryCommits:
         stated: bool = False,
         written: Mapping[str, str] | None = None,
     ) -> CommitOutcome:
-        """Commit all decisions or none. With `review`, supersessions become proposals.
+        """Commit all decisions or none.
 
-        With `background`, deleted memories stay deleted. `written` maps record ids to the time (µs) when a caller wrote
-        them: such a memory stays deleted only if it was deleted since then. Unless `stated`, background decisions about
-        pinned memories and events raise ValueError.
+        - `review`: turn supersessions into proposals.
+        - `background`: do not store deleted memories again.
+        - `written`: for each record id, the time (µs) when a caller wrote the record. With `background`, such a record
+          is refused only if the memory was deleted after that time.
+        - `stated`: allow background decisions about pinned memories and events. Without it, they raise ValueError.
         """
         if background and not stated:
             for decision in decisions:
@@ -218,7 +235,10 @@ class MemoryCommits:
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
     ) -> list[StoredMemory]:
-        """Retire and return the memories that did not change since they were read. Record one change for each."""
+        """Retire the memories that have not changed since the caller read them, and return these.
+
+        Record one change for each.
+        """
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             check_background_decision(Forget(memory))
@@ -229,9 +249,9 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carry out a proposed supersession; return False if the proposal is stale.
+        """Carry out a proposed supersession. Return False if the proposal is out of date.
 
-        `former` is the successor's stored memory, if there was one.
+        `former` is the memory that was stored under the successor's id, if there was one.
         """
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
@@ -317,7 +337,7 @@ def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Ch
 
 
 def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
-    """Return the fields of a change that do not depend on its memory."""
+    """Return the fields of a change that do not depend on the changed memory."""
     origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
     return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
 
@@ -349,7 +369,10 @@ def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> 
 
 
 def check_background_decision(decision: Decision) -> None:
-    """Raise ValueError if background work would change a pinned memory or a pin, or supersede an event or message."""
+    """Raise ValueError for a decision that background work must not make.
+
+    Background work must not change a pinned memory, let a merge change `pinned`, or supersede an event or a message.
+    """
     match decision:
         case Update(memory, _, _, _, _) | Forget(memory):
             touched = [memory]

@@ -1,4 +1,4 @@
-"""Declare the feature of long-term memory: records, search, history and upkeep."""
+"""Declare the long-term memory feature: records, search, history and upkeep."""
 
 from __future__ import annotations
 

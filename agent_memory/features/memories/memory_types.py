@@ -1,6 +1,6 @@
-"""Show `procedural` memories as `semantic` to clients of the archived server, whose enumeration lacks that type.
+"""Present `procedural` memories as `semantic` to clients of the archived server, whose type enum has no `procedural`.
 
-A request sees the real type if its header or its body names `procedural`. The stored type never changes.
+A response shows the real type if the request's header or body contains `procedural`. The stored type never changes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MemoryTypesHeader = Annotated[
 
 
 def knows_procedural(header: str | None) -> bool:
-    """True if the header's comma-separated list names `procedural`."""
+    """True if the header's comma-separated list contains `procedural`."""
     return header is not None and any(word.strip().lower() == _PROCEDURAL for word in header.split(","))
 
 
@@ -44,9 +44,9 @@ def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
 
 
 def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchRequest, bool]:
-    """Return the search to run, and True if its answer shows the type `procedural`.
+    """Return the search to run, and True if its response may show the type `procedural`.
 
-    If it does not, a filter for semantic memories also matches procedural ones.
+    If it may not, a filter for semantic memories also matches procedural ones.
     """
     if knows_procedural(header):
         return request, True
@@ -63,7 +63,7 @@ def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchR
 
 
 def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[MemoryPromptRequest, bool]:
-    """Apply `search_as_shown` to the search within a prompt request."""
+    """Apply `search_as_shown` to the search inside a prompt request."""
     if not isinstance(request.long_term_search, SearchRequest):
         return request, knows_procedural(header)
     search, shows = search_as_shown(request.long_term_search, header)
@@ -73,7 +73,7 @@ def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[M
 
 
 def show_types(memories: Iterable[ShownMemory], *, shows: bool) -> None:
-    """Show procedural memories as semantic, unless `shows` is True."""
+    """Change the type `procedural` to `semantic`, unless `shows` is True."""
     if not shows:
         for card in memories:
             if card.memory_type == _PROCEDURAL:
@@ -110,7 +110,7 @@ def _named(type_filter: MemoryType) -> bool:
 def _widened(type_filter: MemoryType) -> MemoryType:
     """Return a filter that treats procedural memories as semantic.
 
-    A memory has only one type, so all operators of the filter reduce to one set of types.
+    A memory has exactly one type, so the filter's operators can be reduced to one set of types.
     """
     conditions = type_filter.conditions()
     excluded = _with_procedural(conditions.excluded)

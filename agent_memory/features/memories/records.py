@@ -1,4 +1,4 @@
-"""Convert memories to their stored form and back: hash fields, and the digests that identify their words."""
+"""Convert memories to and from their stored form: hash fields, and the digests that identify their words."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ _BYTES_PER_CHARACTER = 16
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """A memory as read from Redis. `mid` names its keys; `version` (µs of the last change) is for optimistic locks."""
+    """A memory as read from Redis.
+
+    `mid` is part of its keys; `version` (µs of the last change) is for optimistic locking.
+    """
 
     mid: str
     version: int
@@ -45,16 +48,16 @@ class StoredMemory:
 
 
 class StoredEvidence(Evidence):
-    """A stored piece of evidence. One piece may stand for many repeats in a session; `times` counts them."""
+    """A stored piece of evidence. One piece may represent several repeats in a session; `times` counts them."""
 
     times: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
 
 
 class Standing(NamedTuple):
-    """Names the hash that indexes a memory's words and slot (`scope`), and the memory's fields in that hash.
+    """A memory's position in the index of words and slots: the hash (`scope`), and the memory's fields in that hash.
 
-    `kin` stands for words, type and date, `words` for the words alone. `restatement` matches near-identical messages.
-    A field is "" if it is not indexed.
+    `kin` represents the words, type and date; `words` represents the words alone. `restatement` matches nearly
+    identical messages. A field is "" if it is not indexed.
     """
 
     scope: str
@@ -69,17 +72,20 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """Return the id of the memory made from a message. The id is always the same, so promotion is idempotent."""
+    """Return the id of the memory made from a message.
+
+    The same message always gives the same id, so repeats are harmless.
+    """
     h = blake2b(digest_size=16)
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
         h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
     name = bytearray(h.digest())
-    name[0] &= 127  # A ULID begins with its time, which never sets the first bit.
+    name[0] &= 127  # A ULID begins with a time, whose first bit is never set.
     return str(ULID(bytes(name)))
 
 
 def evidence_of(record: MemoryRecord) -> list[Evidence]:
-    """Return the evidence in the record. Without any, return one piece that cites the record itself."""
+    """Return the record's evidence. If it has none, return one piece of evidence that cites the record itself."""
     if record.evidence:
         return record.evidence
     role = str(record.metadata["role"]) if is_turn(record) and "role" in record.metadata else None
@@ -96,7 +102,7 @@ def evidence_of(record: MemoryRecord) -> list[Evidence]:
 
 
 def standing(tenant: str, record: MemoryRecord) -> Standing:
-    """Return a memory's `Standing` among the memories of its namespace, user and agent. Messages have no slot."""
+    """Return a memory's `Standing` within its namespace, user and agent. Messages have no slot."""
     scope = _scope_of_words(tenant, record.namespace, record.user_id, record.agent_id)
     normal = normal_text(record.text)
     words = _short(normal)
@@ -121,7 +127,7 @@ def _short(text: str) -> str:
 
 
 def said_by_person(turn: MemoryRecord) -> bool:
-    """True if a person said the message, not a program, a tool or the assistant."""
+    """True if the message is from a person, not from a program, a tool or the assistant."""
     role = str(turn.metadata.get("role", "user"))
     return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES
 
@@ -131,12 +137,15 @@ def slot_field(slot: str) -> str:
 
 
 def memory_digest(record: MemoryRecord) -> str:
-    """Return the digest that detects a repeated write. It covers the fields from the writer, not the server's own."""
+    """Return the digest that detects repeated writes.
+
+    It covers the fields that the writer sets, not those the server sets.
+    """
     return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
 class Fields(NamedTuple):
-    """The fields of a memory's hash. `alike` alternates names and values that many memories share."""
+    """The fields of a memory's hash. `alike` holds alternating names and values that many memories share."""
 
     names: Sequence[str]
     values: Sequence[Arg]
@@ -168,7 +177,7 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
 
 
 def metadata_fields(record: MemoryRecord | None) -> list[Arg]:
-    """Return the two stored fields that depend on metadata: the record and its tags. Both are "" without a record."""
+    """Return the two stored fields that depend on metadata: the record and its tags. Without a record, both are ""."""
     if record is None:
         return ["", ""]
     source = source_of(record)
@@ -207,7 +216,7 @@ def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]
         more.append("z")
         values.append(ends.timestamp())
     if record.quarantine is not None:
-        # -1 is below any trust that a search can require.
+        # -1 is lower than any trust that a search can require.
         more += ["q", "tr"]
         values += [tag(record.quarantine), -1.0]
     elif trust < 1.0:
@@ -225,9 +234,10 @@ def _alike(
 
 
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory | None:
-    """Return the memory in a reply with `READ_FIELDS`; None if it is missing or belongs to another tenant.
+    """Parse a Redis reply with the fields in `READ_FIELDS`.
 
-    A version that an undo restored keeps its first recording time.
+    Return None if the memory is missing or belongs to another tenant. After an undo restores a version, its
+    `recorded_at` is still the time when the version was first recorded.
     """
     owner, raw, version, recorded, first, retired = row
     if owner != tag(tenant).encode() or raw is None or version is None:
@@ -242,21 +252,21 @@ def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory
 
 
 async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]]) -> Result:
-    """Run `decode`, which parses `rows`. Use a thread if the rows are large: metadata may have 100,000 fields."""
+    """Run `decode`, which parses `rows`. Run it in a thread if the rows are large: metadata may have 100,000 fields."""
     return await run_in_thread(decode, sum(len(part) for row in rows for part in row if part) // _BYTES_PER_CHARACTER)
 
 
 def encode_memory(record: MemoryRecord, source: SourceClass, trust: float) -> bytes:
-    """Return a record as JSON with its source and trust.
+    """Return a record as JSON, with its source and trust.
 
-    Leave out None values, and `recorded_at` and `retired_at`, which the hash stores as fields of their own.
+    Omit None values, and also `recorded_at` and `retired_at`, which the hash stores in separate fields.
     """
     stored = record.model_copy(update={"source_class": source, "trust": trust, "recorded_at": None, "retired_at": None})
     return stored.model_dump_json(exclude_none=True).encode()
 
 
 def decode_memory(raw: bytes) -> MemoryRecord:
-    """Decode a stored memory. Missing topics, entities and source messages become empty lists; no size limits apply."""
+    """Decode a stored memory, without size limits. Missing topics, entities and source messages become empty lists."""
     record = MemoryRecord.model_validate_json(raw, context=ANSWER)
     record.topics = record.topics or []
     record.entities = record.entities or []
@@ -270,9 +280,9 @@ def owner_name(record: MemoryRecord) -> str:
 
 
 def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
-    """Raise IdTaken if two memories of a request have the same id but different owners.
+    """Raise IdTaken if two memories in a request have the same id but different owners.
 
-    `records` are pairs of a memory's position in the request and the memory.
+    Each item of `records` is a memory's position in the request, and the memory.
     """
     owners: dict[str, tuple[str | None, ...]] = {}
     for index, record in records:
@@ -282,7 +292,7 @@ def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
 
 
 def with_session_owner(ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-    """Return the record with its missing namespace, user and session id filled in from its session."""
+    """Return the record, with any missing namespace, user id or session id taken from its session."""
     update = {
         "namespace": record.namespace or ref.namespace,
         "user_id": record.user_id or ref.user_id,
@@ -295,7 +305,10 @@ TRUST: dict[str, float] = {"user": 1.0, "client": 1.0, "assistant": 0.7, "import
 
 
 def source_of(record: MemoryRecord) -> SourceClass:
-    """Return a memory's source class. Without one, a message's role decides; every other memory is from a "client"."""
+    """Return a memory's source class.
+
+    If the record does not specify one, a message's role determines the class. Any other memory is from a "client".
+    """
     if record.source_class is not None:
         return record.source_class
     if not is_turn(record):
@@ -307,7 +320,7 @@ def source_of(record: MemoryRecord) -> SourceClass:
 
 
 def trust_of(record: MemoryRecord, source: SourceClass | None = None) -> float:
-    """Return the lowest of these trusts: the record's own, its source's, and those of its evidence's sources."""
+    """Return the lowest of the record's own trust, the trust of its source, and the trust of each evidence source."""
     least = TRUST[source or source_of(record)]
     for piece in record.evidence or ():
         if piece.source is not None:
@@ -316,11 +329,14 @@ def trust_of(record: MemoryRecord, source: SourceClass | None = None) -> float:
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return source and trust for a memory made from several: those of the least trusted one."""
+    """Return the source and trust of a memory made from several memories: those of the least trusted one."""
     least = min(records, key=trust_of)
     return {"source_class": source_of(least), "trust": trust_of(least)}
 
 
 def approval(text: str) -> str:
-    """Return the digest that marks a text as approved. A changed text has another digest and needs a new approval."""
+    """Return the digest that marks a text as approved.
+
+    If the text changes, so does the digest, and it needs a new approval.
+    """
     return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()

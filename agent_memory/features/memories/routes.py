@@ -31,8 +31,8 @@ async def create_long_term_memory(
 ) -> Response:
     """Stores memories.
 
-    Reads and searches by words find them at once, searches by meaning after embedding. `wait` waits for that;
-    X-Searchable is the result.
+    Reads and keyword searches find them immediately; searches by meaning find them once they are embedded. `wait` waits
+    for the embedding; the header X-Searchable reports whether it is done.
     """
     answer = await services[MemoryService].create(scope, body)
     if wait <= 0:
@@ -53,7 +53,7 @@ async def delete_long_term_memory(
     scope: WriteScopeDep,
     memory_ids: Annotated[list[Identifier], Query(description="The ids, each in a parameter of its own.")] = _NO_IDS,
 ) -> Response:
-    """Deletes memories. `status` has the number of memories that existed. Unknown ids are no error."""
+    """Deletes memories. `status` contains the number of memories that existed. Unknown ids are not an error."""
     return ModelResponse(await services[MemoryService].delete(scope, memory_ids))
 
 
@@ -72,7 +72,10 @@ async def get_long_term_memory(
     history: Annotated[bool, Query(description="Its last version, also when it is no longer current.")] = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Returns a memory as it is now, or as it was at another time. Answers 404 if it was not true or not known then."""
+    """Returns a memory as it is now, or as it was at another time.
+
+    Answers 404 if the memory was not true or not known at that time.
+    """
     if history or as_of is not None or known_at is not None:
         times = (None, None) if history else (as_of, known_at)
         record = await services[HistoryService].record_at(scope, memory_id, *times)

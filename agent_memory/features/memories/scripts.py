@@ -1,4 +1,4 @@
-"""Call the Lua scripts of memories. A script that writes is one atomic change, and marks its follow-up work as due."""
+"""Run the Lua scripts for memories. Each writing script is one atomic change, and schedules its follow-up work."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _TOMBSTONE_SECONDS = 30 * 24 * 3600
 
 class MemoryScripts:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbors_ms: int = 0) -> None:
-        """With `fsync`, callers' changes are on disk before the reply.
+        """With `fsync`, Redis writes callers' changes to disk before it replies.
 
-        Neighbors of a new message are indexed again after `neighbors_ms`.
+        The messages next to a new message are indexed again after `neighbors_ms`.
         """
         self._keys = keys
         self._outbox = outbox_keys(keys, DueKind.MEMORY)
@@ -41,7 +41,10 @@ class MemoryScripts:
         revised: Mapping[str, Any] | None,
         embed_after_ms: int = 0,
     ) -> list[str]:
-        """Run `memory_commit.lua`; return "ok" and a state for each step, or why it refused. Raises ErasureUnderWay."""
+        """Run `memory_commit.lua`. Raises ErasureUnderWay.
+
+        Return "ok" and the state of each step, or the reason why the script refused the batch.
+        """
         reply = await self._commit(
             **self._outbox,
             wake=self._keys.wake,
@@ -59,21 +62,21 @@ class MemoryScripts:
         return [word.decode() for word in reply]
 
     async def owners_of(self, mids: Sequence[str]) -> list[str | None]:
-        """Return the owner of each mid; None if the id is free."""
+        """Return the owner of each mid, or None if the id is not in use."""
         reply = await self._owners(any=self._keys.config, root=self._keys.root, mids=mids)
         return [None if owner == b"-" else owner.decode() for owner in reply]
 
     async def sweep_ended(self, mids: Sequence[str]) -> int:
-        """Move memories whose end has passed to the history; return how many."""
+        """Move memories whose end has passed to the history, and return their number."""
         return int(await self._sweep(**self._outbox, root=self._keys.root, mids=mids))
 
     async def write_index(self, documents: Sequence[str], memories: Sequence[Arg]) -> list[bool]:
-        """Write vectors and index terms. Return True for each memory that still had its version."""
+        """Write vectors and index terms. Return True for each memory whose version had not changed."""
         reply = await self._index(**self._outbox, documents=documents, root=self._keys.root, memories=memories)
         return [bool(written) for written in reply]
 
     async def delete_memories(self, memories: Sequence[Arg]) -> list[bool]:
-        """Delete memories for good. Return True for each memory that existed."""
+        """Permanently delete memories. Return True for each memory that existed."""
         reply = await self._delete(
             **self._outbox, root=self._keys.root, tombstone_seconds=_TOMBSTONE_SECONDS, reach=REACH, memories=memories
         )

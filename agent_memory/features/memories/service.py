@@ -1,4 +1,4 @@
-"""Create, get, edit and delete long-term memories. All interfaces write through here."""
+"""Create, read, edit and delete long-term memories. All interfaces use this service to write."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ _SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_fro
 
 
 def content_hash(record: MemoryRecord) -> str:
-    """Return the contract's `memory_hash`: sha256 over text, scope and type."""
-    # The same bytes as from `json.dumps` with sorted keys, in a third of the time.
+    """Return the `memory_hash` as the archived server computes it: SHA-256 of text, scope and type."""
+    # Produces the same bytes as `json.dumps` with sorted keys, in a third of the time.
     head, tail = _around_text(record.memory_type._value_, record.namespace, record.session_id, record.user_id)
     return sha256(f"{head}{_quoted(record.text)}{tail}".encode()).hexdigest()
 
@@ -62,7 +62,7 @@ def _around_text(*names: str | None) -> tuple[str, str]:
 
 
 def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> MemoryRecord:
-    """Return the memory of a message. `text` is the part of the message to store; no size limits apply."""
+    """Return the memory made from a message. `text` is the part of the message to store; no size limits apply."""
     annotations = annotations_of(message)
     marks = {QUESTION: True} if message.role == "user" and is_bare_question(text) else {}
     if annotations is not None and annotations.about_user:
@@ -97,7 +97,10 @@ def speaker_of(message: MemoryMessage) -> dict[str, str]:
 
 
 def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> str:
-    """Return the id of a fact extracted from a session. The same words from the same messages give the same id."""
+    """Return the id for a fact extracted from a session.
+
+    The same words from the same messages always give the same id.
+    """
     words = " ".join(text.casefold().split())
     parts = "\0".join(part or "" for part in (ref.namespace, ref.user_id, ref.session_id, words, *messages))
     return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))
@@ -131,16 +134,18 @@ class MemoryService:
         self._followers = followers
 
     def require(self) -> None:
-        """Raise UnsupportedRequest if long-term memory is switched off."""
+        """Raise UnsupportedRequest if long-term memory is turned off."""
         if not self._settings.longterm.enabled:
             raise UnsupportedRequest(
                 "long-term memory is switched off (LONG_TERM_MEMORY=false)", field="long_term_memory", where="settings"
             )
 
     async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
-        """Store memories durably. Keyword search finds them at once, vector search after embedding.
+        """Store memories durably.
 
-        Raises Forbidden or IdTaken; nothing is written in these cases.
+        Keyword search finds them immediately; vector search finds them once they are embedded.
+
+        Raises Forbidden or IdTaken, and writes nothing in these cases.
         """
         self.require()
 
@@ -164,9 +169,10 @@ class MemoryService:
                 records = [record for record in records if record.id not in unchanged]
 
     async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken_ids: Sequence[str]) -> set[str]:
-        """Return the taken ids under which the caller sends the stored memory again, unchanged.
+        """Return the `taken_ids` whose records would not change the stored memory.
 
-        Clients of the archived server do this: they create a session's memories once more, without user and namespace.
+        Clients of the archived server send such records: they create a session's memories again, without user and
+        namespace.
         """
         repeated = [record for record in records if record.id in taken_ids]
         memories = await self._store.find(scope, [record.id for record in repeated])
@@ -175,16 +181,16 @@ class MemoryService:
         }
 
     async def store(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> None:
-        """Redact, screen and store records. If several have the same id, the last one wins.
+        """Redact, screen and store records. If several records have the same id, the last one wins.
 
-        With `dedupe`, a record that repeats a memory becomes evidence of that memory. A record with a slot ends the
-        slot's current fact.
+        With `dedupe`, a record that repeats a memory becomes evidence for that memory. A record with a slot supersedes
+        the slot's current fact.
         """
         prepared = await run_in_thread(lambda: self._prepared(records), memories_work(records))
         await store_settled(self._store, self._neighbors, self._commits, scope, prepared, dedupe=dedupe)
 
     def _prepared(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Redact secrets, screen for quarantine and set the hash; return one record per id."""
+        """Redact secrets, screen records for quarantine, and set their hashes. Return one record for each id."""
         if self._settings.longterm.redact_secrets:
             texts = [record.text for record in records]
             clean = redact_all(texts)
@@ -205,7 +211,7 @@ class MemoryService:
         return prepared
 
     async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Return a memory and count this reading. Raises NotFound."""
+        """Return a memory, and count it as read. Raises NotFound."""
         self.require()
         memory = (await self._store.find(scope, [memory_id]))[0]
         if memory is None:
@@ -213,7 +219,7 @@ class MemoryService:
         self._usage.note_readings([(memory.mid, memory.record.access_count)])
         # The caller may have used an alias.
         memory.record.id = memory_id
-        memory.record.recorded_at = None  # `…/history` says when each version was recorded.
+        memory.record.recorded_at = None  # `…/history` shows when each version was recorded.
         return memory.record
 
     async def patch(
@@ -225,17 +231,19 @@ class MemoryService:
         shown_as_semantic: bool = False,
         merges_metadata: bool = False,
     ) -> MemoryRecord:
-        """Change the given fields and return the memory. Null clears a field. A new slot ends the slot's current fact.
+        """Change the given fields and return the memory.
 
-        With `merges_metadata`, keys of `metadata` that the request does not name stay. With `shown_as_semantic`, the
-        type `semantic` leaves a procedural memory as it is. Raises NotFound or Conflict; UnsupportedRequest if no field
-        is given.
+        Null clears a field. A new slot supersedes the slot's current fact.
+
+        With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, setting the
+        type `semantic` does not change a procedural memory. Raises NotFound or Conflict, and UnsupportedRequest if the
+        request contains no field.
         """
         self.require()
         changes = self._changes_of(body)
         if not changes:
             raise UnsupportedRequest("give at least one field to change", field="body")
-        # If the memory changed meanwhile, read it again: no concurrent change is lost, no deleted memory returns.
+        # If the memory changed meanwhile, read it again. This loses no concurrent change and revives no deleted memory.
         for _ in range(_PATCH_TRIES):
             current = await self._store.get_versioned(scope, memory_id)
             if current is None:
@@ -279,7 +287,7 @@ class MemoryService:
         return {name: None if value == "" else value for name, value in changes.items()}
 
     async def delete(self, scope: Scope, memory_ids: Sequence[str]) -> AckResponse:
-        """Delete memories for good. Ignore unknown and repeated ids."""
+        """Permanently delete memories. Ignore unknown and repeated ids."""
         self.require()
         records = [record for record in await self._store.get(scope, list(dict.fromkeys(memory_ids))) if record is not None]
         deleted = await self._store.delete_records(scope, records)

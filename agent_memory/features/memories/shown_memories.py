@@ -1,4 +1,4 @@
-"""Read memories from Redis straight into JSON values. Building and dumping models took half of a search's time."""
+"""Read memories from Redis directly as JSON values. Creating and serializing models took half of a search's time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agent_memory.foundation.storage.search.results import PAST, Hits
 from agent_memory.foundation.text.passages.splitting import split_passages
 from agent_memory_client.models import ANSWER, Evidence, HitExplanation, MemoryRecord, MemoryRecordResult
 
-# Defaults of the fields that every answer contains, in the model's order. An answer omits other fields when empty.
+# Defaults of the fields that every response contains, in the model's order. Other fields are omitted when empty.
 _ALWAYS: dict[str, Any] = {
     name: None if field.is_required() or field.default_factory is not None else field.default
     for name, field in MemoryRecordResult.model_fields.items()
@@ -37,7 +37,7 @@ _ROWS = load("memories/memory_rows")
 
 
 class MemoryRow(NamedTuple):
-    """A memory as Redis sent it: key name, values of `ROW_FIELDS`, and usage."""
+    """A memory as received from Redis: key name, values of `ROW_FIELDS`, and usage."""
 
     name: str
     fields: Sequence[bytes | None]
@@ -45,7 +45,7 @@ class MemoryRow(NamedTuple):
 
     @property
     def last_said(self) -> float:
-        """The time (epoch seconds) when the memory was last said, or else created."""
+        """The time (epoch seconds) when the memory was last said or, if that is unknown, created."""
         return float(self.fields[6] or self.fields[0] or 0)
 
     @property
@@ -59,11 +59,14 @@ class ShownMemoryReader:
         self._keys = keys
 
     async def __call__(self, scope: Scope, names: Sequence[str]) -> list[ShownMemory | None]:
-        """Return memories by key name; None if missing or not accessible. Names of past versions begin with `PAST`."""
+        """Return memories by key name, with None for each that is missing or that the caller may not access.
+
+        Names of past versions begin with `PAST`.
+        """
         return self.shown_memories(scope, await self.load_rows(names))
 
     async def load_rows(self, names: Sequence[str]) -> list[MemoryRow]:
-        """Load rows by key name, without a check of their owners."""
+        """Load rows by key name, without checking their owners."""
         if not names:
             return []
         mids = list(map(_mid, names))
@@ -77,13 +80,16 @@ class ShownMemoryReader:
 
     @staticmethod
     def shown_memories(scope: Scope, rows: Sequence[MemoryRow]) -> list[ShownMemory | None]:
-        """Return the memory in each row; None if missing or not accessible to the caller."""
+        """Return the memory in each row, or None if it is missing or the caller may not access it."""
         tenant = tag(scope.tenant).encode()
         memories = [_read_card(tenant, row) for row in rows]
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
 
     def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
-        """Return the visible memories among hits, without their usage. The search must return `ROW_FIELDS`."""
+        """Return the memories among hits that the caller may access, without usage.
+
+        The search must return `ROW_FIELDS`.
+        """
         names = [field.encode() for field in ROW_FIELDS]
         rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
         return [memory for memory in self.shown_memories(scope, rows) if memory is not None]
@@ -94,11 +100,12 @@ def _mid(name: str) -> str:
 
 
 class ShownMemory:
-    """A memory in an answer. `values` are the JSON values of the wire model.
+    """A memory in a response. `values` are the JSON values of the response model.
 
-    `last_said_at` is None unless the memory was repeated. `ended_at` is when a message's fact was superseded,
-    `edited_at` when the words were changed. `beside` is the mid of the memory that this one accompanies without being
-    a hit itself.
+    - `last_said_at`: None unless the memory was repeated.
+    - `ended_at`: when a later fact superseded the fact that a message states.
+    - `edited_at`: when a caller changed the words.
+    - `beside`: the mid of the hit next to this memory, if the memory is not a hit itself.
     """
 
     __slots__ = ("beside", "edited_at", "ended_at", "last_said_at", "mid", "times_said", "values")
@@ -114,7 +121,7 @@ class ShownMemory:
 
     @classmethod
     def of(cls, mid: str, record: MemoryRecord) -> ShownMemory:
-        """Return the shown form of a record that was not read from Redis."""
+        """Return the response form of a record that was not read from Redis."""
         return cls(mid, {**_ALWAYS, **to_jsonable_python(record)})
 
     @property
@@ -156,14 +163,17 @@ class ShownMemory:
 
     @property
     def when(self) -> datetime:
-        """The event date, or else the creation time."""
+        """The event date or, without one, the creation time."""
         return self.event_date or self.created_at
 
     def set_score(self, distance: float, score: float | None, kind: str | None, why: HitExplanation | None = None) -> None:
         self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
 
     def set_passage(self, number: int) -> None:
-        """Set the best passage by its number, from 1. Ignore a number that an edited, now shorter text lacks."""
+        """Set the best passage by its number, starting at 1.
+
+        Ignore a number that is too high because an edit shortened the text.
+        """
         if number <= len(passages := split_passages(self.text)):
             start, end = passages[number - 1]
             self.values["passage"] = {"text": self.text[start:end], "start": start, "end": end}
@@ -180,7 +190,7 @@ class _StoredCard(NamedTuple):
     edited_at: datetime | None
 
 
-# One user's questions often find the same memories; the cache saves 15 µs for each.
+# A user's questions often find the same memories. For each of them, the cache saves 15 µs.
 @lru_cache(maxsize=4096)
 def _stored_card(
     used: bytes | None,
@@ -229,7 +239,7 @@ def _values(raw: bytes) -> dict[str, Any]:
 
 
 def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
-    """Return the memory in a row; None if it is missing or belongs to another tenant."""
+    """Return the memory in a row, or None if it is missing or belongs to another tenant."""
     _, owner, raw, *rest = row.fields
     if owner != tenant or raw is None:
         return None
@@ -245,5 +255,5 @@ def _moment(seconds: bytes | None) -> datetime | None:
 
 
 def _instant(moment: datetime) -> str:
-    """Format a time as pydantic does."""
+    """Format a time in the same way as pydantic."""
     return f"{(moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()[:-6]}Z"

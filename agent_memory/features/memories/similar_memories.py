@@ -20,13 +20,13 @@ from agent_memory.foundation.storage.search.filters import where
 from agent_memory.foundation.text.terms import query_terms, stems
 from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
 
-# The newest memories have no vector yet; only words find them.
+# The newest memories have no vector yet, so only a keyword search finds them.
 _BY_VECTOR = 12
 _BY_WORDS = 6
 _TERMS = 24
-# Paraphrases and opposites have a cosine of about 0.6 or more.
+# Paraphrases and opposites have a cosine similarity of about 0.6 or more.
 _LEAST_SIMILARITY = 0.4
-# A memory that has the same slot, or shares this part of the words, is always compared.
+# Always compare a memory that has the same slot, or that shares this part of the words.
 _LEAST_SHARE = 0.5
 _MOST_COMPARED = 6
 
@@ -42,7 +42,7 @@ class ExistingMemories:
 
 @dataclass(frozen=True, slots=True)
 class NearMemories(ExistingMemories):
-    """Adds similar memories, each with its cosine similarity, or None if only words found it."""
+    """Also contains similar memories, each with its cosine similarity, or with None if only words matched."""
 
     near: list[tuple[StoredMemory, float | None]] = field(default_factory=list[tuple[StoredMemory, float | None]])
 
@@ -61,7 +61,7 @@ class SimilarMemoryStore:
     async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
         """Return the existing and similar memories for each record.
 
-        The similar ones never include messages or other owners' memories.
+        The similar memories never include messages or other owners' memories.
         """
         existing = await self.load_existing(scope, records)
 
@@ -118,7 +118,7 @@ class SimilarMemoryStore:
 
 
 async def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
-    """Return the memories that a fact may repeat, refine or end, likeliest first."""
+    """Return the memories that a fact may repeat, refine or supersede, most likely first."""
     return await run_in_thread(lambda: _comparable(record, around), around.characters)
 
 

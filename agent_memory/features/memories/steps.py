@@ -1,4 +1,4 @@
-"""Build a call of `memory_commit.lua`: the steps, the values they write, and the fence of their session."""
+"""Build a call to `memory_commit.lua`: the steps, the values that they write, and the fence of their session."""
 
 from __future__ import annotations
 
@@ -31,18 +31,22 @@ from agent_memory.foundation.text.retrieval_units import unit_terms
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 Step = dict[str, Any]
-# The longest quote of a piece of evidence, in characters.
+# The maximum length of the quote in a piece of evidence, in characters.
 _MOST_QUOTED = 4000
-# How long a worker that wrote memories has to begin embedding them itself.
+# How long a worker that wrote memories has until it must start to embed them itself.
 _EMBEDDED_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Moves a session's cursor in the same step that writes memories from its journal. Refuses if the cursor has moved.
+    """Moves a session's cursor in the same step that writes memories from its journal.
 
-    `own` are the session's own memories as the journal had them; `refused` maps refused ones to text and reason. With
-    `embeds`, the writer embeds the memories next. `report` goes to the journal (`jobs/extraction_report.py`).
+    If the cursor has moved meanwhile, the step writes nothing.
+
+    - `own`: the session's own memories as they were in the journal.
+    - `refused`: the refused memories, each with its text and the reason.
+    - `embeds`: True if the writer will embed the memories next.
+    - `report`: values to write to the journal (`jobs/extraction_report.py`).
     """
 
     sid: str
@@ -68,14 +72,14 @@ class Fence:
 
 
 def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
-    """Return the key that orders the messages of the record's session; None if the record is no message."""
+    """Return the key that stores the message order of the record's session, or None if the record is not a message."""
     if record.memory_type is not MemoryTypeEnum.MESSAGE or record.session_id is None:
         return None
     return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
 
 
 def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
-    """Return the hash field that stores a piece of evidence. The same piece always has the same field."""
+    """Return the hash field for a piece of evidence. The same piece always gets the same field."""
     if evidence.session_id and len(evidence.message_ids) == 1 and not names_rest(evidence):
         # A message is one piece of evidence, even if it is cited several times.
         ref = SessionRef(evidence.session_id, record.namespace, record.user_id)
@@ -85,12 +89,15 @@ def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evid
 
 
 def names_rest(evidence: Evidence) -> bool:
-    """True if a piece of evidence stands for several repeats in a session."""
+    """True if a piece of evidence represents several repeats in a session."""
     return isinstance(evidence, StoredEvidence) and evidence.times is not None
 
 
 def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece: Evidence) -> list[str]:
-    """Return the mids of messages that a piece of evidence makes aliases of a memory. `name` is the piece's field."""
+    """Return the mids of the messages that become aliases of a memory through a piece of evidence.
+
+    `name` is the hash field of the piece.
+    """
     if not piece.session_id:
         return []
     if names_rest(piece):
@@ -101,36 +108,36 @@ def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece
 
 @dataclass(frozen=True, slots=True)
 class PutOptions:
-    """How to write a record, and when to refuse it. Unless `slot_settled`, refuse if another memory has its slot."""
+    """How to write a record, and when to refuse it. Unless `slot_settled`, refuse it if another memory has its slot."""
 
     unique: Literal["words", "kin"] | None = None
-    """Refuse if a current memory has the same words; with "kin", only if type and date are the same, too."""
+    """Refuse if a current memory has the same words; with "kin", only if it also has the same type and date."""
     check_owner: bool = False
     """Refuse if the id belongs to another owner."""
     expect: str | None = None
-    """Refuse unless the stored memory has this version; "" stands for no stored memory."""
+    """Refuse unless the stored memory has this version. "" means that no memory may be stored under the id."""
     deleted_since: bool | str = False
-    """Refuse if the memory was deleted. With a time (µs), refuse only if it was deleted since then."""
+    """True: refuse if the memory was ever deleted. A time (µs): refuse if it was deleted after that time."""
     slot_settled: bool = False
     superseded: Sequence[str] = ()
-    """Mids of memories that this record ends; they may have its words and slot."""
+    """Mids of the memories that this record supersedes; they may have the same words and slot."""
     leave: str | None = None
-    """The key of the message order that the record leaves."""
+    """The key of the message order from which to remove the record."""
     same_text: bool = False
     edited: bool = False
-    """A caller changed the words: the memory counts as said once, at the time of the edit."""
+    """A caller changed the words. The memory then counts as said once, at the time of the edit."""
     keep_digest: bool = False
-    """Keep the digest, so repeating the original write changes nothing."""
+    """Keep the stored digest, so that repeating the original write changes nothing."""
     imported: bool = False
     alone: bool = False
-    """Store the record even if another memory has its words, and do not absorb messages."""
+    """Store the record even if another memory has the same words, and do not absorb messages."""
 
 
 _PLAIN = PutOptions()
 
 
 class StepGroups:
-    """Collects groups of steps for one call of `memory_commit.lua`. A group with a change can be undone."""
+    """Collects groups of steps for one call to `memory_commit.lua`. A group that records a change can be undone."""
 
     def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
         """With `atomic`, run all groups or none.
@@ -166,11 +173,11 @@ class StepGroups:
     ) -> Step:
         """Return the step that stores a record.
 
-        `before` and `after` are the record's neighbors in its session. Word searches also find the record by the words
-        of these neighbors.
+        `before` and `after` are the record's neighbors in its session. Keyword searches also find the record by the
+        words of these neighbors.
 
-        If a message has the same words as a current memory, the message becomes evidence of that memory, and its id
-        becomes an alias. A new fact absorbs existing messages with the same words in the same way.
+        If a message has the same words as a current memory, the message becomes evidence for that memory, and its id
+        becomes an alias. In the same way, a new fact absorbs existing messages with the same words.
         """
         stands = standing(self._tenant, record)
         fields = memory_fields(self._tenant, record, unit_terms(record, before, after))
@@ -198,7 +205,7 @@ class StepGroups:
         return step
 
     def _put_conditions(self, record: MemoryRecord, stands: Standing, options: PutOptions) -> dict[str, Any]:
-        # A quarantined record does not repeat or end another memory, and is no evidence.
+        # A quarantined record does not repeat or supersede another memory, and is not evidence.
         quarantined = record.quarantine is not None
         conditions: dict[str, Any] = {
             "ends": quarantined or record.valid_to is not None or record.expires_at is not None,
@@ -217,14 +224,17 @@ class StepGroups:
         return {name: value for name, value in conditions.items() if value}
 
     def _cited_messages(self, record: MemoryRecord) -> str:
-        """Return the key names of the messages that a fact was made from, separated by spaces."""
+        """Return the mids of the messages from which a fact was made, separated by spaces."""
         if is_turn(record) or not record.session_id:
             return ""
         ref = SessionRef(record.session_id, record.namespace, record.user_id)
         return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
-        """Return the arguments that settle equal words: a message as evidence, or the digest of a statement's words."""
+        """Return the arguments for handling equal words.
+
+        They describe a message as evidence, or contain the digest of a statement's words.
+        """
         words = stands.words[1:]
         if not is_turn(record):
             return {"words_digest": words}
@@ -256,7 +266,7 @@ class StepGroups:
     ) -> Step:
         """Return the step that adds evidence to a memory.
 
-        The id of `alias`, a record that is not stored, becomes an alias of the memory.
+        If `alias` is set, its id becomes an alias of the memory. The record `alias` itself is not stored.
         """
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
@@ -270,7 +280,7 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """Return the step that lets a stored statement absorb messages with its words.
+        """Return the step that lets a stored statement absorb the messages with the same words.
 
         Return None for a message or a quarantined record.
         """
@@ -281,11 +291,14 @@ class StepGroups:
         return step | ({"order": order} if order else {})
 
     def add_alias(self, memory: StoredMemory, memory_id: str, dig: str) -> Step:
-        """Return the step that makes an id an alias of a memory. `dig` is the digest of the record written under it."""
+        """Return the step that makes an id an alias of a memory.
+
+        `dig` is the digest of the record written under that id.
+        """
         return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
-        """Return the step that removes evidence and the aliases it made. `name` is the evidence's field."""
+        """Return the step that removes a piece of evidence and its aliases. `name` is the evidence's hash field."""
         step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
         aliases = message_mids(self._keys, self._tenant, memory.record, name, evidence)
         if aliases:
@@ -294,7 +307,7 @@ class StepGroups:
         return step
 
     def retire_memory(self, memory: StoredMemory, *, alias_of: str | None = None) -> Step:
-        """Return the step that retires a memory. With `alias_of`, its id becomes an alias of that mid."""
+        """Return the step that retires a memory. With `alias_of`, the memory's id becomes an alias of that mid."""
         step: Step = {"op": "retire", "mid": memory.mid, "expect": str(memory.version)}
         order = order_of(self._keys, self._tenant, memory.record)
         if order is not None:
@@ -302,7 +315,7 @@ class StepGroups:
         return step | ({} if alias_of is None else {"alias": alias_of})
 
     def check_version(self, memory: StoredMemory) -> Step:
-        """Return the step that refuses the group if the memory changed since it was read."""
+        """Return the step that refuses the group if the memory has changed since it was read."""
         return {"op": "check", "mid": memory.mid, "expect": str(memory.version)}
 
     def _add(self, values: Sequence[Arg]) -> int:

@@ -1,4 +1,7 @@
-"""Store long-term memories in Redis. Word search finds a memory immediately, vector search after its embedding."""
+"""Store long-term memories in Redis.
+
+Keyword search finds a memory immediately; vector search finds it once embedded.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ _VECTORS_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class IndexJob:
-    """A memory to embed, with its session neighbors if it is a message."""
+    """A memory to embed and, if it is a message, its neighbors in the session."""
 
     mid: str
     version: int
@@ -72,9 +75,9 @@ class IndexEntry:
     terms: str
     past: bool = False
     passages: Sequence[tuple[str, NDArray[np.float32]]] = ()
-    """The index terms and vector of each passage of a long text."""
+    """The index terms and vector of each passage in a long text."""
     marked: MemoryRecord | None = None
-    """The record to store again because its metadata has a new mark; None without one."""
+    """The record to store again if its metadata has a new mark; otherwise None."""
 
 
 class MemoryStore(MemoryQueries):
@@ -87,7 +90,7 @@ class MemoryStore(MemoryQueries):
         return self._keys.mid(scope.tenant, memory_id)
 
     def message_mids(self, scope: Scope, record: MemoryRecord, field: str, piece: StoredEvidence) -> list[str]:
-        """Return the mids of messages that a piece of evidence makes aliases of a memory."""
+        """Return the mids of the messages that become aliases of a memory through a piece of evidence."""
         return message_mids(self._keys, scope.tenant, record, field, piece)
 
     async def write(
@@ -95,15 +98,16 @@ class MemoryStore(MemoryQueries):
     ) -> list[str] | None:
         """Store memories and return a state for each.
 
-        "new", "changed" and "same" are stored. "again" is a message that became evidence of a memory with its words.
-        Memories with other states are not stored:
+        "new", "changed" and "same" mean that the memory is stored. "again" means that a message became evidence for a
+        memory with the same words. With any other state, the memory is not stored:
 
-        - "buried": deleted before; with `background`.
-        - "twin <mid>": repeats the words of a current memory; with `dedupe`.
-        - "slot <mid>": a current memory has the slot; without a fence.
+        - "buried": it was deleted before; with `background`.
+        - "twin <mid>": it repeats the words of a current memory; with `dedupe`.
+        - "slot <mid>": a current memory has its slot; without a fence.
 
         With a fence, one step writes the records and moves the cursor; return None if the fence refuses. Raises IdTaken
-        if an id has another owner; nothing is written then. If that owner came meanwhile, earlier batches of 200 stay.
+        if an id belongs to another owner, and then writes nothing. If another owner takes an id during the call,
+        earlier batches of 200 remain stored.
         """
         permit_writing(scope, records)
         states: list[str] = []
@@ -118,10 +122,10 @@ class MemoryStore(MemoryQueries):
         return states
 
     async def adopt_memories(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
-        """Store memories from another server with their times; return a state for each, as in `write`.
+        """Store memories from another server, keeping their times. Return a state for each, as in `write`.
 
-        Existing memories do not change: the state "other" means that the id has another owner or content here. Deleted
-        memories stay deleted. Messages join their session by `created_at`.
+        Existing memories do not change: "other" means that the id has another owner or other content here. Deleted
+        memories remain deleted. Messages join their session in the order of `created_at`.
         """
         permit_writing(scope, records)
         ordered = sorted(range(len(records)), key=lambda index: records[index].created_at)
@@ -151,7 +155,7 @@ class MemoryStore(MemoryQueries):
             unique="words" if dedupe else None,
             check_owner=True,
             deleted_since=background,
-            # A fence moves the cursor in this call, so no later call could settle a slot.
+            # A fence moves the cursor in this call, so no later call could resolve a slot conflict.
             slot_settled=imported or fence is not None,
             imported=imported,
         )
@@ -175,7 +179,7 @@ class MemoryStore(MemoryQueries):
         return None if reply[0] == "fenced" else reply[1:]
 
     async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """Return the ids of records that belong to other owners."""
+        """Return the ids of the records whose ids belong to other owners."""
         if not records:
             return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]
@@ -183,7 +187,7 @@ class MemoryStore(MemoryQueries):
         return [record.id for record, owner in zip(records, owners, strict=True) if owner is not None and owner != owner_name(record)]
 
     async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
-        """Replace `old` by `new`; return False if the version changed meanwhile.
+        """Replace `old` with `new`. Return False if the version changed meanwhile.
 
         Unless `settled`, also return False if another memory has the slot.
         """
@@ -197,7 +201,7 @@ class MemoryStore(MemoryQueries):
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
-        """Write a memory that leaves quarantine.
+        """Store a memory that leaves quarantine.
 
         Return "changed", "moved" (the version changed meanwhile) or "slot <mid>" (another memory has the slot).
         """
@@ -212,15 +216,15 @@ class MemoryStore(MemoryQueries):
         return None if memory is None else (_plain(memory.record), memory.version)
 
     async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:
-        """Return memories by id; None for a missing one."""
+        """Return memories by id, with None for each missing one."""
         return [None if memory is None else _plain(memory.record) for memory in await self.find(scope, ids)]
 
     async def find(self, scope: Scope, ids: Sequence[str]) -> list[StoredMemory | None]:
-        """Return current or retired memories by id; None for a missing one. An alias resolves to its memory."""
+        """Return current or retired memories by id, with None for each missing one. An alias resolves to its memory."""
         return await self._read(scope, [self._keys.mid(scope.tenant, memory_id) for memory_id in ids])
 
     async def find_by_mids(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory | None]:
-        """Return the memory of each mid, or None if it is missing. Does not resolve aliases."""
+        """Return the memory for each mid, or None if it is missing. Do not resolve aliases."""
         return await self._read(scope, mids, follow=False)
 
     async def _read(self, scope: Scope, mids: Sequence[str], *, follow: bool = True) -> list[StoredMemory | None]:
@@ -254,11 +258,14 @@ class MemoryStore(MemoryQueries):
         return memories
 
     async def fetch_records(self, scope: Scope, names: Sequence[str]) -> list[MemoryRecord | None]:
-        """Return records by key name; None if missing or not accessible. Names of past versions begin with `PAST`."""
+        """Return records by key name, with None for each that is missing or that the caller may not access.
+
+        Names of past versions begin with `PAST`.
+        """
         return [None if memory is None else _plain(memory.record) for memory in await self.load_by_names(scope, names)]
 
     async def load_by_names(self, scope: Scope, names: Sequence[str]) -> list[StoredMemory | None]:
-        """Return memories as `fetch_records` does, with versions and recording times."""
+        """Return memories like `fetch_records`, but with versions and recording times."""
         if not names:
             return []
 
@@ -277,11 +284,11 @@ class MemoryStore(MemoryQueries):
         return [memory if memory is not None and within(scope, memory.record) else None for memory in memories]
 
     async def delete_records(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
-        """Delete memories for good; background work cannot restore them. Return how many existed."""
+        """Permanently delete memories; background work cannot restore them. Return how many existed."""
         return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
     async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Delete memories for good, each only if it still has the given version (None for any).
+        """Permanently delete each memory that still has the given version (None: any version).
 
         Return True for each deleted memory.
         """
@@ -297,24 +304,27 @@ class MemoryStore(MemoryQueries):
         return await self._scripts.delete_memories(args)
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
-        """Return when memories were last read (epoch seconds), in a dict keyed by mid. Skip memories never read."""
+        """Return a dict of mids and the times (epoch seconds) when they were last read.
+
+        Skip memories that were never read.
+        """
         if not mids:
             return {}
         usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]
         return {mid: int(raw.split()[1]) / 1000 for mid, raw in zip(mids, usage, strict=True) if raw is not None}
 
     async def find_ended(self, limit: int) -> list[str]:
-        """Return the mids of current memories whose end has passed, for all tenants."""
+        """Return the mids of current memories whose end has passed, from all tenants."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         clause = str(Num("z") <= seconds + micros / 1e6)
         return [hit.mid for hit in (await search(self._client, self._words, name_query(clause, 0, limit))).hits]
 
     async def sweep_memories(self, mids: Sequence[str]) -> int:
-        """Move memories whose end has passed to the history; return how many."""
+        """Move memories whose end has passed to the history, and return their number."""
         return await self._scripts.sweep_ended(mids)
 
     async def list_unembedded(self, limit: int) -> list[str]:
-        """Return the names of some versions that retired before they had a vector."""
+        """Return the names of up to `limit` versions that were retired before they had a vector."""
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.srandmember(self._keys.bare, limit)))[0]]
 
     async def unmark_unembedded(self, names: Sequence[str]) -> None:
@@ -322,7 +332,7 @@ class MemoryStore(MemoryQueries):
             await self._client.srem(self._keys.bare, *names)
 
     async def index_jobs(self, mids: Sequence[str]) -> tuple[list[IndexJob], list[str]]:
-        """Return the jobs that index these memories, and the mids of memories that are gone."""
+        """Return the jobs that index these memories, and the mids of memories that no longer exist."""
 
         def build(pipe: Pipeline) -> None:
             for mid in mids:
@@ -346,7 +356,7 @@ class MemoryStore(MemoryQueries):
                 if order is not None:
                     positions.append((mid, order, mid))
                 elif terms is None and current[3] is not None:
-                    # A statement that absorbed a message is indexed with that message's neighbors.
+                    # Index a statement that absorbed a message together with that message's neighbors.
                     turn, _, session = current[3].decode().partition(" ")
                     sid = self._keys.sid(tenant, SessionRef(session, record.namespace, record.user_id))
                     positions.append((mid, self._keys.order(sid), turn))
@@ -358,9 +368,9 @@ class MemoryStore(MemoryQueries):
         return jobs, missing
 
     async def _neighbors(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
-        """Return the records before and after each memory in its session, in a dict keyed by mid.
+        """Return a dict that maps each mid to the records before and after it in its session.
 
-        Resolves aliases to their memories.
+        If a neighbor is an alias, use the memory that it points to.
         """
         ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
         ranked = [(*position, rank) for position, rank in zip(positions, ranks, strict=True) if rank is not None]
@@ -390,7 +400,9 @@ class MemoryStore(MemoryQueries):
         return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids]) if mids else []
 
     async def write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
-        """Index memories and end their claims. Return False for each memory that changed meanwhile or is gone.
+        """Index memories and release their claims.
+
+        Return False for each memory that changed meanwhile or no longer exists.
 
         Batches are small, because each memory blocks the engine for about half a millisecond.
         """
@@ -417,7 +429,7 @@ class MemoryStore(MemoryQueries):
 
 
 def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:
-    """Return lines of "order-key mid" for the messages that are evidence of a memory."""
+    """Return an "order-key mid" line for each message that is evidence for a memory."""
     lines: list[str] = []
     for name, raw in pieces.items():
         piece = StoredEvidence.model_validate_json(raw)

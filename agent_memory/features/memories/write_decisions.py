@@ -30,7 +30,7 @@ async def store_settled(
     *,
     dedupe: bool,
 ) -> None:
-    """Store records, and decide each repeat and each successor by itself. Raises IdTaken or Conflict."""
+    """Store records. Decide and commit each repeat and each successor separately. Raises IdTaken or Conflict."""
     for _ in range(_TRIES):
         states = await store.write(scope, records, dedupe=dedupe) or []
         unsettled = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
@@ -55,7 +55,7 @@ async def decide(
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
     """Return the decisions for each record.
 
-    Leave out a record that shares words or slot with an earlier one: it waits for the next round.
+    Omit a record that shares its id, words or slot with an earlier one: the caller passes it again in the next round.
     """
     quarantined = [record for record in records if record.quarantine is not None]
     records = [record for record in records if record.quarantine is None]
@@ -94,7 +94,7 @@ async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, existi
 async def decide_edit(
     store: MemoryStore, neighbors: SimilarMemoryStore, scope: Scope, memory: StoredMemory, edited: MemoryRecord
 ) -> list[Decision] | None:
-    """Return the decisions for an edit that claims another fact's slot; None if the slot is free."""
+    """Return the decisions for an edit that claims another fact's slot, or None if the slot is free."""
     (existing,) = await neighbors.load_existing(scope, [edited])
     holder = existing.holder
     if holder is None or holder.mid == memory.mid:
@@ -107,9 +107,9 @@ async def decide_edit(
 
 
 async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """Store memories as `MemoryStore.adopt_memories` does, and let repeats become evidence of the memories here.
+    """Store memories like `MemoryStore.adopt_memories`, but let repeats become evidence for existing memories.
 
-    Return a state for each record; "repeat" means that it became evidence.
+    Return a state for each record; "repeat" means that the record became evidence.
     """
     states = await store.adopt_memories(scope, records)
     twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
@@ -125,7 +125,10 @@ async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope
 
 
 async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
-    """Return decisions that insert an older fact among its slot's former facts. It ends when the next fact begins."""
+    """Return decisions that insert an older fact among a slot's former facts.
+
+    The fact ends when the next fact begins.
+    """
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.
@@ -146,9 +149,10 @@ async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord,
 
 
 def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """True if `record` adds no other time, slot, category, pin or metadata value to `old`.
+    """True if `record` is only a repeat of `old`. Expects memories with the same words. Their types may differ.
 
-    Expects memories with the same words. Their types may differ.
+    A repeat may add an event date, tags or metadata keys. It must not change a metadata value or an event date, begin
+    earlier, add a pin, or have a different end, expiry, slot or category.
     """
     if record.pinned and not old.pinned:
         return False
@@ -162,10 +166,10 @@ def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """True if `record`, which has the words of `old`, says the same. Extends `repeats` to messages.
+    """True if `record`, which has the same words as `old`, also has the same meaning. Extends `repeats` to messages.
 
-    A plain message repeats a statement without an end. It repeats a message with the same role, unless both name a
-    relative time ("yesterday") and mean another day or month.
+    A plain message repeats a statement that has no end, or a message with the same role. If the words contain a
+    relative time ("yesterday"), both messages must mean the same day or month.
     """
     if not is_turn(record):
         return not is_turn(old) and repeats(record, old)
@@ -177,9 +181,12 @@ def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def add_details(old: MemoryRecord, record: MemoryRecord) -> MemoryRecord:
-    """Return `old` with the tags, metadata, date and type that a repeat adds, or `old` itself if it adds none.
+    """Return `old` with the tags, metadata, date and type that a repeat adds.
 
-    A type that a writer named replaces an inferred one. Any type replaces "message", a session memory's default.
+    If the repeat adds nothing, return `old` itself.
+
+    A type that a writer specified replaces an inferred one. Any type replaces "message", the default for session
+    memories.
     """
     update: dict[str, object] = {}
     if old.event_date is None and record.event_date is not None:

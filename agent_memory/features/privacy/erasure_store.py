@@ -28,7 +28,7 @@ _REMEMBERED_SECONDS = 2 * 3600
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An erasure order. `raw` is its stored form. Another order of the same erasure changes `raw`."""
+    """An erasure order. `raw` is the stored form of the order, which changes if the same erasure is ordered again."""
 
     name: str
     what: Erasure
@@ -59,7 +59,7 @@ class ErasureStore:
         self._finish = Script(client, "privacy/erasure_finish")
 
     async def load(self, name: str) -> ErasureOrder | None:
-        """Return an open order. None if the order does not exist or was carried out."""
+        """Return an open order. None if the order does not exist or is finished."""
         raw: bytes | None = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
         body = {} if raw is None else json.loads(raw)
         if raw is None or "done" in body:
@@ -67,11 +67,17 @@ class ErasureStore:
         return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
     async def stands(self, order: ErasureOrder) -> bool:
-        """True if an order is open and was not renewed. Check this after reading the memories that it covers."""
+        """True if an order is still open and was not renewed.
+
+        Check this after reading the memories that the order covers.
+        """
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Replace a finished order by a receipt, unless the order was renewed. The receipt names no owner."""
+        """Replace a finished order with a receipt, unless the order was renewed.
+
+        The receipt does not identify the owner.
+        """
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | ({} if note is None else {"note": note}))
         name = self._keys.erasure(order.name)
         await self._finish(
@@ -85,9 +91,9 @@ class ErasureStore:
         )
 
     async def page(self, scope: Scope, erasure: Erasure) -> Sequence[ErasedMemory]:
-        """Return a page of the memories that an order covers. Empty if none are left.
+        """Return a page of the memories that an order covers. The page is empty if no such memories are left.
 
-        Unreadable memories are matched by their tags.
+        For unreadable memories, the tags decide whether the order covers them.
         """
         clause = filters.where(scope, selection_of(erasure))
         index = memory_index_name(self._keys)
@@ -111,7 +117,7 @@ OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
 async def meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
-    """Return the memories or versions that an order covers, by the `OWNER_FIELDS` of their hashes."""
+    """Return the memories or versions that an order covers, judged by the `OWNER_FIELDS` of their hashes."""
     return await decode_rows(lambda: _meant_rows(scope, erasure, names, rows), rows)
 
 
@@ -144,7 +150,7 @@ def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
 
 
 def selection_of(erasure: Erasure) -> Any:
-    """Return the search filters that cover an order."""
+    """Return search filters for the memories that an order covers."""
     return _Selection(
         None if erasure.namespace is None else Namespace(eq=erasure.namespace),
         None if erasure.user_id is None else UserId(eq=erasure.user_id),
@@ -154,7 +160,10 @@ def selection_of(erasure: Erasure) -> Any:
 
 
 def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
-    """True if an order covers a memory. An order for a session does not cover another user's session with its id."""
+    """True if an order covers a memory.
+
+    An order for a session does not cover another user's session with the same id.
+    """
     if erasure.agent_id is not None:
         return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
     if erasure.session_id is None:

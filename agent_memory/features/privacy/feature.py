@@ -1,4 +1,4 @@
-"""Announce privacy as a feature: erasing a user, an agent or a session, and purging a source."""
+"""Register privacy as a feature: erase a user, an agent or a session, and purge a source."""
 
 from __future__ import annotations
 

@@ -30,9 +30,10 @@ _PAGE = 64
 
 @dataclass(frozen=True, slots=True)
 class LineageMemory:
-    """A memory with its history. `now` is its current or ended version, or None.
+    """A memory with its history. `now` is the current version, or the ended version, or None.
 
-    `pieces` is later evidence by field. If the memory's id is an alias, `alias_of` is the mid of the memory it names.
+    `pieces` contains later evidence by field. If the memory's id is an alias, `alias_of` is the mid of the actual
+    memory.
     """
 
     mid: str
@@ -64,7 +65,7 @@ class LineageStore:
         return self._keys.mid(scope.tenant, memory_id)
 
     def sources(self, scope: Scope, about: MemoryRecord, piece: Evidence) -> list[str]:
-        """Return the mids of the messages and the memory that a piece of evidence names."""
+        """Return the mids of the messages and the memory that a piece of evidence cites."""
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         ids = [message_memory_id(ref, message) for message in piece.message_ids]
         return [self.mid(scope, memory_id) for memory_id in (*ids, *([piece.memory_id] if piece.memory_id else ()))]
@@ -72,9 +73,9 @@ class LineageStore:
     async def pages(
         self, scope: Scope, selection: Selection, unreadable: Callable[[str], None] = _ignore
     ) -> AsyncIterator[list[LineageMemory]]:
-        """Yield pages of memories with at least one version, in any state, in the selection.
+        """Yield pages of memories that have at least one version, in any state, in the selection.
 
-        A memory may come more than once. Skips unreadable memories and passes their keys to `unreadable`.
+        The same memory may appear more than once. Skip unreadable memories and pass their keys to `unreadable`.
         """
         clause = filters.where(scope, selection)
         for index in self._indexes:
@@ -82,7 +83,7 @@ class LineageStore:
                 yield await self.read(scope, [name.removeprefix(PAST).partition(".")[0] for name in names], unreadable)
 
     async def read(self, scope: Scope, mids: Sequence[str], unreadable: Callable[[str], None] = _ignore) -> list[LineageMemory]:
-        """Return the readable memories whose every version the caller may access."""
+        """Return the readable memories for which the caller may access every version."""
         names = list(dict.fromkeys(mids))
         memories: list[LineageMemory] = []
         for start in range(0, len(names), _PAGE):
@@ -118,7 +119,7 @@ class LineageStore:
         return {mid: raw.decode().partition(" ")[0] for mid, raw in zip(mids, rows, strict=True) if raw is not None}
 
     async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
-        """Make a former version current again. A merged memory becomes separate again. False if the memory changed."""
+        """Make a former version current again, and separate a merged memory. Return False if the memory changed."""
         permit_writing(scope, [version.record])
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)
@@ -137,7 +138,7 @@ class LineageStore:
                 await pipe.execute()
 
     async def forget_names(self, scope: Scope, memories: Sequence[LineageMemory]) -> None:
-        """Delete the aliases that point from these merged memories to others."""
+        """Delete the aliases that point from these merged memories to other memories."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             if memory.alias_of is not None:
@@ -165,7 +166,10 @@ def _decoded(
     former: Sequence[tuple[str, Sequence[bytes | None]]],
     unreadable: Callable[[str], None],
 ) -> list[LineageMemory]:
-    """Return memories from replies: five per memory in the order of `ledgers`, and the rows of former versions."""
+    """Return memories built from replies and the rows of former versions.
+
+    `rows` contains five replies for each memory, in the order of `ledgers`.
+    """
     past: dict[str, list[Any]] = {}
     for mid, row in former:
         past.setdefault(mid, []).append(row)
@@ -187,7 +191,10 @@ def _decoded(
 def _parsed(
     scope: Scope, mid: str, rows: tuple[Any, Any, Sequence[Any]], evidence: dict[bytes, bytes], changes: Sequence[str], alias_of: str | None
 ) -> LineageMemory | None:
-    """Return a memory from the replies of its keys. None if it does not exist. Raises ValueError if unreadable."""
+    """Return a memory built from the replies for its keys, or None if it does not exist.
+
+    Raises ValueError if the memory is unreadable.
+    """
     current, over, former = rows
     past = [stored for row in former if (stored := read_row(scope.tenant, mid, row[:-1])) is not None]
     now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])

@@ -1,7 +1,8 @@
 """Decide what a purge of a source does to one memory. Pure functions, no I/O.
 
-A memory is deleted if all its evidence comes from the source. With other evidence, it loses only the evidence from the
-source. If the source changed its content, the last content before becomes current again. In doubt, a memory is deleted.
+A purge deletes a memory if all its evidence comes from the source. A memory with other evidence loses only the evidence
+from the source. If the source changed the content, the previous content becomes current again. In doubt, the purge
+deletes the memory.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
 
 Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
-"""Returns the mids of the messages and the memory that a piece of a memory's evidence names."""
+"""Returns the mids of the messages and the memory that a piece of evidence cites."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeVerdict:
-    """What a purge does with a memory: delete it (`goes`), or delete or change parts of it."""
+    """What a purge does to a memory: delete the whole memory (`goes`), or delete or change parts of it."""
 
     memory: LineageMemory
     goes: bool = False
@@ -31,13 +32,13 @@ class PurgeVerdict:
     back: StoredMemory | None = None
     """The version to make current again."""
     versions: tuple[int, ...] = ()
-    """Former versions to delete, and the current one if another becomes current again."""
+    """Former versions to delete. Also contains the current version if a former version becomes current again."""
     fields: tuple[str, ...] = ()
     """Fields of later evidence to delete."""
     names: tuple[str, ...] = ()
     """Aliases (mids) to delete with that evidence."""
     record: MemoryRecord | None = None
-    """The current version without the evidence that it loses. None if it loses none."""
+    """The current version without the evidence that it loses. None if it loses no evidence."""
     pieces: int = 0
 
     @property
@@ -64,9 +65,9 @@ def _equal(value: object, condition: object) -> bool:
 
 
 def cites(source: PurgeRequest, piece: Evidence) -> bool:
-    """True if a piece of evidence names the source. Evidence knows only its source class and session.
+    """True if a piece of evidence comes from the source.
 
-    So it never matches a source with other conditions.
+    Evidence contains only a source class and a session, so it never matches a source with other conditions.
     """
     if source.agent_id is not None or source.import_source is not None or source.metadata is not None:
         return False
@@ -78,9 +79,9 @@ def cites(source: PurgeRequest, piece: Evidence) -> bool:
 def judge(
     source: PurgeRequest, memory: LineageMemory, tainted: Collection[str], changes: Sequence[StoredChange], sources: Sources
 ) -> PurgeVerdict:
-    """Return what a purge does with a memory if it deletes the `tainted` mids.
+    """Return what a purge does to a memory if the purge deletes the `tainted` mids.
 
-    One tainted message taints the whole piece of evidence.
+    A single tainted message taints the whole piece of evidence.
     """
 
     def is_poisoned(about: MemoryRecord, piece: Evidence) -> bool:
@@ -132,7 +133,10 @@ def judge(
 
 
 def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
-    """True if a record that is not stored as a memory matches the source, or has all its evidence from it."""
+    """True if a record matches the source, or if all its evidence comes from the source.
+
+    The record is not stored as a memory.
+    """
     pieces = evidence_of(record)
     cited = [cites(source, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
     return matches(source, record, None) or all(cited)
@@ -160,19 +164,25 @@ def _touched_versions(
 def _own_evidence(
     source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> list[Evidence]:
-    """Return the version's own evidence that is not from the source. Empty if the version itself matches the source."""
+    """Return the version's own evidence from other sources.
+
+    Return an empty list if the version itself matches the source.
+    """
     if matches(source, record, imported):
         return []
     return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]
 
 
 def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory, alone: Sequence[Evidence]) -> bool:
-    """True if independent later evidence is enough to keep a version. It never is for a message."""
+    """True if independent later evidence is enough to keep a version. For a message, it never is."""
     return bool(alone) and not is_turn(record) and not matches(source, _resting_on(source, record, alone), memory.imported)
 
 
 def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
-    """Return the record with only these pieces of evidence, and the source class and trust of the least trusted one."""
+    """Return the record with only these pieces of evidence.
+
+    The least trusted piece determines source class and trust.
+    """
     named = [piece.source for piece in pieces if piece.source is not None]
     least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}
@@ -186,10 +196,10 @@ def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evi
 def _without_source(
     source: PurgeRequest, memory: LineageMemory, alone: Sequence[Evidence], is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
-    """Return the current version without its evidence from the source, or None if it loses none.
+    """Return the current version without its evidence from the source, or None if it loses no evidence.
 
-    Also return the later evidence that it now rests on, and the number of pieces it loses. The trust of the memory
-    changes only if it now rests on later evidence.
+    Also return the later evidence that the version now rests on, and the number of pieces that it loses. The memory's
+    trust changes only if it now rests on later evidence.
     """
     assert memory.now is not None
     record = memory.now.record

@@ -1,4 +1,4 @@
-"""HTTP operations: purge memories by their source, and erase all data of a user or an agent."""
+"""HTTP operations: purge memories by their source, and erase all of a user's or agent's data."""
 
 from __future__ import annotations
 

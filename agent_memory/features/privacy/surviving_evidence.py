@@ -1,4 +1,4 @@
-"""Before a session is deleted, store the evidence that other sessions give for its memories as separate memories."""
+"""Save evidence from other sessions as separate memories before a session is deleted."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ORIGIN = ChangeOrigin("erasure", "what it stood for was deleted")
 
 
 async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequence[tuple[MemoryRecord, int | None]]) -> None:
-    """Store the evidence from other sessions as memories, before the memories (`records`) of a session are deleted.
+    """Store evidence from other sessions as memories, before a session's memories (`records`) are deleted.
 
-    Does nothing if the order erases a whole user or agent. Idempotent.
+    Do nothing if the order erases a whole user or agent. Idempotent.
     """
     if what.session_id is None:
         return
@@ -34,7 +34,10 @@ async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequ
 
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
-    """Make the oldest fact, or else the oldest message, the successor of a memory. The others become its evidence."""
+    """Make the oldest fact, or else the oldest message, the memory's successor.
+
+    The others become the successor's evidence.
+    """
     pieces = await services[ChangeStore].load_evidence(old.mid)
     ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]
@@ -76,7 +79,7 @@ def _names(services: Services, scope: Scope, field: str, piece: Evidence) -> str
 
 
 def _memory_of_evidence(old: MemoryRecord, piece: Evidence) -> MemoryRecord | None:
-    """Return the memory that a piece of evidence makes by itself. None if the piece has too few fields."""
+    """Return the memory that a piece of evidence yields on its own. None if the piece lacks necessary fields."""
     if piece.at is None:
         return None
     if piece.session_id and piece.message_ids:

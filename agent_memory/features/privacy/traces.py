@@ -1,6 +1,6 @@
-"""Erase traces of a user outside of sessions and current memories, such as versions, evidence and stored answers.
+"""Erase a user's traces outside sessions and current memories, such as versions, evidence and stored answers.
 
-Scans the store, so only workers call it.
+The functions scan the store, so only workers call them.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class TraceStore:
         self._history = history_index_name(keys, spec)
 
     async def forget_past(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Delete the ended memories and former versions that an order covers. Return their number.
+        """Delete the ended memories and former versions that an order covers. Return the number of deletions.
 
-        This includes former versions of memories that belong to another owner now. Unreadable ones are matched by their
-        tags, and their keys are passed to `unreadable`.
+        This includes former versions of memories that now belong to another owner. For unreadable versions, the tags
+        decide whether the order covers them, and their keys are passed to `unreadable`.
         """
         clause = filters.where(scope, selection_of(erasure))
         removed, offset = 0, 0
@@ -67,7 +67,7 @@ class TraceStore:
                 return removed
 
     async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Delete the evidence that other memories have from the session. Return the number of pieces.
+        """Delete the evidence in other memories that comes from the session. Return the number of deleted pieces.
 
         Unreadable memories keep their evidence, and their keys are passed to `unreadable`.
         """
@@ -139,9 +139,9 @@ class TraceStore:
                 await pipe.execute()
 
     async def drop_memories(self, scope: Scope, memories: Sequence[ErasedMemory]) -> int:
-        """Delete memories for good, even unreadable ones. Return their number.
+        """Delete memories permanently, even unreadable ones. Return the number of deleted memories.
 
-        Skips a memory that no longer has its `version`. 0 matches any version.
+        Skip a memory whose version is no longer `version`. A `version` of 0 matches any version.
         """
         try:
             readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
@@ -155,9 +155,11 @@ class TraceStore:
         return removed + (sum(await self._scripts.delete_memories(args)) if args else 0)
 
     async def forget_answers(self, name: str) -> int:
-        """Delete the answers kept for idempotency keys that contain the name. Return their number.
+        """Delete stored answers to requests with an idempotency key if they contain the name.
 
-        Covers all tenants, because an answer does not say to which tenant it belongs.
+        Return the number deleted.
+
+        This covers all tenants, because an answer does not record its tenant.
         """
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         deleted_keys: list[bytes] = []
@@ -169,9 +171,9 @@ class TraceStore:
         return await self._delete(deleted_keys)
 
     async def forget_orders(self, scope: Scope, may_name: Callable[[Any], bool]) -> int:
-        """Delete the tenant's orders for which `may_name` is true. Return their number.
+        """Delete the tenant's orders for which `may_name` is true. Return the number of deleted orders.
 
-        `may_name` is `may_name_user` or `may_name_agent`.
+        `may_name` calls `may_name_user` or `may_name_agent`.
         """
         deleted = 0
         async for key in self._each("ord:*"):
@@ -217,11 +219,11 @@ class TraceStore:
 
 
 def may_name_user(order: Any, user_id: str) -> bool:
-    """True if a stored order is for the user, is from a caller limited to the user, or may name the user."""
+    """True if a stored order is for the user, comes from a caller limited to the user, or may contain the user's id."""
     return order["args"].get("user_id") == user_id or user_id in (order["uss"] or ()) or may_name_agent(order, user_id)
 
 
 def may_name_agent(order: Any, agent_id: str) -> bool:
-    """True if a stored order names memories or this agent. Memories may contain the name."""
+    """True if a stored order contains ids of memories or the agent's id. The memories may contain the agent's id."""
     what = order["args"].get("what") or ""
     return "ids" in order or json.dumps(agent_id)[1:-1] in what or agent_id in what

@@ -1,10 +1,10 @@
-"""Find statements of a prompt that contradict each other, and the latest of them. Pure functions, no I/O.
+"""Find statements in a prompt that contradict each other, and the latest of each group. Pure functions, no I/O.
 
-Two statements of one speaker contradict each other in three cases:
+Two statements by the same speaker contradict each other in three cases:
 
 - They have the same slot.
-- They, or two of their clauses, share over half of their words. They then differ, for example, in a number or name.
-- The later one gives a new time for a plan that both mention.
+- They, or a clause of each, share more than half of their words. They then differ in a number or a name, for example.
+- The later statement gives a new time for a plan that both statements mention.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _LEAST_IN_CLAUSE = 3
 
 
 _Part = tuple[frozenset[str], float]
-"""The distinctive words of a statement or clause, and how many of them a statement about the same thing must share."""
+"""Distinctive words of a statement or clause, and how many of them a statement about the same subject must share."""
 _NONE: _Part = (frozenset(), 0.0)
 
 
 def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
     """Map the id of each contradicted statement to the id of the last statement that corrects it.
 
-    Expects the statements oldest first. The last of three statements counts, even if it repeats the first: "I'm vegan",
-    "I'm not any more", "I'm vegan again".
+    Expects the statements oldest first. The last statement counts even if it repeats the first: "I'm vegan", "I'm not
+    any more", "I'm vegan again".
     """
     of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}
     # Maps positions to positions: a correction always has the higher one.
@@ -81,7 +81,7 @@ def _changes() -> frozenset[str]:
 
 
 def _is_moved(shared: frozenset[str], text: str, earlier: str) -> bool:
-    """True if a text gives a new time for a plan in the earlier text, as in "They moved the dentist to the 15th"."""
+    """True if a text gives a new time for a plan in the earlier text: "They moved the dentist to the 15th"."""
     things = shared - _changes() - _said_often()
     if not things or not (_tells_time(text) and _tells_time(earlier)):
         return False
@@ -105,9 +105,9 @@ def _last_of(later: Mapping[int, int], position: int) -> int:
 
 
 def _clauses_alike(text: str, other: str) -> bool:
-    """True if a clause of one text says nearly the same as a clause of the other.
+    """True if a clause of one text says nearly the same as a clause of the other text.
 
-    Compares clauses with at least three distinctive words.
+    Compares only clauses with at least three distinctive words.
     """
     clauses, others = _CLAUSE.split(text), _CLAUSE.split(other)
     if len(clauses) == 1 and len(others) == 1:

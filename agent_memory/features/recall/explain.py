@@ -20,7 +20,7 @@ class ExplainService:
         return await self._searches.explain_search(scope, body.memory_id, body.search or SearchRequest())
 
     async def explain_prompt(self, scope: Scope, memory_id: str, body: MemoryPromptRequest) -> Explanation:
-        """Return the memory's rank in the prompt, or the reason why the prompt leaves it out.
+        """Return the memory's rank in the prompt, or the reason why the prompt omits the memory.
 
         Raises UnsupportedRequest if the prompt does not search.
         """

@@ -1,4 +1,4 @@
-"""Announce the memory prompt as a feature: its services and routes."""
+"""Register the memory prompt as a feature, with its services and routes."""
 
 from __future__ import annotations
 

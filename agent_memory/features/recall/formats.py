@@ -1,6 +1,8 @@
-"""Format a prompt for an API: a system text of memories, the session's messages, and the query. Pure functions, no I/O.
+"""Format a prompt for an API: a system text with the memories, the session's messages, and the query.
 
-Sections have a fixed order. The ones that change least come first, so prompts of successive turns share a prefix.
+Sections have a fixed order. Sections that change least come first, so prompts of successive turns share a prefix.
+
+Pure functions, no I/O.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ class FormattedPrompt:
 
 
 def format_prompt(api: PromptFormat, parts: Sequence[str], messages: Sequence[Mapping[str, Any]], query: str) -> FormattedPrompt:
-    """Return a prompt for an API from memory texts (`parts`), a session's messages and the query.
+    """Return a prompt for an API, built from memory texts (`parts`), a session's messages and the query.
 
     The session's system messages move to the start of the system text, because no API accepts them between other
     messages.
@@ -70,7 +72,10 @@ def _as_text(system: str, turns: Sequence[Mapping[str, Any]], query: str) -> str
 
 
 def _in_turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return turns that alternate between user and assistant and begin with the user. Merges turns of one role."""
+    """Return turns that alternate between user and assistant, starting with the user.
+
+    Merge successive turns of one role.
+    """
     turns: list[dict[str, Any]] = []
     for message in messages:
         role, text = ("user" if message["role"] == "user" else "assistant"), _plain_text(message)
@@ -102,7 +107,7 @@ def _call(call: Any) -> str:
 
 @dataclass(slots=True)
 class Prompt:
-    """A prompt with the fields of MemoryPromptResponse. `search` is the request that found its memories."""
+    """A prompt with the fields of MemoryPromptResponse. `search` is the request that found the prompt's memories."""
 
     messages: Sequence[dict[str, Any]]
     memories: Sequence[ShownMemory]

@@ -1,8 +1,8 @@
-"""Add later statements about a thing that a memory of the prompt names. Pure functions, no I/O.
+"""Add later statements about a thing that a memory in the prompt mentions. Pure functions, no I/O.
 
 "Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.". With
 MiniLM, 82 to 215 of 419 to 689 LoCoMo messages are more similar to the question. Such things are rare: 9 of LoCoMo's
-2,960 statements name one. Free places go to messages below the threshold that share a plain name: "Tofu died on
+2,960 statements mention one. Unused places go to messages below the threshold that share a plain name: "Tofu died on
 Tuesday".
 """
 
@@ -30,12 +30,12 @@ _NAME = re.compile(r"(?<![.!?:…] )(?<=\s)(?!I\b)[A-ZÀ-ÖØ-Þ][\w’'-]{1,40}
 
 
 _Names = dict[tuple[str | None, str, str], tuple[datetime, str]]
-"""Maps user, speaker and name to the time and `mid` of the page's first statement with that name."""
+"""Maps a user, speaker and name to the time and `mid` of the first statement on the page that contains the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedThing:
-    """A thing that a memory names by a name and a number, such as "Candle Street 8"."""
+    """A thing that a memory identifies by a name and a number, such as "Candle Street 8"."""
 
     memory: ShownMemory
     referent: Referent
@@ -45,7 +45,7 @@ class NamedThing:
         return self.memory.last_said_at or self.memory.created_at
 
     def mentions(self, statements: Iterable[ShownMemory]) -> list[ShownMemory]:
-        """Return the newest of the later statements by the same speaker about this thing, newest first."""
+        """Return later statements by the same speaker about this thing: at most two, newest first."""
         memory = self.memory
         whose = (memory.user_id, memory.namespace, memory.agent_id, speaker_name(memory))
         later = [
@@ -59,7 +59,7 @@ class NamedThing:
 
 
 def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
-    """Return the first things that statements on the page name, at most four."""
+    """Return the first things that statements on the page identify by name and number, at most four."""
     statements = [memory for memory in page if memory.is_message and not only_asks(memory)]
     things = {referent.wording: NamedThing(memory, referent) for memory in reversed(statements) for referent in referents(memory.text)}
     return [*things.values()][-_MOST_THINGS:][::-1]
@@ -68,7 +68,7 @@ def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
 def with_mentions(
     page: Sequence[ShownMemory], statements_by_thing: Iterable[tuple[NamedThing, Iterable[ShownMemory]]]
 ) -> list[ShownMemory]:
-    """Return the page with later statements about a thing after the memory that names it."""
+    """Return the page with each later statement about a thing inserted after the memory that mentions the thing."""
     there, behind = {memory.mid for memory in page}, dict[str, list[ShownMemory]]()
     for thing, statements in statements_by_thing:
         for memory in thing.mentions(statements):
@@ -80,7 +80,7 @@ def with_mentions(
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page with further, later statements by the same person that share a name with it."""
+    """Return the page with later statements from `further` that share a name with a statement by the same person."""
     if not further:
         return page
     there = {memory.mid for memory in page}
@@ -101,7 +101,7 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
 
 
 def _tells_of_a_name(memory: ShownMemory) -> bool:
-    """True if a person made this statement. An assistant's statements do not count, because they address the user."""
+    """True if a person made this statement. Ignore an assistant's statements, because they address the user."""
     return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
 
 
@@ -117,14 +117,14 @@ def _note_names(memory: ShownMemory, since: _Names, at: datetime | None = None) 
 
 
 def _named_by(memory: ShownMemory, since: _Names) -> str | None:
-    """Return the `mid` of the page's statement that shares a name with this later one. None if no statement does."""
+    """Return the `mid` of the earlier statement that shares a name with this later memory, or None."""
     speaker = speaker_name(memory)
     candidates = (since.get((memory.user_id, speaker, word)) for word in dict.fromkeys(words(memory.text)))
     return next((noted[1] for noted in candidates if noted is not None and memory.created_at > noted[0]), None)
 
 
 def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page with the further statements that correct a statement on it."""
+    """Return the page with the statements from `further` that correct a statement on it."""
     there, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
     if not candidates:
         return page

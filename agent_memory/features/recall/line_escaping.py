@@ -1,6 +1,6 @@
-r"""Escape stored text that imitates the *frame* of a prompt: its lines, `- [date; type] text (ID: id)`, or headings.
+r"""Escape stored text that imitates parts of a prompt: memory lines (`- [date; type] text (ID: id)`) or headings.
 
-A backslash marks the imitation: `(ID\: …)`, `; semantic\]`, `\## Long term memories …`. Text that is already escaped
+A backslash marks each imitation: `(ID\: …)`, `; semantic\]`, `\## Long term memories …`. Text that is already escaped
 gets one more backslash, so no information is lost. A look-alike character counts as the character it resembles.
 
 Pure functions, no I/O.
@@ -40,7 +40,7 @@ _EASILY_I = frozenset("l|1\u04cf\u2223\u01c0\u2502")
 
 
 def escape_frames(text: str) -> str:
-    """Return the text without control characters. Escapes imitated lines and headings of a prompt."""
+    """Return the text without control characters. Escape text that imitates a prompt's lines or headings."""
     text = plain_text(text)
     positions = _escape_positions(text)
     if not positions:
@@ -49,7 +49,7 @@ def escape_frames(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text on one line. Escapes imitated lines and headings of a prompt."""
+    """Return the text on one line. Escape text that imitates a prompt's lines or headings."""
     return _short_line(text) if len(text) <= _MOST_CACHED else _line(text)
 
 
@@ -62,7 +62,10 @@ _short_line = lru_cache(maxsize=2048)(_line)
 
 
 def shown_id(memory_id: str) -> str:
-    """Return an id as a prompt line shows it. An invisible id, or one that could end `(ID: …)`, becomes ASCII JSON."""
+    """Return an id in the form that a prompt line shows.
+
+    An id that is not printable, or that could end `(ID: …)`, becomes ASCII JSON.
+    """
     if memory_id.isascii() and memory_id.replace("-", "").isalnum():
         return memory_id
     plain = memory_id.isprintable() and memory_id == " ".join(memory_id.split()) and memory_id[:1] != '"'
@@ -93,7 +96,10 @@ def _is_id(first: str, second: str) -> bool:
 
 
 def _skeleton(text: str) -> str:
-    """Return the lower-case Latin letters that a text looks like. Return "" for texts over 32 visible characters."""
+    """Return the lower-case Latin letters that a text resembles.
+
+    Return "" if it has more than 32 visible characters.
+    """
     visible = _INVISIBLE.sub("", text)
     if len(visible) > _LONG:
         return ""

@@ -12,7 +12,7 @@ from agent_memory.foundation.text.retrieval_units import day
 from agent_memory_client.models import SearchRequest
 
 LINE_TOKENS = 22
-"""Tokens of a line without its text and id."""
+"""Tokens in a line, not counting its text and id."""
 ID_TOKENS = 22
 _MOST_NAME = 64
 
@@ -31,7 +31,7 @@ class LineStyle:
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """Return the distance between two dates in words: "today", "3 days ago", "2 weeks ago", "in 3 days"."""
+    """Return the time between two dates in words: "today", "3 days ago", "2 weeks ago", "in 3 days"."""
     days = (now.date() - moment.date()).days
     if days == 0:
         return "today"
@@ -45,10 +45,10 @@ def ago(moment: datetime, now: datetime) -> str:
 def memory_line(
     memory: ShownMemory, style: LineStyle, date: datetime, *, latest: bool = False, asks: bool = False, passage: str | None = None
 ) -> str:
-    """Return a memory as a line of a prompt. `date` is its `line_date`.
+    """Return a memory as a line of a prompt. `date` is the result of `line_date`.
 
-    `latest` marks the last of several contradicting statements. `asks` marks a message that only asks a question.
-    `passage` replaces a text that is too long.
+    `latest` marks the last of several contradictory statements. `asks` marks a message that only asks a question.
+    `passage` replaces the text of a memory that is too long.
     """
     when = as_in_zone(date, style.zone)
     marks = [day(when), ago(when, style.now)]
@@ -64,7 +64,7 @@ def memory_line(
 
 
 def line_date(memory: ShownMemory) -> datetime:
-    """Return the date of the event, or else the time when the memory was last created, said again or edited."""
+    """Return the date of the memory's event, or else the latest time when it was created, stated again or edited."""
     event = memory.event_date
     if event is not None:
         return event
@@ -88,6 +88,6 @@ def _speaker(memory: ShownMemory, *, asks: bool) -> str:
 
 
 def no_longer_true_since(memory: ShownMemory) -> datetime | None:
-    """Return the time since which a statement is no longer true. None if it is true or was said again later."""
+    """Return the time since which a statement is no longer true. None if it is true or was stated again later."""
     ended = memory.ended_at
     return ended if ended is not None and (memory.last_said_at is None or memory.last_said_at <= ended) else None

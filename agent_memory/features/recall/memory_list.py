@@ -1,8 +1,8 @@
 """Select and order the memories of a prompt: facts first, then statements. Pure functions, no I/O.
 
-Statements are memories of messages. Facts keep the order of the search. Clearly relevant statements precede the others;
-each group is sorted by time. Each kind gets half of the places and tokens, and what the other kind leaves unused. A
-correction of a statement, or a memory that accompanies one, is indented below it.
+Statements are memories of messages. Facts keep the order of the search. Clearly relevant statements precede the other
+statements; each group is sorted by time. Facts and statements each get half of the places and tokens, plus what the
+other kind leaves unused. Corrections and accompanying memories are indented below their statement.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ _LEAST_PASSAGE = 64
 _BYTES_PER_TOKEN = 3
 
 MessageName = tuple[str | None, str | None, str | None, str]
-"""Identifies a message: namespace, user, session and id."""
+"""The identity of a message: namespace, user, session and message id."""
 
 
 @dataclass(slots=True)
 class MemoryList:
-    """The memories in a prompt, each kind in the order of the search.
+    """The memories in a prompt: facts and statements, each in the order of the search.
 
-    `question_ids` are the ids of statements that only ask. `passages` maps the id of a long memory to its shown part.
+    `question_ids` are the ids of statements that only ask a question. `passages` maps the id of a long memory to the
+    passage that the prompt shows.
     """
 
     facts: Sequence[ShownMemory] = ()
@@ -57,7 +58,7 @@ class MemoryList:
         return [memory_line(memory, style, line_date(memory), passage=self.passages.get(memory.id)) for memory in self.facts]
 
     def statement_lines(self, style: LineStyle) -> list[str]:
-        """Return a line for each statement, oldest first, then the questions.
+        """Return a line for each statement, oldest first, followed by the questions.
 
         Clearly relevant statements precede the others. Corrections and accompanying memories follow their statement.
         """
@@ -81,7 +82,10 @@ class MemoryList:
         return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
 
     def parts(self, style: LineStyle) -> list[str]:
-        """Return the lines as sections with headings; the last section ends with the note. Empty without memories."""
+        """Return the lines as sections with headings, or an empty list if there are no memories.
+
+        The last section ends with a note that the memories are data and not instructions.
+        """
         kinds = ((FACTS_HEAD, self.fact_lines(style)), (STATEMENTS_HEAD, self.statement_lines(style)))
         parts = [head + "\n".join(lines) for head, lines in kinds if lines]
         return [*parts[:-1], parts[-1] + DATA_NOTE] if parts else []
@@ -92,7 +96,7 @@ class MemoryList:
         return MemoryList(facts, [memory for memory in self.statements if not hidden(memory)], self.question_ids, self.passages)
 
     def notices(self) -> list[str]:
-        """Return a notice for each memory that the prompt shows only a passage of."""
+        """Return a notice for each memory that the prompt shows only in part."""
         return [
             f"the memory {memory.id} is longer than there is room for: of its text the passage that fits the query best is shown"
             for memory in self.memories
@@ -102,9 +106,9 @@ class MemoryList:
 
 @dataclass(slots=True)
 class MemorySelection:
-    """Select the best memories within `limit` places and a `budget` of tokens.
+    """Selects the best memories that fit into `limit` places and `budget` tokens.
 
-    Each memory costs the tokens of its text and `line_tokens`. `distinct` leaves out near duplicates.
+    Each memory costs its text's tokens plus `line_tokens`. If `distinct` is true, near duplicates are left out.
     """
 
     count: Callable[[str], int]
@@ -120,9 +124,9 @@ class MemorySelection:
     _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
 
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
-        """Return the memories to show. Expects them best first.
+        """Return the memories to show. Expects `memories` best first.
 
-        Afterwards, `cut` holds the reason for each memory left out, except memories that only exceed the limit.
+        Afterwards, `cut` holds a reason for each memory left out, except memories that exceed only the limit.
         """
         beside = [memory for memory in memories if memory.beside is not None]
         memories = [memory for memory in memories if memory.beside is None] if beside else memories
@@ -154,7 +158,7 @@ class MemorySelection:
         return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Split memories at the budget and the number of places: return the ones that fit, and the rest."""
+        """Split memories into those within the budget and the number of places, and the rest."""
         fitted: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:
@@ -179,7 +183,7 @@ class MemorySelection:
         return self.count(memory_or_text if isinstance(memory_or_text, str) else memory_or_text.text) + self.line_tokens
 
     def _beside_facts(self, statements: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-        """Return the statements that no shown fact covers."""
+        """Return the statements that none of the shown facts covers."""
         resting: dict[MessageName, list[ShownMemory]] = {}
         for fact in facts:
             names = cited_messages(fact)
@@ -201,8 +205,8 @@ class MemorySelection:
 def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
     """Group statements (oldest first) with their corrections and accompanying memories.
 
-    Clearly relevant groups precede the others. Both parts are sorted by the newest statement of each group, oldest
-    first.
+    Clearly relevant groups come before the other groups. Within these two blocks, the newest statement of each group
+    determines the order, oldest first.
     """
     by_mid = {memory.mid: memory for memory in statements}
     groups: dict[str, list[ShownMemory]] = {}
@@ -219,7 +223,7 @@ def _relevance(memory: ShownMemory) -> float:
 
 
 def cited_messages(memory: ShownMemory) -> list[MessageName]:
-    """Return the names of the messages from which extraction made this memory."""
+    """Return the identities of the messages from which extraction made this memory."""
     session = memory.values["session_id"]
     if session is None:
         return []
@@ -227,7 +231,10 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
 
 
 def _passage_of(memory: ShownMemory) -> str | None:
-    """Return the passage of a long memory that matched the query, or else its first. None for a short memory."""
+    """Return the passage of a long memory that matched the query, or else its first passage.
+
+    None for a short memory.
+    """
     found_passage = memory.values.get("passage")
     passage = beginning(memory.text) if found_passage is None else found_passage["text"]
     if len(passage) == len(memory.text):
@@ -237,7 +244,7 @@ def _passage_of(memory: ShownMemory) -> str | None:
 
 
 def _beginning_of(passage: str, most: int) -> str:
-    """Return the first `most` bytes of a passage, with an ellipsis."""
+    """Return the first `most` bytes of a passage, followed by an ellipsis."""
     return f"{passage.encode()[:most].decode(errors='ignore').rstrip()}…"
 
 

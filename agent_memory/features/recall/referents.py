@@ -29,7 +29,10 @@ class Referent(NamedTuple):
 
     @property
     def wording(self) -> str:
-        """The words that another text about the thing must contain. A name of one word includes the number."""
+        """The words that another text about the thing must contain.
+
+        If the name is a single word, they include the number.
+        """
         return " ".join(self.name if len(self.name) > 1 else (*self.name, self.number))
 
     def is_named_in(self, text: str) -> bool:
@@ -46,7 +49,7 @@ class Referent(NamedTuple):
 
 
 def referents(text: str) -> Sequence[Referent]:
-    """Return the first things that a text names, at most four, without dates and times."""
+    """Return the first things that a text identifies by a name and a number, at most four. Ignore dates and times."""
     if len(text) > _MOST_CHARS or not any(map(str.isdigit, text)):
         return ()
     text = _COUNTED.sub("", text)

@@ -47,7 +47,10 @@ Part = TypeVar("Part")
 
 
 class _Kinds(NamedTuple, Generic[Part]):
-    """Values per section, by kind: sections in every prompt, recall's own section, and recalled ones of extensions."""
+    """One value for each section, grouped by kind.
+
+    The kinds are: sections shown in every prompt, the section of this feature, and recalled sections of extensions.
+    """
 
     always: Sequence[Part]
     own: Sequence[Part]
@@ -55,7 +58,7 @@ class _Kinds(NamedTuple, Generic[Part]):
 
 
 class RecallService:
-    """Assembles prompts, in this order: permanent sections, summary, messages, memories, other recalled sections."""
+    """Assembles prompts in this order: permanent sections, summary, messages, memories, other recalled sections."""
 
     def __init__(
         self, reader: PipelineReader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter, zones: RuleStore
@@ -67,7 +70,7 @@ class RecallService:
         self._counter = counter
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
-        """Add sections of other features to all prompts. Within each kind, they keep this order."""
+        """Add sections of other features to all prompts. Sections of the same kind keep the given order."""
         always, own, recalled = self._sections
         always = [*always, *(section for section in sections if section.kind is SectionKind.ALWAYS)]
         recalled = [*recalled, *(section for section in sections if section.kind is SectionKind.RECALLED)]
@@ -78,10 +81,12 @@ class RecallService:
         return (await self.build_prompt(scope, body, optimize_query=optimize_query)).model()
 
     async def build_prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False) -> Prompt:
-        """Return a prompt. With `explain`, it has an explanation, and its memories do not count as read.
+        """Return a prompt.
 
-        Raises UnsupportedRequest if the request names neither a session nor a search, BadInput for contradictory
-        fields, and the errors of its sections.
+        If `explain` is true, the prompt includes an explanation, and its memories do not count as read.
+
+        Raises UnsupportedRequest if the request specifies neither a session nor a search, BadInput if fields contradict
+        each other, and the errors of the sections.
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask)
@@ -122,7 +127,10 @@ class RecallService:
         )
 
     async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Kinds[SectionContent]]:
-        """Read all sections in one round trip. If the session was found by its id alone, read the sections again."""
+        """Read all sections in one round trip.
+
+        If the session was found by its id alone, read the other sections again.
+        """
         opened = await self._open_sections(ask)
         of_session, *replies = await self._read_sections(ask, opened, with_session=True)
         session = await self._session.load_session(ask, of_session)
@@ -137,7 +145,7 @@ class RecallService:
         return session, _Kinds(*[[await reads.load_section(next(groups), messages) for reads in kind] for kind in opened])
 
     async def _read_sections(self, ask: PromptAsk, opened: _Kinds[SectionReads], *, with_session: bool) -> list[Sequence[Any]]:
-        """Return the replies of the session and of each section from one round trip. Also sets `ask.zone`."""
+        """Return the replies for the session and for each section from one round trip. Also set `ask.zone`."""
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
@@ -150,7 +158,7 @@ class RecallService:
         return groups
 
     def _queue_zone(self, pipe: Pipe, ask: PromptAsk) -> int:
-        """Queue the read of the user's time zone, if the request names none. Return the number of replies."""
+        """Queue the read of the user's time zone, unless the request specifies a zone. Return the number of replies."""
         if ask.body.timezone is not None:
             return 0
         search = ask.body.long_term_search if isinstance(ask.body.long_term_search, SearchRequest) else None
@@ -173,8 +181,9 @@ class RecallService:
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
     """Return the validated request for the sections.
 
-    Raises BadInput if the session and the prompt name different users, namespaces or agents. Raises UnsupportedRequest
-    if the request names neither a session nor a search, and Forbidden for data outside the scope.
+    Raises BadInput if the session and the prompt specify different users, namespaces or agents. Raises
+    UnsupportedRequest if the request specifies neither a session nor a search, and Forbidden for data outside the
+    scope.
     """
     if (query := plain_text(body.query)) != body.query:
         body = body.model_copy(update={"query": query})
@@ -203,9 +212,9 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Return the request with one time zone for the prompt and its search.
+    """Return the request with the same time zone for the prompt and its search.
 
-    Raises BadInput if the zone is unknown, or if the prompt and the search name different ones.
+    Raises BadInput if the zone is unknown, or if the prompt and the search specify different zones.
     """
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
@@ -221,7 +230,10 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit parts that share one offer. Each part takes what it needs of the tokens that earlier parts left."""
+    """Fit sections that share one part of the budget, in order.
+
+    Each section takes what it needs from the tokens that earlier sections left.
+    """
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:
@@ -234,7 +246,8 @@ def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionC
 def _framed(text: SectionText) -> SectionText:
     """Return a feature's section with each part as a system message.
 
-    Escapes text below a heading if it imitates the prompt's own lines or headings, so that a model does not trust it.
+    If the text below a heading imitates the prompt's own lines or headings, escape it, so that a model does not trust
+    it.
     """
     if not text.parts:
         return text

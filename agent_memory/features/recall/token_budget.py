@@ -1,4 +1,4 @@
-"""Divide a prompt's tokens among its parts, in their order. Pure functions, no I/O."""
+"""Divide a prompt's tokens among its parts, in the order of the parts. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 # The maximum share of each part. Unused tokens go to the next part, and finally to the session's messages.
 ALWAYS_SHARE = 0.1
-"""Blocks, pinned memories and the profile together."""
+"""Maximum share of blocks, pinned memories and the profile together."""
 SUMMARY_SHARE = 0.2
 SECTION_SHARE = 0.4
-"""Facts and statements of long-term memory together."""
+"""Maximum share of facts and statements from long-term memory together."""
 RECALLED_SHARE = 0.1
-"""Procedures and the timeline together."""
+"""Maximum share of procedures and the timeline together."""
 DEFAULT_FORMAT_TOKENS = 16_000
 
 
 class TokenBudget:
-    """Offers each part its share, and the tokens that earlier parts left.
+    """Offers each part its share, plus the tokens that earlier parts left unused.
 
-    `total` None means no limit. Unless `shared`, a part may take all tokens that are left.
+    If `total` is None, there is no limit. Unless `shared` is true, a part may take all remaining tokens.
     """
 
     def __init__(self, total: int | None, *, shared: bool) -> None:
@@ -36,11 +36,11 @@ class TokenBudget:
         return max(min(self.left, int(self._total * self._offered) - spent), 0) if self._shared else self.left
 
     def memory_share(self, window_tokens: int) -> float:
-        """Return the share of the memories: their own share, and what the session's messages do not need."""
+        """Return the memories' share of the tokens: at least their own share, and more if the messages need less."""
         spare = 1 - ALWAYS_SHARE - SUMMARY_SHARE - RECALLED_SHARE - window_tokens / max(self._total or 0, 1)
         return max(SECTION_SHARE, spare)
 
     def take(self, count_tokens: Callable[[], int]) -> None:
-        """Deduct the tokens of a part. They are counted only if there is a limit."""
+        """Deduct a part's tokens. Call `count_tokens` only if there is a limit."""
         if self.left is not None:
             self.left = max(self.left - count_tokens(), 0)

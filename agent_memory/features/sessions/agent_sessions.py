@@ -1,4 +1,4 @@
-"""Find an agent's sessions, for exports and erasures. Reads all accessible sessions: the index has no agents."""
+"""Find an agent's sessions, for exports and erasures. Read all accessible sessions, because the index has no agents."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class AgentSessions:
 
 
 async def permit_session_agents(client: Redis, keys: Keys, scope: Scope, ref: SessionRef) -> None:
-    """Raise Forbidden if a session names an agent out of the caller's reach."""
+    """Raise Forbidden if a session belongs to an agent that the caller may not access."""
     if not await reached_sessions(client, keys, scope, [ref]):
         raise agent_refusal()
 
 
 async def reached_sessions(client: Redis, keys: Keys, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionRef]:
-    """Return the sessions that name no agent out of the caller's reach."""
+    """Return the sessions that do not belong to an agent outside the caller's scope."""
     if scope.agents is None or not refs:
         return list(refs)
     metas = [keys.session(keys.sid(scope.tenant, ref)).meta for ref in refs]

@@ -1,4 +1,4 @@
-"""Convert sessions and messages between wire models and the form that Redis stores."""
+"""Convert sessions and messages between the wire models and the form stored in Redis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, Memo
 
 
 class StoredMessage(NamedTuple):
-    """A stored message. `seq` is its number among all messages that its session ever had, from 1."""
+    """A stored message. `seq` is its number among all messages that the session has ever had, starting at 1."""
 
     seq: int
     tokens: int
@@ -43,7 +43,7 @@ def words_digest(message: MemoryMessage) -> str:
 
 
 def message_identity(message: MemoryMessage) -> str:
-    """Return the identity of a message: its id, and digests of its words and of its content beside the text."""
+    """Return the identity of a message: its id, a digest of its words, and a digest of any content beside its text."""
     plain = f"{message.id}\n{words_digest(message)}"
     if not (beside := beside_of(message)):
         return plain
@@ -51,7 +51,10 @@ def message_identity(message: MemoryMessage) -> str:
 
 
 def beside_of(message: MemoryMessage) -> dict[str, Any]:
-    """Return a message's content beside its text: parts (p), the reason for missing content (n), own fields (f)."""
+    """Return the content of a message beside its text.
+
+    The keys are "p" (content parts), "n" (the reason for missing content) and "f" (the caller's own fields).
+    """
     beside: dict[str, Any] = {}
     if message.content_parts is not None:
         beside["p"] = message.content_parts
@@ -71,13 +74,16 @@ def _fields_beside(beside: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_beside(message: MemoryMessage) -> str:
-    """Return `beside_of` as JSON, or "" if it is empty. Session entries store it under "x"; journals lack it."""
+    """Return the result of `beside_of` as JSON, or "" if it is empty.
+
+    A session's entries store it under "x"; journal entries do not contain it.
+    """
     beside = beside_of(message)
     return to_json(beside).decode() if beside else ""
 
 
 def encode_message(message: MemoryMessage) -> str:
-    """Return a message's text and metadata as the JSON that entries store."""
+    """Return a message's text and metadata as JSON, in the form that entries store."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if (metadata := message.own_fields.get("metadata")) is not None:
         body["d"] = iso(said_at(metadata, message.created_at))
@@ -94,7 +100,7 @@ def encode_message(message: MemoryMessage) -> str:
 
 
 def decode_entry(raw: bytes) -> StoredMessage:
-    """Return the message in an entry "<seq> <tokens> <json>". A leading "-" means that it is not promoted."""
+    """Return the message in an entry "<seq> <tokens> <json>". A leading "-" means that the message is not promoted."""
     promote = not raw.startswith(b"-")
     seq, tokens, text = (raw if promote else raw[1:]).split(b" ", 2)
     body = from_json(text)
@@ -144,7 +150,7 @@ _NO_FIELDS: Mapping[str, Any] = MappingProxyType({})
 # Prompts show the same messages every turn; the cache saves 4 µs for each.
 @lru_cache(maxsize=4096)
 def decode_turn(raw: bytes) -> PromptTurn:
-    """Return the parts of an entry that a prompt shows; see `decode_entry`."""
+    """Return the parts of an entry that a prompt shows. See `decode_entry` for the format."""
     _, tokens, text = raw.split(b" ", 2)
     body = from_json(text)
     return PromptTurn(int(tokens), body["i"], body["r"], body["c"], body.get("x"))
@@ -152,7 +158,7 @@ def decode_turn(raw: bytes) -> PromptTurn:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A session as read. `fence` changes when its oldest messages or its context change."""
+    """A session as read from Redis. `fence` changes when the oldest messages or the context change."""
 
     ref: SessionRef
     version: int
@@ -178,12 +184,15 @@ class SessionState:
     promoted_at: datetime | None = None
     agent_id: str | None = None
     parted: bool = False
-    """True if the first messages answer a tool call that is older than the messages read."""
+    """True if the first messages answer a tool call that is older than the messages that were read."""
 
 
 @dataclass(slots=True)
 class SessionTurns:
-    """The newest of `total` messages, as many as fit a prompt's window. `parted` is as in `SessionState`."""
+    """The newest of a session's `total` messages, as many as fit into a prompt's window.
+
+    `parted` has the same meaning as in `SessionState`.
+    """
 
     ref: SessionRef
     context: str | None
@@ -193,7 +202,7 @@ class SessionTurns:
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
-    """Return the session in a meta hash, entries and journal cursors (jp, je); None if the hash is missing."""
+    """Return the session in a meta hash, its entries and its journal cursors (jp, je). None if the hash is missing."""
     if not meta:
         return None
 
@@ -238,9 +247,9 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 
 
 class OwnMemory(NamedTuple):
-    """A memory that waits in a session's journal, with only the fields that its writer gave.
+    """A memory that waits in a session's journal, with only the fields that its writer set.
 
-    It also has the writer's `rights` and the time `written` (µs), so that the same PUT makes the same memory again.
+    It also contains the writer's `rights` and the time `written` (µs), so that repeating a PUT creates the same memory.
     """
 
     record: MemoryRecord
@@ -249,7 +258,10 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """Return a waiting memory as JSON, with its given fields and the writer's rights. The script appends "at"."""
+    """Return a waiting memory as JSON, with the fields its writer set and the writer's rights.
+
+    The script appends "at".
+    """
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})
@@ -272,7 +284,7 @@ _NOT_CONTENT = {"created_at", "updated_at", "last_accessed", "persisted_at", "ac
 
 
 def content_mark(record: MemoryRecord) -> str:
-    """Return the digest by which a session recognizes an unchanged memory. Default and empty values do not count."""
+    """Return the digest that identifies unchanged memories in a session. Default and empty values do not affect it."""
     values = record.model_dump(mode="json", exclude=_NOT_CONTENT, exclude_defaults=True)
     values = {name: value for name, value in values.items() if value not in (None, [], {})}
     return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=12).hexdigest()

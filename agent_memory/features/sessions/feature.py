@@ -1,4 +1,4 @@
-"""Declare the feature of working memory: messages, summary and data of sessions."""
+"""Register working memory as a feature: the messages, summary and data of sessions."""
 
 from __future__ import annotations
 

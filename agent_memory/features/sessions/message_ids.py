@@ -1,4 +1,4 @@
-"""Give each message of a session a distinct id, so that each has its own memory."""
+"""Give each message in a session a distinct id, so that each message has its own memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIGEST_CHARS = 12
 
 
 def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
-    """Return the messages. A message that has an earlier message's id, but other words, gets another id."""
+    """Return the messages. A message with the same id as an earlier one, but different words, gets another id."""
     first: dict[str, str] = {}
     distinct: list[MemoryMessage] = []
     for message in messages:
@@ -30,7 +30,7 @@ def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
 
 
 def with_other_id(message: MemoryMessage) -> MemoryMessage:
-    """Return the message with another id, made from its id and its words. The result is always the same."""
+    """Return the message with another id, derived from its id and words. The same message always gets the same id."""
     ending = f"~{words_digest(message)[:_DIGEST_CHARS]}"
     beginning = message.id.encode()[: MAX_ID_BYTES - len(ending)].decode(errors="ignore")
     return message.model_copy(update={"id": beginning + ending})
@@ -46,7 +46,7 @@ def reuse_notices(sent: Sequence[MemoryMessage], stored: Sequence[MemoryMessage]
 
 
 def with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
-    """Return the messages with missing ids filled in, so that the same PUT makes the same session."""
+    """Return the messages with missing ids filled in, so that repeating a PUT creates the same session."""
     if all("id" in message.model_fields_set for message in messages):
         return list(messages)
     counts: Counter[tuple[str, str]] = Counter()
@@ -66,7 +66,7 @@ def with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
 
 
 def notice_roles(messages: Sequence[MemoryMessage]) -> None:
-    """Add a notice for each role that no chat API has. Such messages count as a person's."""
+    """Add a notice for each role that chat APIs do not have. The server treats such messages as a person's."""
     standard_roles = frozenset(("user", "assistant")) | PROGRAM_ROLES | TOOL_ROLES
     for position, message in enumerate(messages):
         if message.role not in standard_roles:

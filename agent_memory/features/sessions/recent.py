@@ -1,4 +1,4 @@
-"""Read your own writes: find a user's latest messages in other sessions before a worker makes memories from them."""
+"""Find a user's latest messages in other sessions before a worker makes memories from them (read your own writes)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _DECODED = 6
 
 @dataclass(slots=True)
 class RecentQuery:
-    """A search for a user's unpromoted messages in these namespaces (None: all)."""
+    """A search for a user's unpromoted messages in these namespaces. None means all namespaces."""
 
     scope: Scope
     user_id: str
@@ -54,7 +54,10 @@ class RecentMessages:
         self._context = context_blocks(settings.longterm.context_tags)
 
     def recent_query(self, scope: Scope, request: SearchRequest) -> RecentQuery | None:
-        """Return the query if the search names exactly one user and filters only by user and namespace."""
+        """Return the query if the search specifies exactly one user and filters only by user and namespace.
+
+        None otherwise.
+        """
         longterm = self._longterm
         user, namespace = request.user_id, request.namespace
         if not (longterm.enabled and longterm.promote_messages and terms.query_terms(request.text or "")):
@@ -71,7 +74,7 @@ class RecentMessages:
         return RecentQuery(scope, user.eq, only, request)
 
     def queue_recent(self, pipe: Pipe, query: RecentQuery, but: SessionRef | None = None) -> int:
-        """Queue the read, which has one reply. Leave out the session `but`, which the prompt shows."""
+        """Queue the read, which has one reply. Leave out the session `but`, because the prompt shows it."""
         scope = query.scope
         key = self._keys.waiting(scope.tenant, query.user_id)
         without = "" if but is None else self._keys.sid(scope.tenant, but)
@@ -82,7 +85,7 @@ class RecentMessages:
     def find_recent(self, query: RecentQuery, reply: Any, here: SessionRef | None) -> list[ShownMemory]:
         """Return the messages that share enough words with the query, best first, in the form of their future memories.
 
-        Leave out messages of the prompt's own session `here`.
+        Leave out messages from the prompt's own session, `here`.
         """
         if not reply:
             return []
@@ -112,9 +115,9 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 
 
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
-    """Return the messages that may match best, will be promoted and are in reach.
+    """Return the most promising messages that will be promoted and that the caller may access.
 
-    Messages with the most words of the query come first, then the newest.
+    Messages with the most words from the query come first, then the newest messages.
     """
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []
@@ -136,7 +139,10 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """Count the words that each entry may have. Search all entries at once, because most words are in few of them."""
+    """Count the query's words that each entry may contain.
+
+    Search all entries at once, because most words occur in few entries.
+    """
     text = b"\n".join(entries)  # The JSON of an entry has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))

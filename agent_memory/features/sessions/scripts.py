@@ -1,4 +1,7 @@
-"""Call the Lua scripts of sessions. A script that writes is one atomic change, and marks its follow-up work as due."""
+"""Call the Lua scripts for sessions.
+
+Each script that writes makes one atomic change and marks its follow-up work as due.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ _RECENT = load("sessions/recent_messages")
 
 @dataclass(slots=True)
 class SessionStamp:
-    """A session after a write. `epoch` identifies its life; `created` is in µs.
+    """A session after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
 
-    `said_created` is the creation time from the caller (ISO 8601). `kept_beside` are positions of messages that came as
-    text alone, each with the stored content beside its text, which stays.
+    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` lists the positions of messages
+    sent as text alone, each with the stored content beside its text, which stays.
     """
 
     version: int
@@ -42,7 +45,7 @@ class SessionStamp:
 
 @dataclass(frozen=True, slots=True)
 class JournalBatch:
-    """The messages between two cursors of a journal that extraction gives up."""
+    """A batch of messages that extraction has given up on, between two cursors of a journal."""
 
     epoch: str
     cursor: int
@@ -51,7 +54,7 @@ class JournalBatch:
 
 
 def queue_window(pipe: Pipeline, k: SessionKeys, *, window: int | None, default_window: int, overhead: int, most_before: int) -> None:
-    """Queue the read of the newest messages that fit a window; see `session_window.lua`."""
+    """Queue the read of the newest messages that fit into a window. See `session_window.lua`."""
     sizes = {"window": window, "default_window": default_window, "overhead": overhead, "most_before": most_before}
     pipe.execute_command(*_WINDOW.read_only(k, **sizes))
 
@@ -59,7 +62,7 @@ def queue_window(pipe: Pipeline, k: SessionKeys, *, window: int | None, default_
 def queue_recent(
     pipe: Pipe, user_waiting: str, journal_prefix: str, excluded_sid: str, limits: Mapping[str, int], namespaces: Collection[str]
 ) -> None:
-    """Queue the read of a user's newest unpromoted messages; see `recent_messages.lua`."""
+    """Queue the read of a user's newest unpromoted messages. See `recent_messages.lua`."""
     command = _RECENT.read_only(
         user_waiting=user_waiting, journal_prefix=journal_prefix, excluded_sid=excluded_sid, **limits, namespaces=namespaces
     )
@@ -67,7 +70,7 @@ def queue_recent(
 
 
 class MessageIdsReused(Exception):
-    """The messages at `positions` have ids of other messages in the session."""
+    """The messages at `positions` have the ids of other messages in the session."""
 
     def __init__(self, positions: Sequence[int]) -> None:
         super().__init__("ids of messages are reused")
@@ -76,7 +79,7 @@ class MessageIdsReused(Exception):
 
 class SessionScripts:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """With `fsync`, callers' changes are on disk before the reply."""
+        """If `fsync` is true, changes made by callers are on disk before the reply."""
         self._keys = keys
         self._outboxes = [key for kind in (DueKind.SESSION, DueKind.EXTRACTION) for key in outbox_keys(keys, kind).values()]
         self._write = Script(client, "sessions/session_write", fsync=fsync)
@@ -99,11 +102,13 @@ class SessionScripts:
         *,
         anew: bool = False,
     ) -> SessionStamp:
-        """Write a session by `session_write.lua`. `change` has its arguments; `guard` names the session's owner.
+        """Write a session with `session_write.lua`.
 
-        `promoted` are the positions of memories to promote. With `anew`, the messages replace the session and its
-        pending work in one step. Raises ErasureUnderWay, MessageIdsReused, VersionMismatch, IdTaken, TooLarge, BadInput
-        or Forbidden.
+        `change` contains the script's arguments; `guard` identifies the owner.
+
+        `promoted` lists the positions of memories to promote. If `anew` is true, the messages replace the session and
+        its pending work in one step. Raises ErasureUnderWay, MessageIdsReused, VersionMismatch, IdTaken, TooLarge,
+        BadInput or Forbidden.
         """
         reply = await self._write(
             k,
@@ -142,7 +147,7 @@ class SessionScripts:
         )
 
     async def merge_data(self, meta: str, guard: Guard, if_match: str | None, patch: str) -> int | None:
-        """Merge a patch into a session's data; return the new version, or None if the session is missing.
+        """Merge a patch into a session's data. Return the new version, or None if the session is missing.
 
         Raises VersionMismatch or ErasureUnderWay.
         """
@@ -151,9 +156,10 @@ class SessionScripts:
         return None if reply[0] == b"missing" else int(reply[1])
 
     async def delete_session(self, k: SessionKeys, user_waiting: str | None, epoch: str | None, *, only_work: bool = False) -> bool:
-        """Delete a session and its pending work; with `only_work`, only the work. Return True if it existed.
+        """Delete a session and its pending work, or only the work if `only_work` is true.
 
-        With an `epoch`, return False and delete nothing if the session has another epoch now.
+        Return True if the session existed. If an `epoch` is given and the session now has another epoch, delete nothing
+        and return False.
         """
         reply = await self._delete(
             k,
@@ -166,7 +172,9 @@ class SessionScripts:
         return bool(reply)
 
     async def settle_session(self, k: SessionKeys, user_waiting: str | None, batch: str | None) -> bool:
-        """End the set-aside batch with this cursor, if given. Then delete the record of pending work if none is left.
+        """End the set-aside batch with this cursor, if given.
+
+        Then delete the record of pending work if no work is left.
 
         Return True if no work is left.
         """
@@ -176,7 +184,7 @@ class SessionScripts:
         return bool(reply)
 
     async def set_batch_aside(self, k: SessionKeys, batch: JournalBatch, reason: str | None) -> bool:
-        """Set aside a batch that extraction gave up. Return False if the session changed."""
+        """Set aside a batch that extraction has given up on. Return False if the session changed."""
         own = self._keys.session(f"{k.sid}.{batch.cursor}")
         due, _, reasons, dead = outbox_keys(self._keys, DueKind.EXTRACTION).values()
         reply = await self._set_aside(
@@ -205,14 +213,14 @@ class SessionScripts:
         return _pairs(fields), entries, _pairs(own)
 
     async def apply_summary(self, k: SessionKeys, fence: str, count: int, context: str, context_tokens: int, remembered_ids: int) -> bool:
-        """Replace the `count` oldest messages by a summary. Return False if the session changed."""
+        """Replace the `count` oldest messages with a summary. Return False if the session changed."""
         reply = await self._summary(
             k, fence=fence, count=count, context=context, context_tokens=context_tokens, remembered_ids=remembered_ids
         )
         return bool(reply)
 
     async def strike_messages(self, k: SessionKeys, epoch: str, fence: str, numbers: Sequence[int], *, drop_summary: bool) -> bool:
-        """Remove messages, and with `drop_summary` the summary. Return False if the session changed."""
+        """Remove messages, and also the summary if `drop_summary` is true. Return False if the session changed."""
         reply = await self._strike(k, epoch=epoch, fence=fence, drop_summary=drop_summary, numbers=numbers)
         return bool(reply)
 

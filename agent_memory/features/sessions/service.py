@@ -1,6 +1,6 @@
-"""Serve requests for working memory. No request calls a model, and an append does not read the stored messages.
+"""Serve requests for working memory. Requests never call a model, and an append does not read the stored messages.
 
-`lua/session_write.lua` decides which messages are new, and when a worker has to process them.
+`lua/session_write.lua` decides which messages are new and when a worker must process them.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ class SessionService:
         if_match: str | None = None,
         shown_as_semantic: bool = False,
     ) -> SessionAnswer:
-        """Replace a session. The body's namespace and user take precedence over the arguments.
+        """Replace a session. The namespace and user in the body take precedence over the arguments.
 
-        With `shown_as_semantic`, procedural memories that the caller sends back as semantic stay procedural. Raises
-        BadInput or VersionMismatch; Forbidden or IdTaken if the caller could not create the session's memories.
+        If `shown_as_semantic` is true, procedural memories that the caller returns as semantic stay procedural. Raises
+        BadInput or VersionMismatch. Raises Forbidden or IdTaken if the caller could not create the session's memories.
         """
         ref = session_of(scope, session_id, body.namespace or namespace, body.user_id or user_id)
         permit_agent(scope, body.agent_id)
@@ -154,16 +154,16 @@ class SessionService:
     async def append(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
     ) -> AppendMessagesResponse:
-        """Append messages as `append_messages` does, but return only the answer."""
+        """Append messages like `append_messages`, but return only the answer."""
         return (await self.append_messages(scope, session_id, body, if_match=if_match, anew=anew))[0]
 
     async def append_messages(
         self, scope: Scope, session_id: str, body: AppendMessagesRequest, *, if_match: str | None = None, anew: bool = False
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
-        """Append messages, and create a missing session. Skip messages that the session already has.
+        """Append messages, creating the session if it is missing. Skip messages that the session already has.
 
-        Return the answer and the messages as stored: a reused id is replaced by another. With `anew`, the messages
-        replace the session; its long-term memories stay.
+        Return the answer and the messages as stored, because a new message that reuses an id gets another id. If `anew`
+        is true, the messages replace the session, but its long-term memories stay.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         permit_agent(scope, body.agent_id)
@@ -236,7 +236,7 @@ class SessionService:
         user_id: str | None = None,
         if_match: str | None = None,
     ) -> SessionAnswer:
-        """Merge keys into a session's data (RFC 7396: null removes a key). Raises NotFound, VersionMismatch."""
+        """Merge keys into a session's data (RFC 7396: null removes a key). Raises NotFound or VersionMismatch."""
         ref = session_of(scope, session_id, namespace, user_id)
         self._sizes.check_json(data, "data")
         if await self._store.merge_data(scope, ref, data, if_match) is None:
@@ -247,7 +247,7 @@ class SessionService:
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 
     async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the session with this identity, or else the only session that matches. A missing one is no error."""
+        """Delete the session with this identity, or else the only session that matches. Ignore a missing session."""
         ref = session_of(scope, session_id, namespace, user_id)
         if not await self._store.delete(scope, ref):
             refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
@@ -258,17 +258,17 @@ class SessionService:
     async def list(
         self, scope: Scope, *, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
     ) -> SessionListResponse:
-        """Return a page of session ids, oldest first, and the total."""
+        """Return a page of session ids, oldest first, and the total number of sessions."""
         namespace, user_id = list_place_of(scope, namespace, user_id)
         total, refs = await self._store.list(scope, namespace, user_id, offset, limit)
         return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
 
     async def list_refs(self, scope: Scope, namespace: str | None, user_id: str | None, limit: int, offset: int) -> list[SessionRef]:
-        """Return the page of sessions that `list` returns, with their full identities."""
+        """Return the same page of sessions as `list`, with their full identities."""
         return (await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit))[1]
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
-        """Return those sessions that exist, with all messages, in one round trip."""
+        """Return the sessions in `refs` that exist, with all their messages, in one round trip."""
         states = await self._store.get_many(scope, refs)
         return [self._view(state, state.messages, None, None) for state in states if state is not None]
 
@@ -281,7 +281,7 @@ class SessionService:
         return state
 
     async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
-        """Return the last messages. Leave out answers to tool calls that are not among them."""
+        """Return the last messages. Leave out answers to tool calls that are not among these messages."""
         read, messages = last, state.messages
         while len(messages) == read and lacks_calls(messages):
             # A call is usually a few messages back. Some calls never existed, so this search has a limit.
@@ -310,16 +310,18 @@ class SessionService:
         ]
 
     async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
-        """Raise TooMany if the tenant has no room for the memories of these messages and `memories` others."""
+        """Raise TooMany if the tenant has no room for the memories of these messages and for `memories` more."""
         longterm = self._settings.longterm
         if longterm.enabled and longterm.promote_messages:
             memories += sum(map(_is_promoted, messages))
         await self._memory_limit.room_for(scope.tenant, memories)
 
     def _with_stable_id(self, ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
-        """Return the memory. Make a missing id from its text, type and session, so that a repeated PUT adds no memory.
+        """Return the memory with an id.
 
-        The id is a keyed digest: a caller cannot use it to test whether another session has a text.
+        Derive a missing id from text, type and session, so that a repeated PUT adds nothing.
+
+        The id is a keyed digest, so a caller cannot use it to find out whether another session contains a text.
         """
         if "id" in record.model_fields_set:
             return record
@@ -427,7 +429,7 @@ Counted = TypeVar("Counted", bound=_HasTokens)
 
 
 def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> list[Counted]:
-    """Return the longest run of last messages that fits the window, but at least the last one.
+    """Return as many of the last messages as fit into the window, but at least the last message.
 
     A tool call and its answers stay together.
     """
@@ -441,12 +443,12 @@ def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> l
 
 
 def _is_promoted(message: MemoryMessage) -> bool:
-    """True if background work has to process a message. A tool call without text has nothing to remember."""
+    """True if background work must process a message. A tool call without text contains nothing to remember."""
     return message.discrete_memory_extracted == "f" and not is_blank(message.content)
 
 
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:
-    """Return the positions of messages without text, content parts and fields of their own."""
+    """Return the positions of messages that have no text, no content parts and no fields of their own."""
     blank = [position for position, message in enumerate(messages) if not message.content]
     return [position for position in blank if not (messages[position].content_parts or messages[position].own_fields)]
 
@@ -461,14 +463,14 @@ def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -
 
 
 def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
-    """Return the messages to append. With an Idempotency-Key, derive missing ids from it."""
+    """Return the messages to append. If the request has an Idempotency-Key, derive missing ids from the key."""
     if not is_repeatable():
         return messages
     return [message if "id" in message.model_fields_set else message.model_copy(update={"id": made_id()}) for message in messages]
 
 
 def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
-    """Return the memories. Memories that the session stores as procedural become procedural again."""
+    """Return the memories, with the type procedural restored for memories that the session stores as procedural."""
     return [
         record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})
         if record.id in procedural and record.memory_type is MemoryTypeEnum.SEMANTIC

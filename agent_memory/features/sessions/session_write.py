@@ -20,7 +20,7 @@ REMEMBERED_IDS = 1000
 
 @dataclass(slots=True)
 class NewMessage:
-    """A message to write. `promote` is True if background work has to process it."""
+    """A message to write. `promote` is True if background work must process the message."""
 
     message: MemoryMessage
     tokens: int
@@ -33,7 +33,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """Data that only an imported session has: its times, the seconds until it expires, and other features' fields.
+    """Data that only imported sessions have: their times, the seconds until they expire, and other features' fields.
 
     If `seconds_left` is None, the session's TTL applies.
     """
@@ -46,9 +46,10 @@ class MovedSession:
 
 @dataclass(slots=True)
 class SessionWrite:
-    """A PUT or an append. For a field that is None, a PUT removes the stored value, and an append keeps it.
+    """A PUT or an append. If a field is None, a PUT removes the stored value, and an append keeps the stored value.
 
-    `waiting` are the positions of memories to promote. `fed_back` is True if messages repeat text of a memory prompt.
+    `waiting` lists the positions of memories to promote. `fed_back` is True if messages repeat text from a memory
+    prompt.
     """
 
     mode: str
@@ -74,13 +75,13 @@ class SessionWrite:
     extract_tokens: int = 0
     fed_back: bool = False
     most_messages: int = 0
-    """The most messages that the session may have; 0 allows any number."""
+    """Maximum number of messages in the session. 0 means no limit."""
     distinct_ids: bool = False
-    """Give a message that reuses an id another id, in place."""
+    """If true, a message that reuses another message's id gets a different id, in place."""
     empty: Sequence[int] = ()
-    """Positions of empty messages. They are refused, unless the session has them with content beside the text."""
+    """Positions of empty messages. The write fails, unless the session stores them with content beside the text."""
     anew: bool = False
-    """Make an append replace the session and its pending work."""
+    """If true, an append replaces the session and its pending work."""
 
 
 def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict[str, Any]:

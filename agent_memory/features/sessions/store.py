@@ -1,4 +1,4 @@
-"""Store sessions in Redis. Each write is one script; fences keep late background work from overwriting changes."""
+"""Store sessions in Redis. Each write is one script. Fences keep late background work from overwriting changes."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ _ALL_BEFORE = 2**31
 
 @dataclass(slots=True)
 class TokenWindow:
-    """How many tokens a session's newest messages may have. Each message counts `overhead` more.
+    """The maximum number of tokens in a session's newest messages. Each message costs `overhead` extra tokens.
 
-    If `tokens` is None, the session's own window applies, or else the default.
+    If `tokens` is None, the session's own window applies, or else the default window.
     """
 
     tokens: int | None
@@ -67,10 +67,10 @@ class TokenWindow:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The pending work of a session.
+    """A session's pending work.
 
-    `waiting` are messages to process, and `before` are a few earlier ones for context. `own` are memories that callers
-    stored in the session and that wait for promotion, in a dict from id to JSON.
+    `waiting` contains the messages to process, and `before` a few earlier messages for context. `own` maps ids to the
+    JSON of memories that callers stored in the session and that wait for promotion.
     """
 
     tenant: str
@@ -85,17 +85,17 @@ class Journal:
 
     @property
     def complete(self) -> bool:
-        """True if `waiting` has all messages."""
+        """True if `waiting` contains all pending messages."""
         return self.start + len(self.waiting) >= self.end
 
     def without(self, blocks: ContextBlocks) -> Journal:
-        """Return the journal with only the text of its messages that is outside of these blocks."""
+        """Return the journal without the text that these blocks contain."""
         return replace(self, before=outside_blocks(self.before, blocks), waiting=outside_blocks(self.waiting, blocks))
 
 
 @dataclass(frozen=True, slots=True)
 class SessionEpoch:
-    """The life of a session from creation to deletion."""
+    """The identity of a session from creation to deletion."""
 
     sid: str
     epoch: str
@@ -115,11 +115,11 @@ class SessionStore:
         return self._keys.sid(scope.tenant, ref)
 
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
-        """Replace a session or append to it, and mark its follow-up work.
+        """Replace a session or append to it, and mark its follow-up work as due.
 
-        Raises Forbidden or IdTaken, with the field, if the caller could not create a memory that is to be promoted;
-        nothing is written then. Memories that the session already has unchanged are not promoted again. Raises
-        VersionMismatch, TooLarge, BadInput or RedisUnavailable.
+        Raises Forbidden or IdTaken, with the field, if the caller could not create a memory that is to be promoted; the
+        script then writes nothing. Unchanged memories of the session are not promoted again. Raises VersionMismatch,
+        TooLarge, BadInput or RedisUnavailable.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await run_in_thread(lambda: permit_own(scope, ref, change), memories_work(change.memories))
@@ -154,7 +154,10 @@ class SessionStore:
         return None if user_id is None else self._keys.waiting(tenant, user_id)
 
     def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
-        """Return the script's arguments for memories. `promoted` maps ids of memories to promote to their positions."""
+        """Return the script's arguments for memories.
+
+        `promoted` maps the ids of memories to promote to their positions.
+        """
         own: list[str] = []
         for name, position in promoted.items():
             record = change.memories[position]
@@ -172,9 +175,11 @@ class SessionStore:
     def queue_read(
         self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE
     ) -> Callable[[list[Any]], SessionState | None]:
-        """Queue the read of a session with its `last` messages; None reads all, or as many as fit `window`.
+        """Queue the read of a session with its `last` messages.
 
-        Return a parser that takes the next 3 replies.
+        None reads all messages, or as many as fit into `window`.
+
+        Return a parser that takes the next three replies.
         """
         k = self._keys.session(self._sid(scope, ref))
         pipe.hgetall(k.meta)
@@ -186,7 +191,7 @@ class SessionStore:
         return lambda replies: _session(scope, replies, window)
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
-        """Return a session with its `last` messages; None reads all, or as many as fit `window`."""
+        """Return a session with its `last` messages. None reads all messages, or as many as fit into `window`."""
         state: SessionState | None = None
         for before in (_BEFORE, _ALL_BEFORE):
             parse: list[Callable[[list[Any]], SessionState | None]] = []
@@ -197,7 +202,7 @@ class SessionStore:
         return state
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionState | None]:
-        """Return sessions with all messages in one round trip; None for a missing one."""
+        """Return sessions with all their messages in one round trip. The result is None for each missing session."""
         parsers: list[Callable[[list[Any]], SessionState | None]] = []
 
         def build(pipe: Pipeline) -> None:
@@ -207,14 +212,14 @@ class SessionStore:
         return [parse(replies[3 * index : 3 * index + 3]) for index, parse in enumerate(parsers)]
 
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
-        """Queue commands that read what a prompt shows of a session. Pass their 2 replies to `parse_turns`."""
+        """Queue the read of the parts of a session that a prompt shows. Pass the two replies to `parse_turns`."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.execute_command("HMGET", k.meta, *_SHOWN)
         _queue_window(pipe, k, window, before)
 
     @staticmethod
     def parse_turns(scope: Scope, replies: Sequence[Any]) -> SessionTurns | None:
-        """Return the part of a session that `queue_turns` read; None if missing or not accessible."""
+        """Return the part of a session that `queue_turns` read. None if the session is missing or not accessible."""
         (session, namespace, user, context, agent), (total, fit, *entries) = replies
         if session is None or not reaches_session_of(scope, None if agent is None else agent.decode()):
             return None
@@ -242,7 +247,7 @@ class SessionStore:
         return (await self._search(clause, 0, 2))[1]
 
     async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
-        """Return the total, and a page of the sessions in reach, oldest first."""
+        """Return the total, and a page of the accessible sessions, oldest first."""
         total, refs = await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
         return total, await reached_sessions(self._client, self._keys, scope, refs)
 
@@ -263,7 +268,7 @@ class SessionStore:
         return await self._scripts.merge_data(meta, self._guard(scope, ref), if_match, compact(patch))
 
     async def delete(self, scope: Scope, ref: SessionRef, *, only_work: bool = False) -> bool:
-        """Delete a session and its pending work; with `only_work`, only the work. Promoted memories stay.
+        """Delete a session and its pending work, or only the work if `only_work` is true. Promoted memories stay.
 
         Return True if the session existed.
         """
@@ -272,7 +277,7 @@ class SessionStore:
         return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, ref.user_id), None, only_work=only_work)
 
     async def delete_life(self, scope: Scope, life: SessionEpoch) -> bool:
-        """Delete a session, unless it was deleted and created again; return False then."""
+        """Delete a session. If it has been deleted and created again, delete nothing and return False."""
         k = self._keys.session(life.sid)
         return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, life.user_id), life.epoch)
 
@@ -285,7 +290,7 @@ class SessionStore:
         return [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def lives(self, scope: Scope, sids: Sequence[str]) -> list[SessionEpoch]:
-        """Return those sessions that exist, or have pending or set-aside work."""
+        """Return the sessions that exist, or that have pending or set-aside work."""
         names = ("tn", "ns", "us", "ep")
 
         def build(pipe: Pipeline) -> None:
@@ -307,9 +312,9 @@ class SessionStore:
         return epochs
 
     async def journal(self, sid: str, cursor: str, limit: int) -> Journal | None:
-        """Return the journal with up to `limit` messages behind a cursor: "jp" for promotion, "je" for extraction.
+        """Return the journal with up to `limit` messages after a cursor, or None if there is no journal.
 
-        Return None if there is no journal.
+        The cursor is "jp" for promotion and "je" for extraction.
         """
         raw, entries, own = await self._scripts.read_journal(self._keys.session(sid), cursor, limit, JOURNAL_CONTEXT)
         if not raw:
@@ -329,25 +334,28 @@ class SessionStore:
         )
 
     async def owner(self, sid: str) -> tuple[str, str | None] | None:
-        """Return the tenant and user of a journal; None if there is no journal."""
+        """Return the tenant and user of a journal, or None if there is no journal."""
         tenant, user = (await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).journal, ["tn", "us"])))[0]
         return None if tenant is None else (tenant.decode(), None if user is None else user.decode())
 
     async def settle(self, sid: str, tenant: str, user_id: str | None, *, batch: str | None = None) -> None:
-        """Delete the record of pending work if no work is left. Before that, end a set-aside `batch`, if given."""
+        """Delete the record of pending work if no work is left. If `batch` is given, first end this set-aside batch."""
         cursor = None if batch is None else batch.partition(".")[2]
         await self._scripts.settle_session(self._keys.session(sid), self._user_waiting(tenant, user_id), cursor)
 
     async def set_aside(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
         """Set the first `count` waiting messages aside as a dead batch. Return False if the session changed.
 
-        Without a `reason`, the reason of the last try is kept.
+        If `reason` is empty, the batch keeps the reason of the last attempt.
         """
         batch = JournalBatch(journal.epoch, journal.start, journal.start + count, JOURNAL_CONTEXT)
         return await self._scripts.set_batch_aside(self._keys.session(sid), batch, reason[:1000] or None)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
-        """Return the tenant and the session with this key name. `last` limits its messages; None reads all."""
+        """Return the tenant and the session with this key name.
+
+        `last` limits the number of messages; None reads all.
+        """
         k = self._keys.session(sid)
 
         def build(pipe: Pipeline) -> None:
@@ -360,12 +368,12 @@ class SessionStore:
         return None if state is None else (meta[b"tn"].decode(), state)
 
     async def apply_summary(self, sid: str, fence: str, count: int, context: str, context_tokens: int) -> bool:
-        """Replace the `count` oldest messages by a summary. Return False if the session changed."""
+        """Replace the `count` oldest messages with a summary. Return False if the session changed."""
         k = self._keys.session(sid)
         return await self._scripts.apply_summary(k, fence, count, context, context_tokens, REMEMBERED_IDS)
 
     async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
-        """Remove messages, and with `drop_context` the summary. Return False if the session changed."""
+        """Remove messages, and also the summary if `drop_context` is true. Return False if the session changed."""
         k = self._keys.session(self._sid(scope, ref, write=True))
         return await self._scripts.strike_messages(k, epoch, fence, seqs, drop_summary=drop_context)
 
@@ -375,7 +383,7 @@ def _queue_window(pipe: Pipeline, k: SessionKeys, window: TokenWindow, before: i
 
 
 def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
-    """Return the session in the replies to `queue_read`; None if it is missing or its agent is not accessible."""
+    """Return the session in the replies to `queue_read`. None if it is missing or its agent is not accessible."""
     entries = replies[1] if window is None else replies[1][:1:-1]
     state = decode_session(replies[0], entries, replies[2])
     if state is None or not reaches_session_of(scope, state.agent_id):
@@ -396,7 +404,7 @@ def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
 
 
 def outside_blocks(messages: Sequence[StoredMessage], blocks: ContextBlocks) -> list[StoredMessage]:
-    """Return messages with only their text outside of these blocks. The rest is not remembered."""
+    """Return the messages without the text that these blocks contain, because that text must not become memories."""
     return [_outside(stored, blocks) for stored in messages]
 
 

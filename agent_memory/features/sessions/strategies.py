@@ -23,7 +23,7 @@ _CODE = re.compile(r"\{(" + "|".join(sorted(PLACEHOLDERS)) + r")\s*[.\[!:][^{}\n
 
 
 class StrategyOptions(ExtractionRules):
-    """The `config` of a session's strategy: extraction rules for this session, and options of single strategies."""
+    """The `config` of a session's strategy: extraction rules for this session, and options for specific strategies."""
 
     custom_prompt: Annotated[str, Field(max_length=MAX_PROMPT_CHARS)] | None = None
     max_summary_length: Annotated[int, Field(ge=10, le=10_000)] = DEFAULT_SUMMARY_WORDS
@@ -31,7 +31,7 @@ class StrategyOptions(ExtractionRules):
 
 
 def check_strategy(strategy: MemoryStrategyConfig) -> None:
-    """Raise BadInput, with the field, for a configuration that cannot work."""
+    """Raise BadInput for a configuration that cannot work. The error contains the field."""
     if not strategy.config and strategy.strategy != "custom":
         return
     options = options_of(strategy.config)
@@ -46,7 +46,7 @@ def check_strategy(strategy: MemoryStrategyConfig) -> None:
 
 
 def options_of(config: dict[str, Any]) -> StrategyOptions:
-    """Return the options that the server knows. Raises BadInput with the field."""
+    """Return the options that the server supports. Raises BadInput, which contains the invalid field."""
     options = {name: value for name, value in config.items() if name in StrategyOptions.model_fields}
     try:
         return StrategyOptions.model_validate(options)
@@ -61,7 +61,7 @@ def check_zone(name: str | None, field_name: str) -> None:
 
 
 def read_zone(name: str | None, field_name: str = "timezone", where: str = "body") -> tzinfo:
-    """Return a time zone; UTC for None. Raises BadInput; `where` names the part of the request in the error."""
+    """Return a time zone, or UTC for None. Raises BadInput, in which `where` specifies the part of the request."""
     try:
         return zone_of(name)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Export and restore changes. Exports name memories by id, because key names are valid in only one store."""
+"""Export and restore changes. Exports refer to memories by id, because key names are valid in only one store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAMES = {"m": (1,), "a": (1, 2), "e": (1,), "u": (1, 2)}
 
 @dataclass(frozen=True, slots=True)
 class ChangeExport:
-    """A change whose lines name memories by id."""
+    """A change whose lines refer to memories by id."""
 
     change: StoredChange
     namespace: str | None
@@ -45,7 +45,7 @@ class ChangeTransfer:
         self._restorer = restorer
 
     async def pages(self, scope: Scope, erasure: Erasure, until: int) -> AsyncIterator[list[ChangeExport]]:
-        """Yield pages of the user's changes up to the time `until` (µs), oldest first."""
+        """Yield pages of the user's changes, oldest first. `until` is the time (µs) of the last change to include."""
         clause = filters.session_where(scope, namespace=erasure.namespace, user_id=erasure.user_id or "")
         index = change_index_name(self._keys)
         async for ids in walk(self._client, index, clause, "at", high=until / 1e6):
@@ -74,9 +74,9 @@ class ChangeTransfer:
         return exports
 
     async def restore(self, scope: Scope, user_id: str, export: ChangeExport) -> Literal["new", "same", "other"]:
-        """Restore a change. Raises BadInput unless all memories that it names exist and belong to the user.
+        """Restore a change. Raises BadInput unless all memories that the change refers to exist and belong to the user.
 
-        This is checked because undoing a change edits the memories that it names.
+        This check is necessary because undoing a change edits these memories.
         """
         ids = dict.fromkeys([*export.memories, *(line[at] for line in export.lines for at in _NAMES[line[0]])])
         mids = {name: self._restorer.mid(scope, name) for name in ids}
@@ -104,7 +104,7 @@ class ChangeTransfer:
 
 
 def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
-    """Return a line with ids instead of key names. None if a key name is unknown."""
+    """Return a line with ids instead of key names, or None if a key name is unknown."""
     line = [word for word in line if word]
     positions = _NAMES.get(line[0], ())
     if any(at < len(line) and line[at] not in names for at in positions):
@@ -113,13 +113,13 @@ def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
 
 
 def with_names(line: Sequence[str], named: Callable[[str], str]) -> list[str]:
-    """Return a line with each memory id replaced by `named`."""
+    """Return a line with each memory id replaced by the result of `named`."""
     positions = _NAMES[line[0]]
     return [named(word) if at in positions else word for at, word in enumerate(line)]
 
 
 def checked_line(line: Any) -> list[str]:
-    """Return a line of a change after checking it, because it becomes input of a script. Raises BadInput."""
+    """Validate a line of a change, because it becomes the input of a script, and return the line. Raises BadInput."""
     words: list[Any] = line if isinstance(line, list) else []
     if not words or words[0] not in _NAMES or not all(isinstance(word, str) and word for word in words):
         raise BadInput("is no line of a change", field="lines")

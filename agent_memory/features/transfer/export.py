@@ -1,4 +1,4 @@
-"""Export all data of a user or an agent as JSON lines, page by page, while others may write."""
+"""Export all of a user's or an agent's data as JSON Lines, page by page, while others may write."""
 
 from __future__ import annotations
 
@@ -52,9 +52,10 @@ class ExportService:
         self._audits = audits
 
     async def begin(self, scope: Scope, namespace: str | None, user_id: str) -> tuple[str, AsyncGenerator[bytes]]:
-        """Return the operation id of an export, and its lines. Raises Forbidden.
+        """Return the operation id and the lines of an export. Raises Forbidden.
 
-        The export contains all data acknowledged before. It is complete only if its last line counts the others.
+        The export contains all data acknowledged before the call. It is complete only if its last line contains the
+        number of the other lines.
         """
         namespace, _ = list_place_of(scope, namespace, user_id)
         operation_id = await self._exports.begin(scope)
@@ -63,7 +64,7 @@ class ExportService:
     async def begin_agent(self, scope: Scope, namespace: str | None, agent_id: str) -> tuple[str, AsyncGenerator[bytes]]:
         """Return the operation id and the lines of an agent's export, like `begin`.
 
-        Raises Forbidden, always for callers limited to users.
+        Raises Forbidden, for example for every caller limited to certain users.
         """
         namespace = whole_agent(scope, namespace, agent_id)
         operation_id = await self._exports.begin(scope)
@@ -87,7 +88,7 @@ class ExportService:
                 await self._note_failure(scope, operation_id, counts)
 
     def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
-        """Audit the number of exported lines, in addition to the event of the request."""
+        """Add the numbers of exported lines to the audit log, in addition to the event of the request."""
         if self._audits:
             ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
             ids["agent_id"] = erasure.agent_id
@@ -101,9 +102,9 @@ class ExportService:
             log.warning("cannot record the failure of an export: %s", error)
 
     async def _pages(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncIterator[list[Line]]:
-        """Yield all lines. Memories come before sessions, because imports need that order.
+        """Yield all lines. Memories come before sessions, because imports need this order.
 
-        Memories that changed during the export come again at the end.
+        A memory that changes during the export appears again at the end.
         """
         sources, user = self._from, erasure.user_id or ""
         began = await sources.memories.now()
@@ -125,7 +126,7 @@ class ExportService:
             yield [memory_line(memory) for memory in memories]
 
     async def _agent_pages(self, scope: Scope, erasure: Erasure, agent_id: str, began: int) -> AsyncIterator[list[Line]]:
-        """Yield all lines of an agent and its sessions, without changes, which belong to the users."""
+        """Yield all lines for an agent and its sessions. Leave out changes, because they belong to the users."""
         sources = self._from
         for exporter in sources.others:
             if isinstance(exporter, AgentExporter):
@@ -239,7 +240,7 @@ class ExportStore:
         self._keys = keys
 
     async def begin(self, scope: Scope) -> str:
-        """Record the start of an export. Return its operation id."""
+        """Record the start of an export. Return the operation id of the export."""
         operation_id = f"{_PREFIX}{ULID()}"
         await self.note(scope, operation_id, OperationState.RUNNING, {})
         return operation_id
@@ -252,7 +253,7 @@ class ExportStore:
             await self._client.set(self._keys.export(operation_id.removeprefix(_PREFIX)), json.dumps(body), ex=_LIFETIME_SECONDS)
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """Return the operation of an export. None if the id does not name an export of the caller's tenant."""
+        """Return the operation of an export, or None if the id does not belong to an export of the caller's tenant."""
         if not operation_id.startswith(_PREFIX):
             return None
         key = self._keys.export(operation_id.removeprefix(_PREFIX))

@@ -1,4 +1,4 @@
-"""Announce export and import of all data of a user or an agent as a feature."""
+"""Register the export and import of a user's or an agent's data as a feature."""
 
 from __future__ import annotations
 

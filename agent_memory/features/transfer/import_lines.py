@@ -1,4 +1,4 @@
-"""Validate the lines of an untrusted export, and assign them to the owner that the caller names.
+"""Validate the lines of an untrusted export, and assign them to the owner that the caller specifies.
 
 Pure functions, no I/O.
 """
@@ -157,7 +157,7 @@ class EndLine(BaseModel):
 
 
 def parse_line(raw: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line. Raises BadInput."""
+    """Return the JSON object in a line. Raises BadInput."""
     try:
         value = from_json(raw, allow_inf_nan=False)
     except ValueError:
@@ -178,9 +178,9 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 
 
 class ImportPlacement:
-    """Assigns imported lines to the user or agent, and to the namespace, that the caller names.
+    """Assigns imported lines to the user or agent, and to the namespace, that the caller specifies.
 
-    The owner in the lines is ignored. Only in an agent's import, users stay as they are.
+    The owner in the lines is ignored, except that an agent's import keeps the users.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class ImportPlacement:
         return not owned or self.moved(exported.namespace)
 
     def memory(self, line: Mapping[str, Any]) -> MemoryExport:
-        """Return the memory of a line, assigned to its new owner. Raises BadInput."""
+        """Return the memory in a line, assigned to its new owner. Raises BadInput."""
         entry = validated(MemoryLine, line)
         if (entry.now is None) != (entry.state == "gone") or (entry.state == "gone" and not entry.versions):
             raise BadInput(f"does not go with the state {entry.state}", field="now")
@@ -282,7 +282,7 @@ class ImportPlacement:
         return Version(record, marks, _finite_number(entry.place), terms, vector)
 
     def change(self, line: Mapping[str, Any]) -> ChangeExport:
-        """Return the change of a line, assigned to its new owner. Raises BadInput."""
+        """Return the change in a line, assigned to its new owner. Raises BadInput."""
         entry = validated(ChangeLine, line)
         proposal: dict[str, Any] | None = None
         if entry.proposal is not None:
@@ -310,7 +310,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _plain(terms: str | None) -> bool:
-    """True if a text can be index terms, as `foundation.text.terms` makes them."""
+    """True if a text can be index terms in the form that `foundation.text.terms` produces."""
     return terms is not None and all(term.isascii() and term.replace("_", "a").isalnum() for term in terms.split(" "))
 
 
@@ -350,7 +350,7 @@ class ImportedIds:
         return self._ids.of(*self._parts, name) if self.are_new else name
 
     def renamed(self, record: MemoryRecord) -> MemoryRecord:
-        """Return a record with new ids, if the import is a copy."""
+        """Return a record, with new ids if the import is a copy."""
         if not self.are_new:
             return record
         named: dict[str, Any] = {"id": self.id_here(record.id)}

@@ -95,10 +95,10 @@ class ImportService:
     async def run(
         self, scope: Scope, namespace: str | None, user_id: str, lines: bytes, first_line: int = 1, source: str = "import"
     ) -> ImportReport:
-        """Import the lines of an export; the first line is its header. The report lists invalid lines by number.
+        """Import the lines of an export, which starts with its header. The report lists invalid lines by number.
 
-        All data is assigned to `user_id`, and to `namespace` if it is given. `first_line` is the number of the line
-        after the header, for later parts of a file. Raises BadInput if the lines are not an export.
+        All data is assigned to `user_id`, and also to `namespace` if given. For later parts of a file, `first_line` is
+        the number of the line after the header. Raises BadInput if the lines are not an export.
         """
         writing(scope)
         namespace, _ = list_place_of(scope, namespace, user_id)
@@ -107,7 +107,10 @@ class ImportService:
     async def run_agent(
         self, scope: Scope, namespace: str | None, agent_id: str, lines: bytes, first_line: int = 1, source: str = "import"
     ) -> ImportReport:
-        """Import an agent's export, like `run`. Data that names an agent is assigned to this one; users stay."""
+        """Import an agent's export, like `run`. Data that belongs to an agent is assigned to `agent_id`.
+
+        Users do not change.
+        """
         writing(scope)
         return await self._run(scope, (whole_agent(scope, namespace, agent_id), "", agent_id), lines, first_line, source)
 
@@ -177,7 +180,7 @@ class ImportService:
             self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
 
     def _exporter(self, run: _Run, kind: str) -> Exporter | None:
-        """Return the feature that restores a kind of lines, or None. Imports of agents accept only some kinds."""
+        """Return the feature that restores this kind of lines, or None. Imports of agents accept only some kinds."""
         exporter = self._others.get(kind)
         return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 
@@ -218,9 +221,9 @@ class ImportService:
                 run.report.vectors_to_embed += memory.now.vector is None
 
     async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
-        """Merge a memory with an existing one in the same words (`mid`) as evidence, if both say the same.
+        """Merge a memory, as evidence, into an existing memory with the same words (`mid`) if both state the same.
 
-        Otherwise store it separately, such as an event of another day or a contradiction.
+        Otherwise, store the memory separately, for example because it is an event on another day or a contradiction.
         """
         scope = run.scope
         other = (await self._to.memories.load_by_names(scope, [mid]))[0]
@@ -304,9 +307,9 @@ class ImportService:
         return fields
 
     async def _waits(self, run: _Run, ref: SessionRef, line: SessionLine) -> list[bool]:
-        """Return for each message whether background work must process it.
+        """Return, for each message, whether background work must process it.
 
-        A promoted message is processed for its facts only if its memory still has the text of the message.
+        Facts are extracted from a promoted message only if its memory still contains the text of the message.
         """
         longterm = self._settings.longterm
         if not (longterm.enabled and (longterm.promote_messages or self._extracts)):

@@ -1,4 +1,4 @@
-"""Read memories for exports, with their state, versions, evidence and aliases."""
+"""Read memories for exports, including their state, versions, evidence and aliases."""
 
 from __future__ import annotations
 
@@ -24,10 +24,13 @@ from agent_memory.foundation.storage.search.results import PAST
 from agent_memory_client.models import Evidence, MemoryRecord
 
 State = Literal["current", "over", "gone"]
-"""The state of a memory: found by default reads, ended ("over"), or left only as former versions ("gone")."""
+"""The state of a memory.
+
+A "current" memory appears in default reads, an "over" memory has ended, and a "gone" memory has only former versions.
+"""
 
 MARKS = ("n", "h", "ra", "ro", "of", "rt", "ed", "ls", "ts")
-"""The server's fields of a version.
+"""The server's own fields for a version.
 
 `n` name (µs), `h` digest, `ra` recorded, `ro` recorded first, `of` restored from, `rt` retired, `ed` edited, `ls` last
 said, `ts` times said.
@@ -36,7 +39,7 @@ said, `ts` times said.
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a memory. `position` is the message's position in its session. `vector` has the stored format."""
+    """A version of a memory. `position` is the message's position in its session. `vector` is in the stored format."""
 
     record: MemoryRecord
     marks: Mapping[str, str]
@@ -47,7 +50,10 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExport:
-    """A memory with its history. `aliases` are pairs of an id and the digest of the content stored under it."""
+    """A memory with its history.
+
+    `aliases` contains pairs of an id and the digest of the content stored under that id.
+    """
 
     state: State
     now: Version | None
@@ -61,7 +67,7 @@ class MemoryExport:
 
     @property
     def any(self) -> MemoryRecord:
-        """The current record, or the last one if the memory has only former versions."""
+        """The current record, or the latest one if the memory has only former versions."""
         return (self.now or self.versions[-1]).record
 
 
@@ -84,14 +90,14 @@ class MemoryExportReader:
         self._history = history_index_name(keys, spec)
 
     async def now(self) -> int:
-        """Return the time of Redis in µs. All versions use this clock."""
+        """Return the time of the Redis server in µs. All versions use this clock."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
     async def pages(self, scope: Scope, erasure: Erasure, began: int) -> AsyncIterator[list[MemoryExport]]:
-        """Yield pages of the memories that existed at `began` (µs), in any state. A changed memory may come twice.
+        """Yield pages of the memories that existed at `began` (µs), in any state. A changed memory may appear twice.
 
-        Current memories are read before the history, because memories move from current to history.
+        Read current memories before the history, because memories move from current to history.
         """
         clause = filters.where(scope, selection_of(erasure))
         async for names in walk(self._client, self._words, clause, "c"):
@@ -112,7 +118,7 @@ class MemoryExportReader:
             yield list((await self.read(scope, erasure, names)).values())
 
     async def read(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:
-        """Return the memories that `erasure` covers and that the caller may reach, in a dict keyed by mid."""
+        """Return the memories that `erasure` covers and that the caller may access, in a dict keyed by mid."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -160,7 +166,7 @@ class MemoryExportReader:
     async def _named_in_ledgers(
         self, memories: Mapping[str, _StoredParts]
     ) -> tuple[list[tuple[str, dict[bytes, bytes]]], list[tuple[str, str, bytes | None]]]:
-        """Return (memory, row) of all former versions, and (memory, alias, raw value) of all aliases."""
+        """Return (mid, row) for all former versions, and (mid, alias, raw value) for all aliases."""
         versions = [(mid, member) for mid, memory in memories.items() for member in memory.ledger if member.isdigit()]
         others = [(mid, member[1:]) for mid, memory in memories.items() for member in memory.ledger if member.startswith("a")]
 
@@ -222,7 +228,10 @@ class MemoryExportReader:
         return Version(record, marks, position, terms, vector)
 
     async def ids(self, scope: Scope, mids: Sequence[str]) -> dict[str, str]:
-        """Return the ids of memories, in a dict keyed by mid. Leaves out memories whose records are all deleted."""
+        """Return the ids of memories, in a dict keyed by mid.
+
+        Leave out memories whose records have all been deleted.
+        """
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -253,7 +262,7 @@ class MemoryExportReader:
 
 
 def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evidence], mid: str) -> str | None:
-    """Return the id of the alias `mid`, if a piece of evidence names it. None if none does."""
+    """Return the id behind the alias `mid` if a piece of evidence contains the id. None otherwise."""
     for piece in evidence:
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         for memory_id in (piece.memory_id, *(message_memory_id(ref, message) for message in piece.message_ids)):
@@ -263,9 +272,9 @@ def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evi
 
 
 def _leads(memory: MemoryExport, version: str, began: int) -> bool:
-    """True if this history document is the one at which its memory is exported.
+    """True if the export includes the memory when it reaches this history document.
 
-    So each memory comes once, unless it changes during the export.
+    Each memory therefore appears once, unless it changes during the export.
     """
     if memory.state == "over":
         return version == "" or int(memory.now.marks["n"] if memory.now else 0) > began

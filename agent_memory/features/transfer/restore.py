@@ -1,4 +1,4 @@
-"""Restore exported memories and changes unchanged: ids, dates, versions, evidence, aliases and vectors."""
+"""Restore exported memories and changes without altering ids, dates, versions, evidence, aliases and vectors."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ class Restorer:
         return self._keys.mid(scope.tenant, memory_id)
 
     async def restore(self, scope: Scope, memories: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import") -> list[str]:
-        """Restore memories. Return for each "new", "same", "other" or "slot", and with `dedupe` also "twin <mid>".
+        """Restore memories. Return "new", "same", "other" or "slot" for each memory.
 
-        Existing memories stay unchanged. Messages in the words of a restored fact become its evidence. Vectors must be
-        of this store's model; a worker embeds memories without one. `source` is stored for purges. Raises Forbidden.
+        If `dedupe` is true, the result can also be "twin <mid>". Existing memories do not change. Messages with the
+        words of a restored fact become evidence for the fact. Vectors must come from this store's model. A worker
+        embeds memories without a vector. `source` is stored for purges. Raises Forbidden.
         """
         permit_writing(
             scope, [version.record for memory in memories for version in (*memory.versions, *([memory.now] if memory.now else []))]
@@ -79,7 +80,7 @@ class Restorer:
         return [state.decode() for state in reply]
 
     async def fold(self, scope: Scope, memory: MemoryExport, into: StoredMemory, source: str) -> None:
-        """Merge a memory into one that says the same, as evidence and aliases. Keeps its history. Idempotent."""
+        """Merge a memory, as evidence and aliases, into a memory that states the same. Keep its history. Idempotent."""
         assert memory.now is not None
         record = memory.now.record
         retired = Version(
@@ -153,9 +154,10 @@ class Restorer:
     async def restore_change(
         self, scope: Scope, owner: tuple[str | None, str], change_id: str, fields: Sequence[str], mids: Sequence[str], at: float
     ) -> Literal["new", "same", "other"]:
-        """Restore a change of an owner (namespace, user). Return "same" if it exists, "other" if its id is in use.
+        """Restore a change for an owner (namespace, user).
 
-        Expects that the memories of the change exist, and that `fields` begin with the tenant.
+        Return "new", "same" if the change exists, or "other" if its id is in use. All memories of the change must
+        exist, and `fields` must begin with the tenant.
         """
         change, root, micros = self._keys.change(change_id), self._keys.root, round(at * 1e6)
         guard = guard_of(root, scope.tenant, *owner)
@@ -164,7 +166,7 @@ class Restorer:
         return "new" if done > 0 else "other" if done else "same"
 
     def vector(self, raw: bytes, model: Mapping[str, Any]) -> bytes | None:
-        """Return an exported vector in this store's format. None if it is invalid or of another model."""
+        """Return an exported vector in this store's format. None if it is invalid or comes from another model."""
         if (model.get("model"), model.get("dimensions")) != (self._spec.model, self._spec.dimensions):
             return None
         kind = model.get("datatype")

@@ -1,4 +1,7 @@
-"""HTTP operations: export and import the data of users and agents. Erasing them is in `privacy/routes.py`."""
+"""HTTP operations: export and import the data of users and agents.
+
+`privacy/routes.py` has the operations that erase it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read whole sessions for exports, and the waiting work of ended sessions."""
+"""Read entire sessions for exports, and the pending work of sessions that have ended."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SessionExport:
     state: SessionState | None = None
     seconds_left: int | None = None
     parts: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Data of other features, by the name of their part."""
+    """Data of other features, keyed by part name."""
 
     @property
     def ended(self) -> bool:
@@ -57,7 +57,7 @@ class SessionExportReader:
         self._parts = parts
 
     async def pages(self, scope: Scope, namespace: str | None, user_id: str) -> AsyncIterator[list[SessionExport]]:
-        """Yield pages of a user's sessions, oldest first, and then the waiting work of ended ones."""
+        """Yield pages of a user's sessions, oldest first, followed by the pending work of sessions that have ended."""
         clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
         async for sids in walk(self._client, session_index_name(self._keys), clause, "c", page=_SESSIONS):
             sessions = await self._read(scope, sids)
@@ -106,7 +106,7 @@ class SessionExportReader:
         return exports
 
     async def _waiting(self, scope: Scope, sid: str) -> SessionExport | None:
-        """Return the waiting work of an ended session. None while the session exists, or if it has no journal."""
+        """Return the pending work of an ended session. None while the session exists, or if it has no journal."""
         if (await read(self._client, lambda pipe: pipe.exists(self._keys.session(sid).meta)))[0]:
             return None
         messages: dict[int, StoredMessage] = {}

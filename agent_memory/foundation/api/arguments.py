@@ -1,4 +1,4 @@
-"""Read the arguments of an operation from a request. FastAPI reads the parameters, `BodyReader` reads the body."""
+"""Read an operation's arguments from a request. FastAPI reads the parameters, and `BodyReader` reads the body."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
 
 
 class ArgumentReader:
-    """Read the arguments of one endpoint. Uses FastAPI's analysis of the endpoint's signature."""
+    """Read the arguments of one endpoint, based on FastAPI's analysis of its signature."""
 
     def __init__(self, endpoint: Dependant, last_parameter: str | None, *, deletes: bool) -> None:
         self._endpoint = endpoint
@@ -54,7 +54,7 @@ class ArgumentReader:
         return any(provider.call is function for provider in self._endpoint.dependencies)
 
     async def read(self, request: Request) -> tuple[dict[str, Any], bytes, Sequence[Unknown]]:
-        """Return the arguments, the body and the ignored unknown fields.
+        """Return the arguments, the body, and the ignored unknown fields.
 
         Raises RequestValidationError, BadInput, and the errors of `read_body` and of dependencies.
         """
@@ -123,9 +123,9 @@ class ArgumentReader:
             self._check_unknown(scope, unknown_names, ignored)
 
     def _check_unknown(self, scope: Scope, names: Sequence[str], ignored: list[Unknown]) -> None:
-        """Raise RequestValidationError for unknown parameters that resemble a scope field. Ignore all others.
+        """Raise RequestValidationError if an unknown parameter resembles a field that narrows the request.
 
-        With STRICT_FIELDS, raise for all unknown parameters.
+        Ignore all other unknown parameters. With STRICT_FIELDS, raise the error for any unknown parameter.
         """
         accepted_fields = self._query_fields | self._scope_fields_of_body
         fields = [Unknown((name,), nearest(name, accepted_fields) if name not in self._elsewhere else None) for name in names]
@@ -149,7 +149,7 @@ class ArgumentReader:
 
 
 def _check_utf8(values: Mapping[str, str], raw: bytes, source: str) -> None:
-    """Raise BadInput if a value is not UTF-8. Decoding turns bad bytes into U+FFFD, so two ids could become one."""
+    """Raise BadInput if a value is not UTF-8. Decoding replaces invalid bytes, so two ids could become equal."""
     field = next((name for name, value in values.items() if "\ufffd" in value), None)
     if field is None:
         return

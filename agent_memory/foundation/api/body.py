@@ -20,13 +20,14 @@ from agent_memory.foundation.core.input.unknown_fields import FieldCheck, Unknow
 from agent_memory.foundation.core.notices import add_notice
 
 AT_ONCE_BYTES = 32 * 1024
-"""Validating a body of this size, full of small memories, blocks the event loop for 10 ms. A thread validates larger
-bodies.
+"""Bodies up to this size are validated in the event loop, and larger bodies in a thread.
+
+Validation of a body of this size that contains only small memories blocks the event loop for 10 ms.
 """
 
 
 class RawBody(bytes):
-    """A body that an operation parses itself. The request's digest for an Idempotency-Key includes it."""
+    """A body that an operation parses itself. The request digest for an Idempotency-Key includes the body."""
 
 
 class BodyReader:
@@ -39,7 +40,7 @@ class BodyReader:
         return self._fields.scope_fields
 
     def parse(self, body: bytes, *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the value and its ignored unknown fields. `strict` refuses all unknown fields.
+        """Return the value and its ignored unknown fields. With `strict`, every unknown field is an error.
 
         Raises RequestValidationError, which never contains the input, and BadInput if a list is too long.
         """
@@ -55,7 +56,7 @@ class BodyReader:
         return self.parse(repaired, strict=strict)
 
     def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
-        """Return the repaired body if only lone surrogates make it invalid JSON, else None.
+        """Return the repaired body if lone surrogates are the only reason why it is invalid JSON, else None.
 
         Raises RequestValidationError if an id contains a lone surrogate.
         """
@@ -95,9 +96,9 @@ def _check_lists(body: bytes) -> None:
 async def read_body(scope: Scope, receive: Receive, media_type: str = "application/json") -> bytes:
     """Return the whole body.
 
-    Raises BodyTooLarge as soon as the body exceeds the limit, BadInput for JSON with too many values, ClientDisconnect,
-    and UnsupportedMedia for another content type. A web page of another origin can send some content types without a
-    CORS preflight, but not JSON.
+    Raises BodyTooLarge as soon as the body exceeds the limit, BadInput if the JSON has too many values, and
+    ClientDisconnect. Raises UnsupportedMedia if the content type is not `media_type`: a web page from another origin
+    can send some content types without a CORS preflight, but not JSON.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)
@@ -143,9 +144,9 @@ def _is_media_type(content_type: bytes, expected: bytes) -> bool:
 
 
 async def read_object(request: Request) -> dict[str, Any]:
-    """Return the body, which must be a JSON object. Its texts may contain lone surrogates.
+    """Return the body, which must be a JSON object. Its strings may contain lone surrogates.
 
-    Raises BadInput for any other body, and the errors of `read_body`.
+    Raises BadInput if the body is not a JSON object, and the errors of `read_body`.
     """
     body = await read_body(request.scope, request.receive)
     try:

@@ -18,7 +18,7 @@ from agent_memory.foundation.core.task_kinds import MAX_WAIT_SECONDS
 from agent_memory_client.models import Identifier, MessageStage, OptionalIdentifier, SessionIdentifier, WindowTokens
 
 STOPPING = "agent_memory.stopping"
-"""Key in an ASGI scope. Its value is True while the process is stopping."""
+"""Key in the ASGI scope. Its value is True while the process is stopping."""
 _WAIT_SECONDS = 10.0
 _ETAG = re.compile(r'(?:W/)?"([^"]*)"\Z')
 
@@ -36,7 +36,7 @@ class OpenedStore(Protocol):
 
 
 def home_of(request: Request) -> OpenedStore:
-    """Return the runtime, for requests that concern no tenant's data. Raises Unavailable while the server starts."""
+    """Return the runtime for requests that do not involve tenant data. Raises Unavailable while the server starts."""
     runtime: OpenedStore | None = request.scope["app"].state.runtime
     if runtime is None:
         raise Unavailable("the server is starting")
@@ -44,9 +44,9 @@ def home_of(request: Request) -> OpenedStore:
 
 
 def services_of(request: Request) -> Services:
-    """Return the services of the tenant's bucket. Raises Unavailable while the server starts.
+    """Return the services for the bucket of the caller's tenant. Raises Unavailable while the server starts.
 
-    With several buckets, raises Unauthenticated if credentials are required and missing.
+    If there are several buckets, also raises Unauthenticated if credentials are required and missing.
     """
     home = home_of(request)
     return (home.of(scope_of(request).tenant) if home.others else home).services
@@ -58,12 +58,12 @@ def scope_of(request: Request) -> Scope:
 
 
 def writing_scope_of(request: Request) -> Scope:
-    """Return the caller's scope for a write. Raises Unauthenticated, and Forbidden if the caller may only read."""
+    """Return the caller's scope for a write. Raises Unauthenticated, or Forbidden if the caller may only read."""
     return writing(scope_of(request))
 
 
 def admin_scope_of(request: Request) -> Scope:
-    """Return the caller's scope. Raises Unauthenticated, and Forbidden if the caller is not an administrator."""
+    """Return the caller's scope. Raises Unauthenticated, or Forbidden if the caller is not an administrator."""
     return administering(scope_of(request))
 
 
@@ -94,9 +94,10 @@ def version_of(if_match: str | None) -> str | None:
 
 
 def version_wanted(if_match: str | None, if_none_match: str | None) -> str | None:
-    """Return "absent" for `If-None-Match: *`, else the version in `If-Match` as `version_of` does.
+    """Return "absent" for `If-None-Match: *`. Otherwise, return the version that `version_of` reads from `If-Match`.
 
-    Raises UnsupportedRequest for another `If-None-Match`, or for both headers together.
+    Raises UnsupportedRequest if `If-None-Match` has another value or if both headers are present, and the errors of
+    `version_of`.
     """
     if if_none_match is None:
         return version_of(if_match)
@@ -119,7 +120,7 @@ def is_stopping(request: Request) -> bool:
 
 
 class MessageWait(NamedTuple):
-    """The stage that messages must reach before the answer to an append, and the longest wait in seconds."""
+    """The stage that appended messages must reach before the response, and the maximum wait in seconds."""
 
     stage: MessageStage
     seconds: float

@@ -1,4 +1,4 @@
-"""Turn exceptions into HTTP answers. Each error has its own status (`core/errors.py`). No answer contains the input."""
+"""Turn exceptions into HTTP responses, which never contain the input. `core/errors.py` defines each error's status."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class UnsupportedMedia(BadInput):
 
 
 class BodyTooLarge(TooLarge):
-    """The body has more than `limit` bytes."""
+    """The body is larger than `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"the body is larger than {limit} bytes: send less at once, or raise MAX_BODY_BYTES", limit=limit)
 
 
 def install(app: FastAPI) -> None:
-    """Register the exception handlers. The outermost middleware answers all other exceptions."""
+    """Register the exception handlers. The outermost middleware handles all other exceptions."""
     app.add_exception_handler(AgentMemoryError, _on_our_error)
     app.add_exception_handler(RequestValidationError, _on_invalid_request)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -58,9 +58,9 @@ def install(app: FastAPI) -> None:
 
 
 def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str]]) -> RequestValidationError:
-    """Return the 422 for a pydantic error.
+    """Return the 422 error for a pydantic error.
 
-    `source` is "body", or a function that returns the place and name of a parameter in the request.
+    `source` is "body", or a function that takes a parameter and returns its location in the request and its name there.
     """
     if error.error_count() > MANY_ERRORS:
         # Listing a million errors blocks the event loop for seconds.
@@ -75,7 +75,7 @@ def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str
 
 
 def unknown(refused: UnknownFields, source: str) -> RequestValidationError:
-    """Return the 422 for refused unknown fields and the other validation errors of the request."""
+    """Return the 422 error for rejected unknown fields and the request's other validation errors."""
     problems = [_problem("unknown_field", (source, *field.path), field.why) for field in refused.fields[:MAX_PROBLEMS]]
     if refused.error is not None and len(problems) < MAX_PROBLEMS:
         named = [problem["loc"] for problem in problems]
@@ -84,7 +84,7 @@ def unknown(refused: UnknownFields, source: str) -> RequestValidationError:
 
 
 def broken_json(reason: str) -> RequestValidationError:
-    """Return the 422 for invalid JSON. `reason` is the parser's message."""
+    """Return the 422 error for invalid JSON. `reason` is the parser's message."""
     hint = next((hint for sign, hint in _JSON_HINTS if sign in reason), "send one JSON object")
     return RequestValidationError([_problem("json_invalid", ("body",), f"the body is not valid JSON ({reason}): {hint}")])
 
@@ -114,7 +114,7 @@ def _cut(text: str, limit: int) -> str:
 
 
 def render(error: AgentMemoryError, *, challenge: str = "Bearer") -> JsonResponse:
-    """Return the answer for one of our errors. `challenge` is the WWW-Authenticate header of a 401."""
+    """Return the response for an AgentMemoryError. `challenge` is the WWW-Authenticate header of a 401 response."""
     if isinstance(error, BadInput) and not isinstance(error, UnsupportedRequest) and error.status == 422:
         within = () if error.field == error.where else error.field.split(".")
         loc = (error.where, *(int(part) if part.isdecimal() else part for part in within))
@@ -133,7 +133,7 @@ def _bounded(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def internal_error() -> Response:
-    """Return the answer for an unexpected error. Only the log names the reason."""
+    """Return the response for an unexpected error. Only the log contains the reason."""
     return JsonResponse({"detail": "Internal Server Error", "code": "internal_error"}, 500)
 
 
@@ -162,5 +162,5 @@ async def _on_disconnect(request: Request, error: Exception) -> Response:
 
 
 def template_of(scope: Mapping[str, Any]) -> str:
-    """Return the path template of the request's route. It contains no ids, so metrics and logs can show it."""
+    """Return the path template of the request's route. Metrics and logs can show it, because it contains no ids."""
     return getattr(scope.get("route"), "path_format", UNMATCHED)

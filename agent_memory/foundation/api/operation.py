@@ -20,9 +20,9 @@ from agent_memory.foundation.core.input.unknown_fields import ignored_names
 from agent_memory.foundation.core.notices import collecting_notices
 
 ARGUMENTS = "agent_memory.arguments"
-"""Key in an ASGI scope. Its value is the arguments of the running operation."""
+"""Key in the ASGI scope for the arguments of the running operation."""
 ANSWER = "agent_memory.answer"
-"""Key in an ASGI scope. Its value is the operation's response."""
+"""Key in the ASGI scope for the operation's response."""
 _DELETING: set[Callable[..., Any]] = set()
 _COMPUTING: set[Callable[..., Any]] = set()
 
@@ -30,7 +30,7 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 class Operation(APIRoute):
-    """A route whose endpoint returns a Response. `response_model` only documents it.
+    """A route whose endpoint returns a Response. `response_model` serves only as documentation.
 
     The route also matches its path with a trailing slash.
     """
@@ -48,7 +48,7 @@ class Operation(APIRoute):
         return self.respond
 
     async def respond(self, request: Request) -> Response:
-        """Return the response. Raises the errors of `ArgumentReader.read` and of the endpoint."""
+        """Run the endpoint and return its response. Raises the errors of `ArgumentReader.read` and of the endpoint."""
         scope = request.scope
         with collecting_notices() as notices:
             arguments, body, ignored = await self._arguments.read(request)
@@ -75,7 +75,7 @@ class Operation(APIRoute):
 
 
 class NamedRoute(Route):
-    """A route of another product's API. Logs show its path template."""
+    """A route in the compatible API of another product. Logs show its path template."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child_scope = super().matches(scope)
@@ -83,16 +83,16 @@ class NamedRoute(Route):
 
 
 def deleting(endpoint: Endpoint) -> Endpoint:
-    """Mark an endpoint that deletes without the method DELETE.
+    """Mark an endpoint that deletes data but does not use the DELETE method.
 
-    The endpoint refuses unknown fields that seem to narrow the deletion.
+    The endpoint rejects unknown fields that seem to narrow the deletion.
     """
     _DELETING.add(endpoint)
     return endpoint
 
 
 def computing(endpoint: Endpoint) -> Endpoint:
-    """Mark an endpoint whose answer is computed text. The answer is not stored under an Idempotency-Key."""
+    """Mark an endpoint whose response is computed text. The server does not store it under an Idempotency-Key."""
     _COMPUTING.add(endpoint)
     return endpoint
 
@@ -102,9 +102,10 @@ def operations(tag: str) -> APIRouter:
 
 
 def _path_with_either_slash(path: str) -> tuple[re.Pattern[str], str | None]:
-    """Return a pattern for `path` with and without a trailing slash, and the parameter at its end, if any.
+    """Return a pattern that matches `path` with or without a trailing slash, and the parameter at its end, if any.
 
-    `{name:path}` also matches line breaks and the empty string, so that a wrong id gets a 422 that names it, not a 404.
+    `{name:path}` also matches line breaks and the empty string, so that an invalid id causes a 422 and not a 404. The
+    422 identifies the invalid parameter.
     """
     pattern, position, last_parameter = "", 0, None
     trimmed = path.rstrip("/")

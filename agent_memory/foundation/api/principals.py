@@ -1,7 +1,7 @@
-"""Make every `Scope`, from a caller or from the stored record of background work.
+"""Create every `Scope`, either from a caller or from the stored record of background work.
 
-Only the search for sessions ignores a limit of a scope: the index of sessions has no agent
-(`storage/search/filters.py`).
+Only the search for sessions ignores part of a scope: it does not filter by agent, because the session index does not
+contain agents (`storage/search/filters.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agent_memory.foundation.core.scope import DEFAULT_TENANT, Principal, Rights
 from agent_memory.foundation.core.settings import Settings
 
 PRINCIPAL = "agent_memory.principal"
-"""Key in an ASGI scope. Its value is the request's `Principal`."""
+"""Key in the ASGI scope for the request's `Principal`."""
 
 # With AUTH_MODE=disabled, this is the caller of every request.
 EVERYBODY = Principal(DEFAULT_TENANT, "anonymous", Role.ADMIN, operator=True)
@@ -53,12 +53,12 @@ def scope_of(principal: Principal) -> Scope:
 
 
 def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: frozenset[str] | None = None) -> Scope:
-    """Return the scope of background work. All arguments must come from its stored record or order."""
+    """Return the scope of background work. All arguments must come from the work's stored record or order."""
     return Scope(tenant=tenant, namespaces=namespaces, users=users)
 
 
 def scope_of_writer(tenant: str, rights: Rights) -> Scope:
-    """Return the scope that a caller had when it wrote to a session."""
+    """Return the scope that a caller had when the caller wrote to a session."""
     return Scope(tenant=tenant, namespaces=rights.namespaces, users=rights.users, agents=rights.agents)
 
 
@@ -77,16 +77,17 @@ def administering(scope: Scope) -> Scope:
 
 
 def within_namespace(scope: Scope, namespace: str) -> Scope:
-    """Return the scope narrowed to one namespace. Raises Forbidden if the scope does not reach this namespace."""
+    """Return the scope narrowed to one namespace. Raises Forbidden if the scope does not cover this namespace."""
     if scope.namespaces is not None and namespace not in scope.namespaces:
         raise Forbidden("these credentials do not reach this namespace", field="namespace")
     return replace(scope, namespaces=frozenset({namespace}))
 
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user. A missing name becomes the only one that the caller reaches.
+    """Return the request's namespace and user. If one is missing, return the only one that the caller is limited to.
 
-    Raises Forbidden if the caller does not reach a name, or if a name is missing and the caller reaches several.
+    Raises Forbidden if the caller may not access a requested value, or if one is missing and the caller is limited to
+    several.
     """
     namespace = _resolve_name("namespace", scope.namespaces, namespace or None)
     user_id = _resolve_name("user_id", scope.users, user_id or None)
@@ -96,7 +97,8 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
     """Return the same as `place_of`, for data that all agents share.
 
-    Raises Forbidden like `place_of`, and if the caller is restricted to some agents.
+    Raises Forbidden as `place_of` does, and if the caller is limited to certain agents. `what` is a plural noun for the
+    data.
     """
     if scope.agents is not None:
         raise Forbidden(f"{what} are shared by all agents: use credentials that are not limited to some")
@@ -104,9 +106,9 @@ def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | 
 
 
 def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the namespace and user of a request for a list. A missing name stays None: it does not narrow the list.
+    """Return the namespace and user of a list request. A missing value remains None and does not narrow the list.
 
-    Raises Forbidden if the caller does not reach a name.
+    Raises Forbidden if the caller may not access the namespace or user.
     """
     for name, limit, requested in (("namespace", scope.namespaces, namespace), ("user_id", scope.users, user_id)):
         if requested and limit is not None and requested not in limit:
@@ -115,15 +117,15 @@ def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> t
 
 
 def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> SessionRef:
-    """Return the session of a request, with namespace and user from `place_of`. Raises Forbidden."""
+    """Return the request's session, with the namespace and user from `place_of`. Raises Forbidden."""
     return SessionRef(session_id, *place_of(scope, namespace, user_id))
 
 
 def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
-    """Return the reader of a prompt that continues no session.
+    """Return the reader of a prompt that does not continue a session.
 
-    A missing name becomes the only one that the caller reaches, if the caller is limited to one. If the caller does not
-    reach a name, the result is the empty reader.
+    If the namespace, user, or agent is missing and the caller is limited to a single one, the reader gets that one. If
+    the caller may not access a requested value, the result is an empty reader.
     """
     names: list[str | None] = []
     for limit, requested in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
@@ -137,15 +139,15 @@ def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id
 
 
 def permit_agent(scope: Scope, agent_id: str | None) -> None:
-    """Raise Forbidden if the scope does not reach this agent. None is always allowed."""
+    """Raise Forbidden if the scope does not cover this agent. None is always allowed."""
     if agent_id is not None and scope.agents is not None and agent_id not in scope.agents:
         raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
 
 
 def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
-    """Return the namespace of a request for all data of an agent. None means all namespaces.
+    """Return the namespace for a request that covers all of an agent's data. None means all namespaces.
 
-    Raises Forbidden if the caller does not reach the agent or the namespace, or is limited to users.
+    Raises Forbidden if the caller may not access the agent or the namespace, or is limited to certain users.
     """
     permit_agent(scope, agent_id)
     if scope.users is not None:

@@ -1,4 +1,4 @@
-"""Define responses for models, plain values and pages, and the errors that every route documents."""
+"""Define responses for models, plain values, and pages, and the errors that every route documents."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agent_memory.foundation.core.notices import with_notices
 from agent_memory_client.models import ErrorResponse, HTTPValidationError
 
 CONTENT_POLICY = "agent_memory.content_policy"
-"""Key in an ASGI scope. Its value is the Content-Security-Policy of a page."""
+"""Key in the ASGI scope for a page's Content-Security-Policy."""
 DEADLINE = "agent_memory.deadline"
-"""Key in an ASGI scope. Its value is the request's `asyncio.Timeout`, which a stream extends."""
+"""Key in the ASGI scope for the request's `asyncio.Timeout`, which a streaming response extends."""
 
 
 class ModelResponse(Response):
-    """A response with status 200 and a model as JSON. Does not validate the model again."""
+    """A response with status 200 and a model as JSON. The response does not validate the model again."""
 
     def __init__(self, model: BaseModel, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(model.model_dump_json(by_alias=True), media_type="application/json")
@@ -32,7 +32,7 @@ class ModelResponse(Response):
 
 
 class ValuesResponse(Response):
-    """A response with status 200 and plain values in the shape of a wire model."""
+    """A response with status 200 and plain values that have the shape of a wire model."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         super().__init__(to_json(values, inf_nan_mode="null"), media_type="application/json")
@@ -40,14 +40,14 @@ class ValuesResponse(Response):
 
 
 class JsonResponse(Response):
-    """A response with plain data as JSON. Values of types that JSON does not have become text."""
+    """A response with plain data as JSON. Values that JSON cannot represent become strings."""
 
     def __init__(self, data: Any, status: int = 200, headers: dict[str, str] | None = None) -> None:
         super().__init__(to_json(data, fallback=str, inf_nan_mode="null"), status, headers, "application/json")
 
 
 class PagedResponse(StreamingResponse):
-    """A response that is sent page by page. Each page gets the request's whole time limit."""
+    """A response that the server sends page by page. The request's full time limit applies to each page."""
 
     def __init__(self, pieces: AsyncGenerator[bytes], media_type: str, headers: Mapping[str, str]) -> None:
         super().__init__(self._paced(pieces), media_type=media_type, headers=headers)
@@ -72,7 +72,7 @@ class PagedResponse(StreamingResponse):
 
 
 def add_notices(response: Response, notices: list[str]) -> Response:
-    """Return the response with these notices in its body, if the body is a JSON object."""
+    """Add the notices to the response's body if the body is a JSON object. Return the response."""
     if not notices or response.media_type != "application/json" or isinstance(response, StreamingResponse):
         return response
     body = from_json(bytes(response.body))
@@ -102,7 +102,7 @@ _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"t
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the `responses` argument of a route with these statuses, and with 401, 403, 422 and 503."""
+    """Return the `responses` argument for a route with these statuses and with 401, 403, 422, and 503."""
     responses: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in (401, 403, *statuses)
     }
@@ -112,7 +112,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def versioned(*statuses: int, headers: Mapping[str, str] = MappingProxyType({})) -> dict[int | str, dict[str, Any]]:
-    """Return the same as `errors`, for a route with an ETag. `headers` maps names of other headers to descriptions."""
+    """Return the same as `errors`, for a route with an ETag. `headers` maps other headers to their descriptions."""
     described = {"ETag": "The session's version, for `If-Match`.", **headers}
     return {
         200: {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}},

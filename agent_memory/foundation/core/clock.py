@@ -24,12 +24,12 @@ _IN_DAY = time(10, 30, tzinfo=UTC)
 
 
 def iso(moment: datetime) -> str:
-    """Return the moment as UTC ISO 8601."""
+    """Return the moment in UTC as an ISO 8601 string."""
     return (moment if moment.tzinfo is UTC else moment.astimezone(UTC)).isoformat()
 
 
 def from_micros(micros: int) -> datetime:
-    """Return the UTC time of `micros`, microseconds since 1970."""
+    """Convert microseconds since 1970 to a UTC datetime."""
     return datetime.fromtimestamp(micros / 1e6, UTC)
 
 
@@ -44,7 +44,7 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:
-    """Return the day of a moment in a time zone. Midnight UTC means a whole day and keeps its date in every zone."""
+    """Return the date of a moment in a time zone. Midnight UTC means a whole day and keeps its date in every zone."""
     return as_in_zone(moment, zone).date()
 
 
@@ -58,7 +58,7 @@ def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
     """Return the `date` in metadata, or None if it is missing or cannot be parsed. A date without a zone is in UTC.
 
     Accepts ISO 8601, RFC 822 ("Tue, 14 Nov 2023 10:00 GMT"), and seconds or milliseconds since 1970, as a number or a
-    text of digits.
+    string of digits.
     """
     value = metadata.get("date")
     try:
@@ -68,7 +68,7 @@ def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
 
 
 def note_unreadable_dates(metadata: Iterable[Any]) -> None:
-    """Add a notice for each `date` in the metadata that cannot be parsed."""
+    """Add a notice for each metadata `date` that cannot be parsed."""
     for each in metadata:
         value = each.get("date") if isinstance(each, Mapping) else None
         if value not in (None, "") and stated_date(each) is None:
@@ -120,9 +120,9 @@ def _read_number(value: Any) -> datetime:
 
 
 def said_at(metadata: Any, created_at: datetime) -> datetime:
-    """Return when a message was said: the `date` in its metadata, else `created_at`.
+    """Return the time of a message: the `date` in its metadata, or `created_at` if there is no valid `date`.
 
-    Also returns `created_at` if the `date` is in the future, or on the same UTC day as `created_at`.
+    Also returns `created_at` if the `date` is in the future or on the same UTC day as `created_at`.
     """
     stated = stated_date(metadata) if isinstance(metadata, Mapping) else None
     if stated is None or stated > datetime.now(UTC) or stated.date() == created_at.astimezone(UTC).date():

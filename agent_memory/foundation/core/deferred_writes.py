@@ -1,4 +1,4 @@
-"""Write collected changes in the background: many changes in one write, and the last ones when the process ends."""
+"""Write collected changes in the background: many changes in one write, and the rest when the process ends."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CLOSE_SECONDS = 2.0
 
 
 class DeferredWrite:
-    """Call `write` at most `delay_seconds` after a call of `soon`.
+    """Call `write` within `delay_seconds` of a call to `soon`.
 
-    Logs each AgentMemoryError of `write`. `write` itself must keep changes that it could not store.
-    `what` is a plural noun that names the changes in log lines.
+    Logs each AgentMemoryError that `write` raises. `write` itself must keep the changes that it fails to store.
+    `what` is a plural noun for the changes, used in log lines.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], what: str, *, delay_seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Define all errors of the server. Each has a code, an HTTP status and data; the interfaces only render them."""
+"""Define the server's errors. Each error has a code, an HTTP status, and data; the interfaces only render it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RetryLater(AgentMemoryError):
 
 
 class BadInput(AgentMemoryError, code="invalid_input", status=422):
-    """The input is wrong. `field` is the path of the wrong value in the request; `message` says how to fix it."""
+    """The input is invalid. `field` is the path of the invalid value in the request; `message` says how to fix it."""
 
     def __init__(self, message: str, *, field: str, where: str = "body", **data: Any) -> None:
         super().__init__(message, field=field, **data)
@@ -41,7 +41,7 @@ class UnsupportedRequest(BadInput, code="refused", status=400):
 
 
 class NotSupported(AgentMemoryError, code="not_supported", status=501):
-    """The caller used an operation or option of another product's API that this server does not implement."""
+    """The caller used an operation or option from another product's API that this server does not implement."""
 
 
 class Unauthenticated(AgentMemoryError, code="unauthenticated", status=401):
@@ -49,7 +49,7 @@ class Unauthenticated(AgentMemoryError, code="unauthenticated", status=401):
 
 
 class Forbidden(AgentMemoryError, code="forbidden", status=403):
-    """The credentials are valid, but do not allow access to this data or operation."""
+    """The credentials are valid but do not allow access to this data or operation."""
 
 
 class NotFound(AgentMemoryError, code="not_found", status=404):
@@ -61,18 +61,18 @@ class MethodRefused(AgentMemoryError, code="method_not_allowed", status=405):
 
 
 class Conflict(AgentMemoryError, code="conflict", status=409):
-    """The request contradicts stored data or a running request."""
+    """The request conflicts with stored data or with another running request."""
 
 
 class IdTaken(Conflict):
-    """`ids` are memory ids that belong to other owners; nothing was written. The message does not reveal the owner."""
+    """Memories of other owners already use these `ids`; nothing was written. The message does not reveal the owners."""
 
     def __init__(self, ids: Sequence[str], *, field: str = "id") -> None:
         super().__init__("this id is taken: give another one, or none", field=field)
         self.ids = ids
 
     def of(self, ids: Sequence[str]) -> IdTaken:
-        """Return this error with `field` set to the first taken id. `ids` are those of the request's `memories`."""
+        """Return this error with the path of the first taken id. `ids` are the ids of the request's `memories`."""
         position = next(position for position, name in enumerate(ids) if name in self.ids)
         return IdTaken(self.ids, field=f"memories.{position}.id")
 
@@ -82,10 +82,10 @@ class RequestUnderWay(Conflict, RetryLater, code="request_under_way"):
 
 
 class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
-    """The user, session or agent is being erased; nothing was written.
+    """An erasure of the user, session, or agent blocks this write; nothing was written.
 
-    `age`: seconds since the erasure was ordered. `is_over`: the erasure ended after this work began; writing could
-    restore erased data.
+    `age`: seconds since the request for the erasure. `is_over`: the erasure ended after this work began, so a write
+    could restore erased data.
     """
 
     def __init__(self, age: float, *, is_over: bool = False) -> None:
@@ -96,7 +96,7 @@ class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
 
 
 class VersionMismatch(AgentMemoryError, code="version_mismatch", status=412):
-    """The version in `If-Match` is not the stored version (`data["current"]`)."""
+    """The version in `If-Match` differs from the stored version (`data["current"]`)."""
 
 
 class RequestTimeout(AgentMemoryError, code="request_timeout", status=408):
@@ -112,7 +112,7 @@ class TooLarge(AgentMemoryError, code="too_large", status=413):
 
 
 class TooMany(RetryLater, code="too_many", status=429):
-    """The tenant reached one of its limits."""
+    """The tenant has reached one of its limits."""
 
 
 class Unavailable(RetryLater, code="unavailable", status=503):
@@ -124,11 +124,11 @@ class RedisUnavailable(Unavailable, code="redis_unavailable"):
 
 
 class StoreLost(RedisUnavailable, code="store_lost"):
-    """Redis is empty, although it held a store before. Reads and writes fail until an operator accepts the loss."""
+    """Redis is empty but contained a store before. Reads and writes fail until an operator accepts the loss."""
 
 
 class StoreChanged(RedisUnavailable, code="store_changed"):
-    """Redis holds another store than before. Reads and writes fail until an operator accepts the change."""
+    """Redis contains a different store than before. Reads and writes fail until an operator accepts the change."""
 
 
 class ModelUnavailable(Unavailable, code="model_unavailable"):
@@ -136,7 +136,7 @@ class ModelUnavailable(Unavailable, code="model_unavailable"):
 
 
 class BudgetSpent(ModelUnavailable, code="model_tokens_spent", status=429):
-    """The tenant used all its model tokens of the day. Background work waits for the next day."""
+    """The tenant has used all of its model tokens for the day. Background work waits until the next day."""
 
 
 class Overloaded(Unavailable, code="overloaded"):
@@ -144,21 +144,21 @@ class Overloaded(Unavailable, code="overloaded"):
 
 
 class UnknownWork(AgentMemoryError, code="unknown_work"):
-    """Only a newer version knows this background work. It waits for a newer worker; the attempt does not count."""
+    """This worker is too old for the work. The work waits for a newer worker, and this attempt does not count."""
 
 
 class ModelAnswerInvalid(AgentMemoryError, code="model_answer_invalid", status=502):
     """The model's answer is unusable, even after one attempt to repair it. `data["reason"]` says why.
 
-    `cut_off`: the text of an answer that reached its length limit, else "". Never shown to clients.
+    `cut_off`: the text of the answer if it reached its length limit, else "". Clients never see this text.
     """
 
     cut_off: str = ""
 
 
 class ContextExceeded(ModelAnswerInvalid, code="context_exceeded"):
-    """The request or its answer does not fit the model's context. Retry only with a shorter request."""
+    """The request or its answer does not fit into the model's context window. Retry only with a shorter request."""
 
 
 class StartupError(AgentMemoryError, code="startup_error"):
-    """The process cannot start; `message` is printed before exit code 1."""
+    """The process cannot start. It prints `message` and exits with code 1."""

@@ -1,4 +1,4 @@
-"""Define `Feature`: everything that a feature announces to the server. `feature_list.py` collects the features."""
+"""Define `Feature`: everything that a feature adds to the server. `feature_list.py` collects the features."""
 
 from __future__ import annotations
 
@@ -18,34 +18,37 @@ ExportLine = Mapping[str, Any]
 
 
 class KeySpace(NamedTuple):
-    """One kind of Redis key. `name` omits `<prefix>:{<bucket>}:`; `<…>` in it is a digest of that value."""
+    """One kind of Redis key. `name` omits `<prefix>:{<bucket>}:`. Each `<…>` in it represents a value's digest."""
 
     name: str
     type: str
     holds: str
     lifetime: str
     personal: bool = True
-    """True if the key can hold personal data. Erasures delete it; exports contain it unless `not_exported` is set."""
+    """True if the key can hold personal data. Erasures delete it; exports include it unless `not_exported` is set."""
     not_exported: str = ""
-    """The reason why exports omit this personal data."""
+    """The reason exports omit this personal data, or "" if they include it."""
 
 
 class Owner(NamedTuple):
-    """A user of a tenant, in one namespace, or in all namespaces if `namespace` is None."""
+    """A user within a tenant: in one namespace, or in all namespaces if `namespace` is None."""
 
     namespace: str | None
     user_id: str
 
 
 class AgentOwner(NamedTuple):
-    """An agent of a tenant, in one namespace, or in all if `namespace` is None. Covers data with and without a user."""
+    """An agent within a tenant: in one namespace, or in all namespaces if `namespace` is None.
+
+    Includes data with and without a user.
+    """
 
     namespace: str | None
     agent_id: str
 
 
 class Group(NamedTuple):
-    """The owner and type of memories from which a feature derived data."""
+    """The owner and the type of the memories from which a feature derived data."""
 
     namespace: str | None
     user_id: str | None
@@ -55,7 +58,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example request with path and query `parameters` and a body."""
+    """An example request with its path and query `parameters` and its body."""
 
     operation_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -63,19 +66,19 @@ class Example:
 
 
 class Exporter(Protocol):
-    """Export and import a feature's data of a user."""
+    """Export and import the data that a feature stores for a user."""
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The values of `kind` in this exporter's lines."""
+        """The values that `kind` can have in this exporter's lines."""
         ...
 
     def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        """Yield the owner's data within `scope` as lines."""
+        """Yield the owner's data within `scope` as export lines."""
         ...
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Import a line. Return "new", "same" (already stored) or "other" (differs from stored data).
+        """Import a line. Return "new", "same" (already stored), or "other" (differs from stored data).
 
         Raises AgentMemoryError.
         """
@@ -91,7 +94,7 @@ class RestoreTarget(Protocol):
         ...
 
     def user(self, user_id: str | None, /) -> str | None:
-        """Return the new user of a line. An import of an agent's data keeps the old user."""
+        """Return the new user for an imported line. An import of an agent's data keeps the line's old user."""
         ...
 
     def agent(self, agent_id: str | None, /) -> str | None: ...
@@ -99,7 +102,7 @@ class RestoreTarget(Protocol):
     def namespace(self, namespace: str | None, /) -> str | None: ...
 
     def moved(self, namespace: str | None, /) -> bool:
-        """True if imported data of this namespace is a copy, or gets another owner or namespace."""
+        """True if data imported from this namespace becomes a copy or gets a different owner or namespace."""
         ...
 
 
@@ -108,36 +111,36 @@ class AgentExporter(Exporter, Protocol):
     """An exporter that can also export the data of an agent."""
 
     def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
-        """Yield the agent's data within `scope` as lines."""
+        """Yield the agent's data within `scope` as export lines."""
         ...
 
 
 class SessionPart(Protocol):
-    """A feature's own fields in a session's hash. Exports put them into the session's line."""
+    """A feature's own fields in a session's hash. Exports include these fields in the session's line."""
 
     @property
     def part(self) -> str:
-        """The name of the fields in the line."""
+        """The key of these fields in the session's line."""
         ...
 
     def export_part(self, fields: Mapping[bytes, bytes]) -> Any:
-        """Return the feature's fields from a session's hash, or None if the session has none."""
+        """Return the feature's fields from a session's hash, or None if the hash does not contain any."""
         ...
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """Return the hash fields to store for an imported `part`. `messages` is the session's number of messages.
+        """Return the hash fields to store for an imported `part`. `messages` is the number of messages in the session.
 
         Raises BadInput and Forbidden.
         """
         ...
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Order the part's unfinished background work once its session is imported. Idempotent."""
+        """Schedule the unfinished background work of this part after its session's import. Idempotent."""
         ...
 
 
 class Eraser(Protocol):
-    """Delete a feature's data of a user. Sessions and memories are deleted elsewhere."""
+    """Delete the data that a feature stores for a user. Other code deletes sessions and memories."""
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         """Delete the owner's data. Return the number of deleted objects by kind."""
@@ -163,10 +166,10 @@ class AgentEraser(Eraser, Protocol):
 
 
 class Purger(Protocol):
-    """Delete a feature's data derived from purged memories."""
+    """Delete the data that a feature derived from purged memories."""
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete data that may derive from memories of these groups. With `dry_run`, only count it.
+        """Delete data that the feature may have derived from memories in these groups. With `dry_run`, only count it.
 
         Return the number of objects by kind.
         """
@@ -174,38 +177,39 @@ class Purger(Protocol):
 
 
 class Follower(Protocol):
-    """Update a feature's data, such as a profile, when the memories behind it change."""
+    """Update a feature's data, such as a profile, when the memories that it derives from change."""
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Update data derived from these memories to their current state. Delete data derived from deleted memories.
+        """Update the data derived from these memories, and delete the data derived from deleted memories.
 
-        Must be idempotent and independent of order: workers may repeat a call. Each memory's version is its fence.
+        Must be idempotent and must not depend on the order of calls, because workers may repeat a call. Use each
+        memory's version to reject outdated writes.
         """
         ...
 
 
 class ExtractionGuide(Protocol):
-    """Add a feature's instructions to the prompt for extracting facts."""
+    """Add a feature's instructions to the fact extraction prompt."""
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Return sentences to add to the prompts for this namespace's sessions."""
+        """Return sentences to add to the prompts for sessions in this namespace."""
         ...
 
 
 class ArchivedSummaries(Protocol):
-    """Import summary views of the archived server."""
+    """Import summary views from the archived server."""
 
     async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
-        """Import a view, unless `dry_run`. Return True if it was not stored before.
+        """Import a view, unless `dry_run` is true. Return True if the view was not stored before.
 
         Raises ValueError if the view is invalid.
         """
         ...
 
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Import a partition, unless `dry_run`.
+        """Import a partition, unless `dry_run` is true.
 
-        Return True if it is new, False if its group already has a partition, and None if its view is missing.
+        Return True if the partition is new, False if its group already has one, and None if its view is missing.
         Raises ValueError if the partition is invalid.
         """
         ...
@@ -226,7 +230,7 @@ class Services:
         self.sections: list[AnnouncedSection] = []
 
     def add(self, *services: Any) -> None:
-        """Add services. Raises ValueError if there already is one of the same type."""
+        """Add services. Raises ValueError if a service of the same type already exists."""
         for service in services:
             if type(service) in self._by_type:
                 raise ValueError(f"there are two of {type(service).__name__}")
@@ -236,7 +240,7 @@ class Services:
         return self._by_type[kind]
 
     def open(self, feature: Feature, foundation: Any) -> None:
-        """Open a feature and register its services for exports, erasures, purges, follow-ups and prompts."""
+        """Open a feature and register its services for exports, erasures, purges, follow-ups, and prompts."""
         feature.open(foundation, self)
         for parts, kind in (
             (self.exporters, feature.exporter),
@@ -253,17 +257,20 @@ class Services:
 
 
 class PeriodicJob(NamedTuple):
-    """Recurring work. Once per period, one of the workers does it."""
+    """Recurring work that one of the workers does once per period."""
 
     run: str
     """Import string of an async function that takes the runtime and returns a count."""
     minutes: Callable[[Settings], float | None]
-    """Return the minutes between two runs, or None if the job is switched off."""
+    """Return the number of minutes between two runs, or None if the job is off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One feature. Modules that only some processes need are import strings ("module:name"), loaded on demand."""
+    """Everything that one feature adds to the server.
+
+    Import strings ("module:name") refer to modules that only some processes need; these modules load on demand.
+    """
 
     name: str
     open: Callable[[Any, Services], None]
@@ -275,9 +282,9 @@ class Feature:
     examples: str | None = None
     """Import string of the examples for the feature's routes in the OpenAPI document."""
     jobs: Mapping[str, str] = field(default_factory=dict[str, str])
-    """By a job's stored name: import string of an async function that takes the runtime and the job."""
+    """Maps a job's stored name to the import string of an async function that takes the runtime and the job."""
     due_work: Mapping[DueKind, str] = field(default_factory=dict[DueKind, str])
-    """By kind: import string of an async function that takes the runtime and the members of due marks."""
+    """Maps a kind to the import string of an async function that takes the runtime and the members of due marks."""
     schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
     exporter: type[Exporter] | None = None
     session_part: type[SessionPart] | None = None
@@ -287,14 +294,16 @@ class Feature:
     follower: type[Follower] | None = None
     guide: type[ExtractionGuide] | None = None
     section: type[AnnouncedSection] | None = None
-    """The feature's section of the memory prompt. `agent_memory_client.models.features.prompt_options` has its options.
+    """The feature's section of the memory prompt.
+
+    `agent_memory_client.models.features.prompt_options` defines its options.
     """
     tools: Sequence[str] = ()
-    """Import strings of the feature's MCP tools; each names a `ToolSet`."""
+    """Import strings of the feature's MCP tools. Each import string refers to a `ToolSet`."""
 
 
 def import_name(name: str) -> Any:
-    """Import the object named by "module:name"."""
+    """Import and return the object that an import string ("module:name") refers to."""
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)
 

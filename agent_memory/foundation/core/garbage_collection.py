@@ -9,15 +9,15 @@ _THRESHOLDS = (10_000, 10, 10)
 
 
 def starting() -> None:
-    """Switch garbage collection off until `settle`. Collections take a fifth of the time to import all modules."""
+    """Turn off garbage collection until `settle`. Collections would take a fifth of the time to import all modules."""
     gc.disable()
 
 
 def settle() -> None:
-    """Exclude all existing objects from collections and switch collection on. Call this once everything is open.
+    """Exclude all existing objects from garbage collection and turn it on. Call this when everything is open.
 
-    A full collection over the 260,000 objects of a start stops the event loop for 0.2 s. `settle` runs no collection
-    first, because only 5,000 of the objects are garbage.
+    A full collection of the 260,000 objects that exist after startup blocks the event loop for 0.2 s. `settle` does
+    not run a collection first, because only 5,000 of the objects are garbage.
     """
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)

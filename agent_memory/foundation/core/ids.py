@@ -1,4 +1,4 @@
-"""Make ids. They are random, except that a repeated request with the same Idempotency-Key gets the same ids."""
+"""Create ids. Ids are random, but a repeated request with the same Idempotency-Key gets the same ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _seed: ContextVar[_Seed | None] = ContextVar("seed", default=None)
 
 @contextmanager
 def repeatable(seed: str) -> Generator[None]:
-    """Derive each id made in this context from `seed` and the id's number. `seed` is a ULID; ids keep its time."""
+    """Derive each id created in this context from `seed`, a ULID, and a counter. The ids keep the seed's timestamp."""
     token = _seed.set(_Seed(seed))
     try:
         yield

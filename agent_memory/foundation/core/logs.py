@@ -1,6 +1,6 @@
 """Configure logging: all log records go through structlog to stderr, without secrets.
 
-Lines of the access log skip structlog: they hold no secrets, only words and numbers that the server chose.
+Access log lines bypass structlog, because they contain no secrets, only words and numbers that the server chose.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class LogSettings(Protocol):
 
 
 def without_secrets(text: str) -> str:
-    """Return the text without passwords in URLs, authorization headers, API keys, and inputs that errors repeat."""
+    """Hide passwords in URLs, authorization headers, API keys, and the input values that errors quote."""
     if _INPUT in text:
         text = _without_inputs(text)
     return _SECRET_TEXT.sub(lambda m: f"{HIDDEN}@" if m["user"] else f"{m['scheme'] or ''}{HIDDEN}", text)
 
 
 def _without_inputs(text: str) -> str:
-    """Hide each text between `_INPUT` and `_INPUT_END`. Without an end, hide everything up to the next `_INPUT`."""
+    """Hide all text between `_INPUT` and `_INPUT_END`. Without `_INPUT_END`, hide all text up to the next `_INPUT`."""
     first, *rest = text.split(_INPUT)
     parts = [first]
     for part in rest:
@@ -68,14 +68,14 @@ def _clean(value: object, depth: int = 0) -> object:
 
 
 def redact(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Hide values of secret keys, and secrets inside texts and tracebacks. A structlog processor."""
+    """Hide the values of secret keys, and secrets in strings and tracebacks. This is a structlog processor."""
     for key, value in event.items():
         event[key] = HIDDEN if _SECRET_KEY.search(key) else _clean(value)
     return event
 
 
 class _AccessLog:
-    """State of the access log. While `stream` is None, requests are not logged."""
+    """The state of the access log. While `stream` is None, the server does not log requests."""
 
     line: str = ""
     stream: TextIO | None = None
@@ -83,7 +83,7 @@ class _AccessLog:
 
 
 def log_request(method: str, path: str, status: int, seconds: float, request_id: str, *, quiet: bool) -> None:
-    """Write a request's line to the access log. Arguments are not escaped and secrets in them are not hidden."""
+    """Write a request's line to the access log. Does not escape the arguments or hide secrets in them."""
     stream = _AccessLog.stream
     if stream is None or (logging.DEBUG if quiet else logging.INFO) < _AccessLog.level:
         return
@@ -103,7 +103,7 @@ def log_request(method: str, path: str, status: int, seconds: float, request_id:
 
 
 def configure_logging(settings: LogSettings, *, access_log: bool = False) -> None:
-    """Set up logging for the process. Libraries log WARNING and above, or INFO and above if `log_level` is DEBUG."""
+    """Set up logging for the process. Libraries do not log below WARNING, or below INFO if `log_level` is DEBUG."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

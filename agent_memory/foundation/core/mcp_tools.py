@@ -1,7 +1,7 @@
-"""Define MCP tools. A feature collects its tools in a `ToolSet`, which `Feature.tools` names.
+"""Define MCP tools. A feature collects its tools in a `ToolSet`, and `Feature.tools` contains its import string.
 
-A tool is an async function that takes the services, its caller and its arguments as a pydantic model. Language models
-read its docstring.
+A tool is an async function that takes the services, its caller, and its arguments as a pydantic model. The function's
+docstring is the description that language models read.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class InvalidArguments(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a tool: its scope, and the namespace and user for arguments that name none."""
+    """The caller of a tool: its scope, and the namespace and user to use if the arguments omit them."""
 
     scope: Scope
     namespace: str | None = None
@@ -48,8 +48,8 @@ _Run = TypeVar("_Run", bound=ToolRun)
 class Tool:
     """An MCP tool: its name, the models of its arguments (`takes`) and answer (`answers`), and its function (`run`).
 
-    `deletes`: the tool refuses unknown arguments that seem to narrow the deletion. `offered`: the smallest set that
-    includes this tool. `common`: the arguments that sets smaller than `all` show; empty means all arguments.
+    `deletes`: the tool rejects unknown arguments that seem to narrow the deletion. `offered`: the smallest set that
+    includes this tool. `common`: the arguments that clients of the sets below `all` see; empty means all arguments.
     """
 
     name: str
@@ -92,7 +92,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 class ToolSet:
-    """The tools of one feature, in the order in which clients see them."""
+    """One feature's tools, in the order in which clients see them."""
 
     def __init__(self) -> None:
         self._tools: list[Tool] = []
@@ -101,7 +101,7 @@ class ToolSet:
         return iter(self._tools)
 
     def tool(self, takes: type[BaseModel], answers: type[BaseModel], **options: Unpack[ToolOptions]) -> Callable[[_Run], _Run]:
-        """Register the decorated function as a tool with the function's name."""
+        """Register the decorated function as a tool under the function's name."""
 
         def add(run: _Run) -> _Run:
             self._tools.append(Tool(run.__name__, takes, answers, run, FieldCheck(takes, lenient), **options))
@@ -111,7 +111,7 @@ class ToolSet:
 
 
 def read_values(model: type[Wire], values: Any) -> Wire:
-    """Return the values as a model. Raises InvalidArguments."""
+    """Validate the values and return them as a model. Raises InvalidArguments."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Declare every metric. Label values are few: route templates, methods, statuses, limits and kinds; never an id."""
+"""Declare every metric. Label values are route templates, methods, statuses, limits, and kinds, but never ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PlatformCollector(registry=REGISTRY)
 GCCollector(registry=REGISTRY)
 
 REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Upper bounds of the buckets of request times, in seconds."""
+"""Upper bounds of the request time buckets, in seconds."""
 REQUESTS = Counter("agent_memory_http_requests", "Answered requests.", ("method", "route", "status"), registry=REGISTRY)
 REQUEST_SECONDS = Histogram(
     "agent_memory_http_request_seconds",
@@ -48,7 +48,7 @@ MODEL_TOKENS = Counter("agent_memory_model_tokens", "Tokens of calls to chat mod
 
 
 class RequestMeter:
-    """Count and time requests. Caches each metric with its labels, because finding it costs more than updating it."""
+    """Count and time requests. Caches each labeled metric, because a lookup takes longer than an update."""
 
     def __init__(self) -> None:
         self._counters: dict[tuple[str, str, int], Counter] = {}

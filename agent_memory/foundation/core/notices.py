@@ -1,4 +1,4 @@
-"""Collect notices during a request; the answer shows them in its `notices`."""
+"""Collect notices during a request. The response contains these notices in its `notices` field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("notices", default=None)
 
 @contextmanager
 def collecting_notices() -> Generator[list[str]]:
-    """Collect all notices that `add_notice` gets within this context, from all tasks of the request."""
+    """Collect the notices that any task of the request adds with `add_notice` in this context."""
     notices: list[str] = []
     token = _collected.set(notices)
     try:
@@ -24,12 +24,12 @@ def collecting_notices() -> Generator[list[str]]:
 
 
 def add_notice(notice: str) -> None:
-    """Add a notice to the current request's answer. Repeats and notices beyond `MAX_NOTICES` are ignored."""
+    """Add a notice to the response of the current request. Ignores repeats and notices beyond `MAX_NOTICES`."""
     notices = _collected.get()
     if notices is not None and notice not in notices and len(notices) < MAX_NOTICES:
         notices.append(notice)
 
 
 def with_notices(answer: Mapping[str, Any], notices: list[str]) -> dict[str, Any]:
-    """Return the answer with `notices` appended to the notices that it already has."""
+    """Return the answer with `notices` appended to its existing notices."""
     return {**answer, "notices": [*(answer.get("notices") or ()), *notices]}

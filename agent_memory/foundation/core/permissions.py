@@ -1,4 +1,4 @@
-"""Check that a caller's scope allows reading or writing a memory or session."""
+"""Check whether a caller's scope allows the caller to read or write a memory or a session."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Owned(Protocol):
 
 
 def within(scope: Scope, record: Owned) -> bool:
-    """True if the scope reaches the memory's namespace, user and agent. The memory must be of the scope's tenant."""
+    """True if the scope covers the memory's namespace, user, and agent. The memory must be in the scope's tenant."""
     if not scope.limited:
         return True
     return scope.reaches(record.namespace, record.user_id) and (scope.agents is None or record.agent_id in scope.agents)
 
 
 def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field: str | None = None) -> None:
-    """Raise Forbidden if the caller may only read, or does not reach one of `records`.
+    """Raise Forbidden if the caller may only read, or if the scope does not cover one of the `records`.
 
-    `field` is the field of the request that holds `records`; the error names it.
+    `field` is the request field that contains `records`; it appears in the error.
     """
     if not scope.may_write:
         raise Forbidden("these credentials may only read: use some with the role write")
@@ -38,7 +38,7 @@ def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field:
 
 
 def permit_owner(scope: Scope, record: MemoryRecord, field: str | None = None) -> None:
-    """Raise Forbidden if the scope does not reach the memory. `field` is the memory's path in the request."""
+    """Raise Forbidden if the scope does not cover the memory. `field` is the memory's path in the request."""
     if not within(scope, record):
         named = {} if field is None else {"field": f"{field}.{_beyond(scope, record)}"}
         raise Forbidden("these credentials do not reach the namespace, user or agent of a memory", **named)
@@ -50,12 +50,12 @@ def _beyond(scope: Scope, record: Owned) -> str:
 
 
 def reaches_session_of(scope: Scope, agent_id: str | None) -> bool:
-    """True if the scope reaches sessions of this agent. Sessions without an agent belong to all agents."""
+    """True if the scope covers this agent's sessions. Sessions without an agent belong to all agents."""
     return scope.agents is None or agent_id is None or agent_id in scope.agents
 
 
 def permit_session(scope: Scope, ref: SessionRef, *, write: bool) -> None:
-    """Raise Forbidden if the scope does not reach the session, or if `write` and the caller may only read."""
+    """Raise Forbidden if the scope does not cover the session, or if `write` is true and the caller may only read."""
     if write:
         permit_writing(scope)
     if scope.limited and not scope.reaches(ref.namespace, ref.user_id):

@@ -2,7 +2,7 @@
 
 For each request, `recall` opens a section (`PromptSection`). The section queues its reads on the prompt's pipeline and
 loads its content from the replies (`SectionReads`). Then `recall` fits the content into the section's share of the
-tokens (`SectionContent`) and renders it (`FittedSection`).
+token budget (`SectionContent`) and renders it (`FittedSection`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PER_MESSAGE = 4
 
 
 class SectionKind(StrEnum):
-    """The place of a section in the prompt. All sections of one kind share a tenth of the tokens.
+    """The position of a section in the prompt. All sections of the same kind share a tenth of the token budget.
 
     `ALWAYS` sections come first, before the session's summary. `RECALLED` sections follow the memories.
     """
@@ -33,7 +33,7 @@ class SectionKind(StrEnum):
 
 
 class Reader(NamedTuple):
-    """The namespace, user and agent that a prompt is for; None where the request names none."""
+    """The namespace, user, and agent of a prompt. Each one is None if the request and scope do not determine it."""
 
     namespace: str | None = None
     user_id: str | None = None
@@ -47,8 +47,8 @@ NOBODY = Reader()
 class PromptAsk:
     """A request for a prompt. `session` is the session that the prompt continues.
 
-    `reader` is within `scope`. `zone` is the time zone of the request, else of the reader, else UTC. It is final before
-    sections load their content.
+    `scope` covers `reader`. `zone` is the time zone of the request, else of the reader, else UTC. It does not change
+    once sections load their content.
     """
 
     scope: Scope
@@ -58,13 +58,13 @@ class PromptAsk:
     explain: bool = False
     reader: Reader = NOBODY
     names_tokens: bool = False
-    """True if the request itself limits the prompt's tokens."""
+    """True if the request itself limits the number of tokens in the prompt."""
     zone: tzinfo = UTC
 
 
 @dataclass(slots=True)
 class SessionMessages:
-    """`ids` are the session's messages in the prompt, oldest first. `omitted_count` messages did not fit."""
+    """The session's messages in the prompt: their `ids`, oldest first, and how many messages did not fit."""
 
     ref: SessionRef
     ids: Sequence[str]
@@ -75,8 +75,8 @@ class SessionMessages:
 class SectionText:
     """The content that a section adds to the prompt: chat messages, the memories in them, and notices.
 
-    `search` is the request that found the memories. `parts` holds the same texts, for requests that set a format.
-    Sections of features return only `parts`; recall turns each into a system message.
+    `search` is the search request for the memories. `parts` contains the same text as `messages`, for requests that set
+    a format. A feature's section returns only `parts`, and `recall` turns each part into a system message.
     """
 
     messages: Sequence[dict[str, Any]] = ()
@@ -89,7 +89,7 @@ class SectionText:
 
 class FittedSection(Protocol):
     def count_tokens(self) -> int:
-        """Return how many tokens of the budget the section uses."""
+        """Return how much of the token budget the section uses."""
         ...
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
@@ -98,27 +98,27 @@ class FittedSection(Protocol):
 
 
 class SectionContent(Protocol):
-    """All content that a section could show, before it is fitted into the budget."""
+    """All the content that a section could show, before `fit_section` limits it to the budget."""
 
     def fit_section(self, tokens: int | None) -> FittedSection:
-        """Return the part of the content that fits into `tokens`. None means no limit."""
+        """Return the part of the content that fits into `tokens` tokens. None means no limit."""
         ...
 
 
 class SectionReads(Protocol):
-    """The reads of a section for one prompt."""
+    """A section's reads from Redis for one prompt."""
 
     def queue_section(self, pipe: Any) -> int:
         """Queue the section's reads on the prompt's pipeline. Return the number of replies to expect."""
         ...
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> SectionContent:
-        """Return the section's content from the replies. `session` holds the messages of the prompt's session."""
+        """Build the section's content from the replies. `session` contains the messages of the prompt's session."""
         ...
 
 
 class PromptSection(Protocol):
-    """A section of every memory prompt."""
+    """A section that every memory prompt can contain."""
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
         """Return the section's reads for a prompt, or None if the section has nothing to show."""
@@ -126,16 +126,16 @@ class PromptSection(Protocol):
 
 
 class AnnouncedSection(PromptSection, Protocol):
-    """A section that a feature announces (`Feature.section`)."""
+    """A section that a feature adds (`Feature.section`)."""
 
     @property
     def kind(self) -> SectionKind: ...
 
 
 def fit_lines(lines: Sequence[T], tokens: int, count: Callable[[T], int]) -> tuple[list[T], int]:
-    """Return the lines that fit into `tokens`, in order and uncut, and the number of tokens left.
+    """Return the complete lines that fit into `tokens`, in order, and the number of tokens left.
 
-    A line end counts as one token. A line that does not fit is skipped; shorter lines after it may still fit.
+    The end of a line counts as one token. Skips a line that does not fit; shorter lines after it may still fit.
     """
     fitting: list[T] = []
     for line in lines:

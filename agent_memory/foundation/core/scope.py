@@ -1,4 +1,4 @@
-"""Define the caller (`Principal`), what store methods may reach (`Scope`), and the work behind a write (`Work`)."""
+"""Define the caller (`Principal`), the data that a caller may access (`Scope`), and the work of a write (`Work`)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A caller and its rights in one tenant. None in `namespaces`, `users` or `agents` means all of them.
+    """A caller and its rights in one tenant. None in `namespaces`, `users`, or `agents` means all of them.
 
-    `subject` names the caller in audit events: the id of an API key, or the subject of a JWT. An `operator` may also
-    create credentials for other tenants.
+    `subject` identifies the caller in audit events: the id of an API key, or the subject of a JWT. An `operator` may
+    also create credentials for other tenants.
     """
 
     tenant: str
@@ -39,9 +39,9 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The data that a caller may reach in one tenant. None in `namespaces`, `users` or `agents` means all of them.
+    """The data that a caller may access in one tenant. None in `namespaces`, `users`, or `agents` means all of them.
 
-    Code may narrow a scope, but never widen it. `actor` names the caller in audit events.
+    Code may narrow a scope but never widen it. `actor` identifies the caller in audit events.
     """
 
     tenant: str
@@ -62,9 +62,9 @@ class Scope:
         return self.namespaces is not None or self.users is not None or self.agents is not None
 
     def reaches(self, namespace: str | None, user_id: str | None) -> bool:
-        """True if the scope covers data of this namespace and user.
+        """True if the scope covers this user's data in this namespace.
 
-        A scope limited to users never covers data without a user.
+        A scope that is limited to users never covers data without a user.
         """
         return (self.namespaces is None or namespace in self.namespaces) and (self.users is None or user_id in self.users)
 
@@ -79,7 +79,7 @@ class SessionRef:
 
 
 class Rights(NamedTuple):
-    """The namespaces, users and agents that a writer may reach. None means all, as in `Scope`."""
+    """The namespaces, users, and agents whose data a writer may access. None means all of them, as in `Scope`."""
 
     namespaces: frozenset[str] | None = None
     users: frozenset[str] | None = None
@@ -88,10 +88,11 @@ class Rights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work that a write belongs to. It decides what happens while the owner's data is being erased.
+    """The work that a write is part of. It determines how the write behaves during an erasure of the owner's data.
 
-    `since`: when the work began to read data that it now writes, in ms of Redis' clock; None if it uses no older data.
-    `waits`: the write waits for the end of the erasure. `erases`: the work is the erasure itself.
+    `since`: the time when the work began to read the data that it now writes, in ms of the Redis clock. None if the
+    work does not use older data. `waits`: the write waits until the erasure ends. `erases`: the work is the erasure
+    itself.
     """
 
     since: int | None = None
@@ -104,7 +105,7 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 def current_work() -> Work:
-    """Return the work set by `carrying_out`, else that of a plain request."""
+    """Return the work that `carrying_out` set, or the work of an ordinary request."""
     return _work.get() or _REQUEST
 
 

@@ -1,9 +1,9 @@
-"""Name the background tasks and the kinds of due work.
+"""Define the names of background tasks and the kinds of due work.
 
-Every write marks its due work in the outbox (`storage/outbox.py`). A worker's relay hands the marks to docket.
-A task's arguments are ids, never objects, because workers of two versions run side by side during a deploy. A task for
-marks takes (member, lease, attempt), or lists of these. Its docket key begins with the kind, so that an older worker
-can return marks that it does not know.
+Every write adds marks for the work that it causes to the outbox (`storage/outbox.py`). A worker's relay passes the
+marks to docket. A task's arguments are ids, never objects, because workers of two versions run side by side during a
+deployment. A task for marks takes (member, lease, attempt), or lists of these. The task's docket key begins with the
+kind of mark, so that an older worker can return marks that it does not know.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ class TaskName(StrEnum):
 
 
 class DueKind(StrEnum):
-    """The kinds of marks in the outbox. The relay hands them to docket in this order."""
+    """The kinds of marks in the outbox. The relay passes marks to docket in this order."""
 
     DELETION = "deletion"
-    """An ordered deletion of a session or a user's memories."""
+    """A requested deletion of a session, or of the data of a user or agent."""
     SESSION = "session"
-    """A session with messages to promote or memories to store, or with more tokens than its window."""
+    """A session that has messages to promote, has memories to store, or exceeds its context window."""
     EXTRACTION = "extraction"
-    """A session with messages for fact extraction; due when no new message arrived for a while (debounce)."""
+    """A session with messages for fact extraction. Due when no new message has arrived for a while (debounce)."""
     MEMORY = "memory"
     """A memory that needs its vector and the terms of its neighbors."""
     FOLLOW = "follow"
-    """A changed or deleted memory; data derived from it is out of date."""
+    """A changed or deleted memory. Data derived from the memory is out of date."""
     ITEM = "item"
     """An item (a JSON value stored under a path and key) that needs its vector."""
     ORDER = "order"
-    """An order: long work that a caller requested, such as a compaction or all partitions of a view."""
+    """An order, which is long-running work that a caller requested, such as a compaction or a full run of a view."""
 
     @property
     def shared_by_tenants(self) -> bool:
-        """True if one tenant may use only its share of the workers for this kind. Deletions never wait for a share."""
+        """True if each tenant may use only its share of the workers for this kind of work. False only for deletions."""
         return self is not DueKind.DELETION

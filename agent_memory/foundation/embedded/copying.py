@@ -20,8 +20,8 @@ _NOT_DATA = shutil.ignore_patterns("*.lock", "*.log", "*.sock", "*.pid", "temp-*
 def copy_data_dir(data_dir: Path, target: Path) -> None:
     """Copy a data directory to a new directory. Raises StartupError.
 
-    While a running Redis' files are copied, it does not rewrite its append-only files. Changes that it appends
-    meanwhile may be missing in the copy.
+    A running Redis does not rewrite its append-only files during the copy. The copy may lack changes that Redis appends
+    in the meantime.
     """
     folder = data_dir.expanduser().absolute()
     if not has_data(folder):

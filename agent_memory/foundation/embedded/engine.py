@@ -1,4 +1,4 @@
-"""Find a redis-server with the query engine, and start redis-server processes that end with our process."""
+"""Find a redis-server with the query engine, and start redis-server processes that end when our process ends."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PASSED_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRAR
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A redis-server and the module with its query engine. `module` is None if the query engine is built in."""
+    """A redis-server and the module that contains its query engine. `module` is None if the engine is built in."""
 
     name: str
     server: str
@@ -55,7 +55,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """The result of trying one candidate. `problem` is None if the engine works."""
+    """The result of a test of one candidate. `problem` is None if the engine works."""
 
     name: str
     engine: Engine | None
@@ -63,14 +63,14 @@ class EngineReport:
 
 
 def quote(value: str) -> bytes:
-    """Return a string as a quoted word of redis.conf."""
+    """Return a string as a quoted value for redis.conf."""
     return b'"' + b"".join(bytes([c]) if 32 <= c < 127 and c not in b'"\\' else b"\\x%02x" % c for c in os.fsencode(value)) + b'"'
 
 
 def _parent_death_hook() -> Callable[[], None] | None:
-    """Return a function to call between fork and exec, or None except on Linux.
+    """Return a function to call between fork and exec. On other systems than Linux, return None.
 
-    It makes the kernel end the child when the parent dies, even by SIGKILL.
+    The function makes the kernel end the child process when the parent dies, even if SIGKILL ends the parent.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -88,7 +88,7 @@ def _parent_death_hook() -> Callable[[], None] | None:
 def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
     """Start a redis-server. Raises OSError.
 
-    On Linux, the server dies with the calling *thread*. Ctrl-C in a terminal does not reach it.
+    On Linux, the server ends when the calling *thread* ends. Ctrl-C in a terminal does not reach the server.
     """
     environment = {name: os.environ[name] for name in _PASSED_ENVIRONMENT if name in os.environ}
     with open(log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)) as output:
@@ -107,7 +107,7 @@ def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[i
 
 
 async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> None:
-    """End a redis-server and let it write its append-only file. Kill it after `seconds`."""
+    """Stop a redis-server and let it write its append-only file. Kill the server after `seconds`."""
     if process.poll() is None:
         process.terminate()
     deadline = asyncio.get_running_loop().time() + seconds
@@ -127,7 +127,7 @@ def connect(*, port: int = 0, password: str | None = None, unix_socket: str | No
 
 
 def last_words(log: Path) -> str:
-    """Return the last meaningful line of a log, without Redis' timestamp."""
+    """Return the last meaningful line of a Redis log, without its timestamp."""
     try:
         lines = log.read_bytes()[-8192:].decode("utf-8", "replace").splitlines()
     except OSError:
@@ -156,9 +156,9 @@ def _version(server: str) -> tuple[int, int] | None:
 
 
 def usable_file(path: Path, data_dir: Path) -> str:
-    """Return the path of the file and make it executable, because packages may lose this permission.
+    """Make the file executable, because packages may lose this permission, and return its path.
 
-    If the permission cannot be set, return the path of an executable copy in the data directory.
+    If the permission cannot change, return the path of an executable copy in the data directory.
     """
     if os.access(path, os.X_OK):
         return str(path)
@@ -174,7 +174,7 @@ def usable_file(path: Path, data_dir: Path) -> str:
 
 
 def _candidates(data_dir: Path) -> list[EngineReport]:
-    """Return every possible engine, the best first. A missing engine has a `problem`."""
+    """Return every possible engine, the best one first. A missing engine has a `problem`."""
     reports: list[EngineReport] = []
 
     def add(name: str, server: Path | None, module: Path | None, missing: str, *, own: bool = False) -> None:
@@ -208,7 +208,7 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
 
 
 async def _probe(engine: Engine) -> str | None:
-    """Start the engine without a port and data. Return None if it answers `FT._LIST`, else the problem."""
+    """Start the engine without a port or data. Return None if the engine answers `FT._LIST`, else the problem."""
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         socket, log, conf = folder / "s", folder / "log", folder / "redis.conf"
@@ -249,7 +249,7 @@ async def _probe_running(process: subprocess.Popen[bytes], socket: str, log: Pat
 
 
 async def examine_engines(data_dir: Path, *, all_of_them: bool = False) -> list[EngineReport]:
-    """Try the candidates in order. Stop at the first engine that works, unless `all_of_them` is true."""
+    """Test the candidates in order. Stop at the first engine that works, unless `all_of_them` is true."""
     reports: list[EngineReport] = []
     for candidate in _candidates(data_dir):
         problem = candidate.problem if candidate.engine is None else await _probe(candidate.engine)
@@ -278,7 +278,7 @@ def _remembered(file: Path) -> Engine | None:
 
 
 async def find_engine(data_dir: Path) -> Engine:
-    """Return the engine that worked last time, else the first candidate that works. Raises StartupError."""
+    """Return the engine that worked last time, or else the first candidate that works. Raises StartupError."""
     file = data_dir / "engine.json"
     engine = _remembered(file)
     if engine is not None:

@@ -1,7 +1,7 @@
 """Run a redis-server with the query engine on a data directory: `async with embedded_redis(data_dir) as redis`.
 
-The server listens only on 127.0.0.1 and requires a password, which is stored in the data directory. It writes an
-append-only file. It is restarted when it dies, and ends with our process.
+The server listens only on 127.0.0.1 and requires a password, which the data directory contains. The server writes an
+append-only file. It restarts when it dies, and ends when our process ends.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class EmbeddedRedis:
 
     @property
     def description(self) -> str:
-        """A text for people with the engine, address and data directory."""
+        """The engine, address, and data directory, as text for people."""
         return f"embedded ({self.engine}) on 127.0.0.1:{self.port}, data in {self.data_dir}"
 
 
@@ -69,8 +69,8 @@ class EmbeddedRedis:
 async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float = 10.0) -> AsyncGenerator[EmbeddedRedis, None]:
     """Start Redis on `data_dir` and yield it once it has loaded its data. Raises StartupError.
 
-    Creates `data_dir` if it is missing. A `port` of 0 picks a free port. Call this from the main thread, because the
-    server ends with the thread that started it.
+    Creates `data_dir` if it is missing. A `port` of 0 means any free port. Call this from the main thread, because the
+    server ends when the thread that started it ends.
     """
     folder = _make_data_dir(data_dir)
     with _Locks(folder) as locks:
@@ -95,7 +95,7 @@ async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float =
 
 
 def running_redis(data_dir: Path) -> str | None:
-    """Return the URL of the Redis that another process runs on a data directory, or None if there is none."""
+    """Return the URL of the Redis that another process runs on a data directory, or None if none is running."""
     folder = data_dir.expanduser().absolute()
     try:
         handle = os.open(folder / "owner.lock", os.O_RDWR | os.O_CLOEXEC)
@@ -141,9 +141,9 @@ def _make_data_dir(data_dir: Path) -> Path:
 
 
 class _Locks:
-    """Two file locks. Only our process holds `owner.lock`. redis-server inherits `redis.lock`; both processes hold it.
+    """Two file locks. Only our process holds `owner.lock`. Our process and the redis-server both hold `redis.lock`.
 
-    If `owner.lock` is free but `redis.lock` is not, a redis-server of an earlier run is still running. This test does
+    If `owner.lock` is free but `redis.lock` is not, a redis-server from an earlier run is still running. This test does
     not depend on process ids.
     """
 
@@ -170,7 +170,7 @@ class _Locks:
         self.redis = self._owner = -1
 
     def take_redis(self) -> bool:
-        """Take `redis.lock`. True if no redis-server of an earlier run holds it."""
+        """Take `redis.lock`. Return True unless a redis-server from an earlier run holds this lock."""
         return self._take(self.redis)
 
     def _open(self, name: str) -> int:
@@ -186,9 +186,9 @@ class _Locks:
 
 
 async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
-    """Ask the redis-server of an earlier run to end, and wait for its end. Return the password to use.
+    """Ask a redis-server from an earlier run to stop, and wait until it ends. Return the password to use.
 
-    Raises StartupError if that server does not end within 20 s.
+    Raises StartupError if this server does not end within 20 s.
     """
     password, port = _read_conf(folder / "redis.conf")
     loop = asyncio.get_running_loop()
@@ -231,9 +231,9 @@ def _read_conf(conf: Path) -> tuple[str | None, int | None]:
 
 
 def _write_conf(folder: Path, engine: Engine, password: str, port: int) -> Path:
-    """Write redis.conf and return its path. Only the owner may read it, because it contains the password.
+    """Write redis.conf and return its path. Only the file's owner may read it, because it contains the password.
 
-    The password is never on a command line.
+    The password never appears on a command line.
     """
     lines = [
         b"# Written at every start; changes are lost.",
@@ -316,7 +316,7 @@ def _launch(folder: Path, engine: Engine, password: str, port: int, lock: int) -
 async def _start_first(folder: Path, locks: _Locks, password: str, port: int) -> _Server:
     """Start Redis, with up to three attempts. Raises StartupError.
 
-    Another process may take the port before Redis does, and the remembered engine may not work any more.
+    Another process may take the port before Redis does, and the engine that worked last time may not work anymore.
     """
     if port and not _is_free(port):
         raise StartupError(f"port {port} on 127.0.0.1 is taken; choose another for the embedded Redis with EMBEDDED_REDIS_PORT")
@@ -346,7 +346,7 @@ async def _stop_if(server: _Server | None) -> None:
 
 
 async def _wait_ready(server: _Server) -> None:
-    """Wait until Redis answers and has loaded its data. Raises StartupError if it ends or does not answer."""
+    """Wait until Redis answers and has loaded its data. Raises StartupError if Redis ends or does not answer."""
     loop = asyncio.get_running_loop()
     deadline, next_notice = loop.time() + _FIRST_ANSWER_SECONDS, loop.time() + 5
     client = connect(port=server.port, password=server.password)

@@ -1,4 +1,4 @@
-"""Tune a running redis-server: how often it collects garbage in search indexes, and the priority of its children."""
+"""Tune a running redis-server: how often it collects garbage in search indexes, and its child processes' priority."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class EngineUpkeep:
         self._children: frozenset[int] = frozenset()
 
     async def look(self, pid: int, *, port: int, password: str) -> None:
-        """Lower the priority of new child processes. Every 30 s, adapt the collector's pause to the largest index."""
+        """Lower the priority of new child processes. Every 30 s, adjust the collector's pause to the largest index."""
         self._children = _lower_children(pid, self._children)
         if (now := time.monotonic()) < self._next:
             return
@@ -51,7 +51,7 @@ class EngineUpkeep:
 
 
 def collector_seconds(documents: int) -> int:
-    """Return the pause between two collections in seconds. `documents` is the size of the largest index."""
+    """Return the pause between two collections, in seconds. `documents` is the size of the largest index."""
     return max(int(COLLECTOR_SECONDS), min(documents // _DOCUMENTS_PER_SECOND, _LONGEST_SECONDS))
 
 
@@ -65,9 +65,9 @@ async def _largest(client: Any) -> int:
 
 
 def _lower_children(pid: int, lowered: frozenset[int]) -> frozenset[int]:
-    """Lower the priority of the server's child processes, and return their ids. Works on Linux only.
+    """Lower the priority of the server's child processes and return their ids. Works only on Linux.
 
-    The children rewrite the append-only file and collect garbage in the indexes.
+    The child processes rewrite the append-only file and collect garbage in the indexes.
     """
     children: set[int] = set()
     with suppress(OSError, ValueError):

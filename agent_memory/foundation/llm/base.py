@@ -1,4 +1,4 @@
-"""Protocols of models, independent of any provider."""
+"""Define protocols for models, independent of any provider."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class ChatMessage:
 
 
 TextRole = Literal["query", "document"]
-"""Search models embed queries and documents differently."""
+"""The role of a text to embed. Search models embed queries and documents differently."""
 
 
 @runtime_checkable
 class EmbeddingModel(Protocol):
-    """Turn texts into unit vectors, as the model returns them."""
+    """Turn texts into unit vectors, exactly as the model returns them."""
 
     @property
     def model(self) -> str: ...
@@ -39,7 +39,10 @@ class EmbeddingModel(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """Return unit vectors as float32, (len(texts), dimensions). Raises ModelUnavailable, ModelAnswerInvalid."""
+        """Return unit vectors as float32 of shape (len(texts), dimensions).
+
+        Raises ModelUnavailable, ModelAnswerInvalid.
+        """
         ...
 
     async def close(self) -> None: ...
@@ -55,7 +58,10 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
-        """Embed like `EmbeddingModel.embed`. Compare queries with documents, or texts of one role with each other."""
+        """Embed texts like `EmbeddingModel.embed`.
+
+        Compare a query only with documents, or texts of the same role with each other.
+        """
         ...
 
     def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
@@ -63,7 +69,7 @@ class Embedder(Protocol):
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """Return vectors that the model made elsewhere, without a prefix, in the form that `embed` returns.
+        """Convert vectors that the model made elsewhere, without a prefix, to the form that `embed` returns.
 
         Raises the same errors as `embed`.
         """
@@ -95,25 +101,25 @@ class ChatModel(Protocol):
 
     @property
     def context_window(self) -> int:
-        """The tokens for prompt and answer together, by our count and as far as known."""
+        """The number of tokens for prompt and answer together, by our own count. It may be an estimate."""
         ...
 
     @property
     def context(self) -> ModelContext: ...
 
     async def ask_context(self) -> None:
-        """Ask the server for its context size if that is due. Raises nothing. Do not call it while a user waits."""
+        """Ask the server for its context size if it is time to ask. Never raises. Do not call it while a user waits."""
         ...
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
-        """Return how many tokens of the context window are free after `prompt` and the schema of `answer`.
+        """Return the number of tokens that `prompt` and the schema of `answer` leave free in the context window.
 
-        The result is negative if they do not fit.
+        The number is negative if they do not fit.
         """
         ...
 
     def with_model(self, model: str) -> ChatModel:
-        """Return a client for another model at the same server. Close only the original client."""
+        """Return a client for another model on the same server. Close only the original client."""
         ...
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
@@ -125,7 +131,8 @@ class ChatModel(Protocol):
     ) -> Answer:
         """Return a validated `answer`. Raises the same errors as `text`.
 
-        Asks with json_schema, then json_object, then as text, and repairs an invalid answer once.
+        Request the format json_schema, then json_object, then plain text, until the server accepts one of them. Ask the
+        model once to repair an invalid answer.
         """
         ...
 

@@ -19,7 +19,11 @@ EMBEDDING_DIMENSIONS: dict[str, int] = _TABLES["embedding_dimensions"]
 
 
 def context_window(model: str | None, settings: ModelSettings) -> int:
-    """Return the tokens of a model's window, from settings, table, family, or the default (logged once per model)."""
+    """Return the size of a model's context window in tokens.
+
+    The size comes from the settings, the table, the model's family, or else the default, which is logged once per
+    model.
+    """
     if model is None:
         return settings.default_context_window
     if model in settings.context_windows:
@@ -32,7 +36,7 @@ def context_window(model: str | None, settings: ModelSettings) -> int:
 
 
 def model_context(where: str, model: str, settings: ModelSettings) -> ModelContext:
-    """Return the context of `model` at the server `where`, as far as known."""
+    """Return the context of `model` on the server `where`, with its configured or assumed size."""
     configured = settings.context_windows.get(model)
     return ModelContext(where, model, configured=configured, assumed=context_window(model, settings))
 
@@ -57,7 +61,7 @@ def _known_window(model: str) -> int | None:
 
 
 def _base(model: str) -> str:
-    """Return the lower-case name without provider (`openai/`, `us.anthropic.`) and without a fine-tuning prefix."""
+    """Return the model's lower-case name without a provider (`openai/`, `us.anthropic.`) or a fine-tuning prefix."""
     name = model.strip().lower().removeprefix("ft:").rsplit("/", 1)[-1]
     start = name.find("claude-")
     if start > 0 and name[start - 1] == "." and name.removeprefix("us.").removeprefix("eu.") not in CONTEXT_WINDOWS:

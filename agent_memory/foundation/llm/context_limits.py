@@ -1,4 +1,4 @@
-"""Share between workers what they learn about the context sizes of models."""
+"""Let workers share the context sizes of models that they learn from servers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_MODELS = 1000
 
 
 class ContextLimits:
-    """Store and load learned context sizes. For background work only: requests must not wait for it."""
+    """Store and load learned context sizes. Use this only in background work, because requests must not wait for it."""
 
     def __init__(self, store: ContextLimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._store = store
@@ -23,7 +23,7 @@ class ContextLimits:
         self._look_at: dict[tuple[str, str], float] = {}
 
     async def load_learned(self, chat: ChatModel) -> None:
-        """Update the model's context from the store and its server. Raises RedisUnavailable."""
+        """Update a model's context from the store and from the model's server. Raises RedisUnavailable."""
         model_key = (chat.context.where, chat.context.model)
         if self._clock() >= self._look_at.get(model_key, 0.0):
             if len(self._look_at) >= _MOST_MODELS:
@@ -38,7 +38,7 @@ class ContextLimits:
         await chat.ask_context()
 
     async def save_learned(self, chat: ChatModel) -> None:
-        """Store what a refusal or a timeout taught. Raises RedisUnavailable."""
+        """Store the limits that a refusal or a timeout revealed. Raises RedisUnavailable."""
         limit = chat.context.limit
         if limit.source == "learned":
             await self._store.save_limit(chat.context.where, chat.context.model, limit.tokens, seconds=KNOWN_SECONDS)

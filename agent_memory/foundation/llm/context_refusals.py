@@ -1,4 +1,4 @@
-"""Recognize refusals of requests that exceed a model's context, and read the numbers in them."""
+"""Recognize errors for requests that exceed a model's context window, and extract the token counts from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _READ = 4000  # characters of a refusal that are read
 
 @dataclass(frozen=True, slots=True)
 class ContextOverflow:
-    """The server's limit, and its count of the request's tokens. Each is None if the refusal does not name it."""
+    """The server's limit, and its count of the request's tokens. Each is None if the error does not state it."""
 
     limit: int | None = None
     sent: int | None = None
@@ -22,14 +22,14 @@ _SOURCE: dict[str, list[str]] = tomllib.loads(
     resources.files("agent_memory.foundation.llm").joinpath("data", "context_refusals.toml").read_text(encoding="utf-8")
 )
 _SAYS = re.compile("|".join(_SOURCE["refusals"]), re.IGNORECASE)
-# A used-up rate limit is no overflow, unless a single request exceeds it.
+# An exceeded rate limit is not an overflow, unless a single request exceeds it.
 _ALONE_TOO_LARGE = re.compile(r"request too large for", re.IGNORECASE)
 _LIMITS = tuple(re.compile(pattern, re.IGNORECASE) for pattern in _SOURCE["limits"])
 _SENT = tuple(re.compile(pattern, re.IGNORECASE) for pattern in _SOURCE["sent"])
 
 
 def overflow(status: int, text: str) -> ContextOverflow | None:
-    """Return the numbers in a refusal about the context, or None for another refusal."""
+    """Return the numbers in an error about the context window, or None for any other error."""
     text = text[:_READ]
     wordings = _ALONE_TOO_LARGE if status == 429 else _SAYS
     if wordings.search(text) is None:

@@ -10,11 +10,11 @@ from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
 
 BLANK = "."
-"""The text embedded in place of a blank text, which models refuse or answer with NaN."""
+"""The text to embed in place of a blank text. Models reject a blank text or return NaN for it."""
 
 
 def clean_text(text: str) -> str:
-    """Return the text without control characters and lone surrogates. A blank text becomes `BLANK`."""
+    """Return the text without control characters, and with lone surrogates replaced. A blank text becomes `BLANK`."""
     return plain_text(text).encode("utf-8", "replace").decode("utf-8").strip() or BLANK
 
 

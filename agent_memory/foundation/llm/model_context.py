@@ -18,7 +18,7 @@ KNOWN_SECONDS = 3600.0
 ASKED_AGAIN_SECONDS = 60.0
 # A smaller limit must have been misread.
 LEAST_TOKENS = 128
-# Smaller requests are no faster, since the instructions have several times as many tokens.
+# Smaller requests would not be faster, since the instructions have several times as many tokens.
 LEAST_ASKED = 128
 _MOST_REFUSED = 256
 # After this many answers in time, requests to a slow model grow by half. Doubled after each timeout.
@@ -29,9 +29,10 @@ _MOST_RATE = 16.0
 
 @dataclass(frozen=True, slots=True)
 class ContextLimit:
-    """The limit of prompt and answer together, in tokens by the server's count.
+    """The largest number of tokens for prompt and answer together, by the server's count.
 
-    `source` is `set` by the operator, `told` by the server, `learned` from a refusal, or `assumed` by the model's name.
+    `source` says where the limit comes from: `set` by the operator, `told` by the server, `learned` from a refusal, or
+    `assumed` from the model's name.
     """
 
     tokens: int
@@ -39,12 +40,12 @@ class ContextLimit:
 
     @property
     def certain(self) -> bool:
-        """True if the server refuses a larger request."""
+        """True if the server certainly refuses larger requests."""
         return self.source != "assumed"
 
 
 class ModelContext:
-    """The context of one model at one server, as this process knows it."""
+    """The context of one model on one server, as far as this process knows it."""
 
     def __init__(
         self, where: str, model: str, *, assumed: int, configured: int | None = None, clock: Callable[[], float] = time.monotonic
@@ -70,7 +71,11 @@ class ModelContext:
 
     @property
     def limit(self) -> ContextLimit:
-        """The current limit. A limit learned from a refusal beats the operator's limit, which beats the server's."""
+        """The current limit.
+
+        A smaller limit learned from a refusal overrides the operator's limit, which overrides the server's reported
+        limit.
+        """
         reported = self._reported if self._configured is None else self._configured
         if self._learned is not None and self._clock() < self._learned_until and (reported is None or self._learned < reported):
             return ContextLimit(self._learned, "learned")
@@ -82,7 +87,7 @@ class ModelContext:
 
     @property
     def window(self) -> int:
-        """The limit in tokens by our count. It is lower if the server's tokens are shorter than ours."""
+        """The limit in tokens by our own count. It is lower than `limit` if the server counts more tokens."""
         return int(self.limit.tokens / self._rate)
 
     @property
@@ -91,33 +96,33 @@ class ModelContext:
         return self._clock() >= self._ask_at
 
     def note_limit(self, tokens: int | None, *, guess: bool = False) -> None:
-        """Store the server's answer: a limit, None, or only a hint at a limit (`guess`)."""
+        """Store the limit that the server reported, or None. With `guess`, the number is only a hint at the limit."""
         usable = tokens if tokens is not None and tokens >= LEAST_TOKENS else None
         self._reported, self._guessed = (None, usable) if guess else (usable, None)
         self._ask_at = self._clock() + (KNOWN_SECONDS if self._reported is not None else ASKED_AGAIN_SECONDS)
 
     def postpone_asking(self) -> None:
-        """Ask again only after `KNOWN_SECONDS`, for a server that never answers this question."""
+        """Ask again only after `KNOWN_SECONDS`. Call this for a server that never reports its context size."""
         self._ask_at = self._clock() + KNOWN_SECONDS
 
     @property
     def most_asked(self) -> int | None:
-        """The tokens of new messages that one request may contain after a timeout, or None for no limit."""
+        """The number of tokens of new messages that a request may contain after a timeout, or None without a limit."""
         return self._most_asked if self._clock() < self._most_asked_until else None
 
     def learn_timeout(self, message_tokens: int) -> None:
-        """Halve the size of requests.
+        """Halve the size of requests after a timeout.
 
-        A request with `message_tokens` tokens of messages got no token of an answer in time.
+        The request contained `message_tokens` tokens of messages, and the model did not begin to answer in time.
         """
         self._answered, self._answers_before_more = 0, min(2 * self._answers_before_more, _MOST_ANSWERS_BEFORE_MORE)
         self.take_over_asked(max(message_tokens // 2, LEAST_ASKED), KNOWN_SECONDS)
 
     def learn_answer(self, message_tokens: int) -> bool:
-        """Note that a request of `message_tokens` tokens of messages got an answer in time.
+        """Note that the model answered a request with `message_tokens` tokens of messages in time.
 
-        Return True if requests now grow. So a model that was only loading or busy recovers, and a model that stays slow
-        gets larger requests less often.
+        Return True if requests may now be larger. Requests grow again if a model was only loading or busy. A model that
+        stays slow gets larger requests less and less often.
         """
         most_asked = self.most_asked
         if most_asked is None or message_tokens < most_asked * 3 // 4:
@@ -129,20 +134,21 @@ class ModelContext:
         return True
 
     def take_over_asked(self, tokens: int, seconds: float) -> None:
-        """Use the request size that another process learned from a timeout, for `seconds`."""
+        """For `seconds`, use the request size that another process learned, unless a smaller size applies already."""
         most_asked = self.most_asked
         if most_asked is None or tokens < most_asked:
             self._most_asked, self._most_asked_until = tokens, self._clock() + seconds
 
     def take_over(self, tokens: int, seconds: float) -> None:
-        """Use the limit that another process learned, for `seconds`."""
+        """For `seconds`, use the limit that another process learned, unless a smaller learned limit applies already."""
         if self._learned is None or self._clock() >= self._learned_until or tokens < self._learned:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
     def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
-        """Learn from a refused request of `ours` tokens by our count, plus an answer of `answer` tokens.
+        """Learn from a refused request: a prompt of `ours` tokens by our count, plus room for `answer` tokens.
 
-        If the refusal states no limit, assume half of the request, but never less than an accepted request.
+        If the refusal does not state a limit, assume half the size of the request. Never assume less than the largest
+        accepted request.
         """
         if overflow.sent is not None and ours > 0:
             self._rate = min(max(self._rate, overflow.sent / ours), _MOST_RATE)
@@ -155,7 +161,10 @@ class ModelContext:
         self._learned, self._learned_until = limit, self._clock() + KNOWN_SECONDS
 
     def learn_acceptance(self, theirs: int, ours: int) -> None:
-        """Note an accepted prompt of `ours` tokens, counted as `theirs` by the server (0: not reported)."""
+        """Note an accepted prompt with `ours` tokens by our count and `theirs` tokens by the server's count.
+
+        `theirs` is 0 if the server did not report its count.
+        """
         self._most_accepted = max(self._most_accepted, theirs or ours)
         if theirs > 0 and ours > 0:
             ratio = theirs / ours
@@ -176,7 +185,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + KNOWN_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if this very request was refused lately and must not be sent again."""
+        """True if the server recently refused exactly this request, so that it must not be sent again."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

@@ -1,8 +1,8 @@
-"""Keep a profile for each embedding model, which makes the cosines of different models comparable.
+"""Define a profile for each embedding model, so that the cosines of different models are comparable.
 
-The vectors of many models share a large component: unrelated texts have a cosine of 0.8. Subtracting the mean vector
-brings all models to about one scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). Means of known models ship with the
-package. Other means are estimated from probe sentences and stored.
+The vectors of many models share a large component, so even unrelated texts have a cosine of 0.8. Subtracting the mean
+vector brings all models to about the same scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). The package contains the
+means of known models. Other means are estimated from probe sentences and stored.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """Map similarities to the scores of hosted products: `noise` to 0.5, `match` to 0.6. 0 and 1 stay."""
+    """Map similarities to a scale like that of hosted products.
+
+    `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 stay the same.
+    """
 
     noise: float
     match: float
 
     def score(self, similarity: float) -> float:
-        """Return the score of a similarity, from 0 to 1."""
+        """Return the score, from 0 to 1, for a similarity."""
         points = ((0.0, 0.0), (self.noise, 0.5), (self.match, 0.6), (1.0, 1.0))
         similarity = min(max(similarity, 0.0), 1.0)
         low, high = next((low, high) for low, high in pairwise(points) if similarity <= high[0])
@@ -42,13 +45,13 @@ class ModelProfile:
     """The prefixes that a model expects before texts, and the component that its vectors share."""
 
     prefixes: tuple[str, str] = ("", "")
-    """Prefix of a query and of a document."""
+    """The prefix of a query and the prefix of a document."""
     mean: str = ""
-    """The name of a mean in `means.npz`, or `probes` to estimate it. Empty if the vectors share almost nothing."""
+    """The name of a mean in `means.npz`, or `probes` to estimate it. Empty if the vectors share almost no component."""
     far: Literal["zero", "median"] = "median"
-    """The cosine that counts as far in rank fusion: 0, or the median of the list. Measured in docs/recall.md."""
+    """The cosine that rank fusion treats as unrelated: 0, or the median of the list. Measured in docs/recall.md."""
     least: float = 0.2
-    """A question and a memory below this cosine are unrelated, unless they share a word."""
+    """A question and a memory with a lower cosine are unrelated, unless they share a word."""
     scale: ScoreScale = ScoreScale(noise=0.3, match=0.35)
 
     def prepared(self, text: str, role: TextRole) -> str:
@@ -56,9 +59,9 @@ class ModelProfile:
 
     @property
     def digest(self) -> str:
-        """A string that names the prefixes and the mean of this profile. Empty if it has neither.
+        """A string that identifies the prefixes and the mean of this profile. Empty if the profile has neither.
 
-        The names of search indexes depend on it, because vectors with different digests are not comparable.
+        The names of search indexes depend on this string, because vectors with different digests are not comparable.
         """
         mean = blake2b("\n".join(probe_sentences()).encode(), digest_size=4).hexdigest() if self.mean else ""
         return "|".join((*self.prefixes, self.mean, mean)).strip("|")
@@ -94,14 +97,14 @@ def shipped_mean(name: str) -> Vectors:
 
 
 def centered(rows: Vectors, mean: Vectors) -> Vectors:
-    """Subtract a mean from unit vectors and normalize them. A vector equal to the mean stays unchanged."""
+    """Subtract a mean from unit vectors and normalize the results. A vector equal to the mean stays unchanged."""
     rest = rows - mean
     lengths = np.linalg.norm(rest, axis=1, keepdims=True)
     return np.where(lengths > 1e-6, rest / np.maximum(lengths, 1e-6), rows).astype(np.float32)
 
 
 def raised(similarity: float, share: float) -> float:
-    """Return a similarity moved towards 1, by half of `share` of the distance.
+    """Move a similarity toward 1: reduce its distance from 1 by half of `share`.
 
     `share` (0 to 1) is the part of the query's words that the text contains.
     """

@@ -1,4 +1,4 @@
-"""Open the models that the settings name, without Redis."""
+"""Open the models that the settings specify. This does not need Redis."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ class Models:
 
 
 async def open_models(settings: Settings) -> Models:
-    """Open the embedder, chat model, reranker and token counter. Servers need not answer yet. Raises StartupError."""
+    """Open the embedder, chat model, reranker and token counter. Raises StartupError.
+
+    Model servers need not be available yet.
+    """
     opened = await _open_models(settings)
     if settings.models.rerank_base_url is None:
         return opened

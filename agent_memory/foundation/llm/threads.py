@@ -17,12 +17,12 @@ Result = TypeVar("Result")
 _NICENESS = 5
 
 
-# Chinese text with this many characters takes some ten milliseconds.
+# Chinese text with this many characters takes about ten milliseconds.
 _AT_ONCE = 8_000
 
 
 async def run_in_thread(work: Callable[[], Result], characters: int) -> Result:
-    """Run `work` directly, or in a thread if it handles many characters."""
+    """Run `work` directly, or in a thread if it processes many characters."""
     return work() if characters <= _AT_ONCE else await asyncio.to_thread(work)
 
 

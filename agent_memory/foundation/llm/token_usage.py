@@ -23,7 +23,7 @@ _METER: ContextVar[TokensUsed | None] = ContextVar("agent_memory.model_usage", d
 
 @contextmanager
 def metering() -> Generator[TokensUsed]:
-    """Yield a counter of the tokens of all calls in this context, including repairs and failures."""
+    """Yield a counter for the tokens of all model calls in this context, including repairs and failed calls."""
     used = TokensUsed()
     token = _METER.set(used)
     try:
@@ -33,7 +33,7 @@ def metering() -> Generator[TokensUsed]:
 
 
 def note(reported: object, *, chars: int) -> None:
-    """Count a call's reported tokens, or an estimate from `chars` characters of prompt and answer."""
+    """Count a call's reported tokens, or estimate them from the `chars` characters of prompt and answer."""
     is_count = isinstance(reported, int) and not isinstance(reported, bool) and reported > 0
     tokens: int = reported if is_count else -(-chars // _CHARS_PER_TOKEN)  # pyright: ignore[reportAssignmentType]
     MODEL_TOKENS.inc(tokens)

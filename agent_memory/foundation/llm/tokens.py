@@ -1,4 +1,4 @@
-"""Count tokens like cl100k_base, with ranks from the package, so nothing is downloaded."""
+"""Count tokens with the encoding cl100k_base. Its ranks are in the package, so the server downloads nothing."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ _GAP_TOKENS = 2  # tokens of the " … " in a shortened text
 
 
 class _PieceTokens(dict[str, int]):
-    """Cache the number of tokens of each piece that `_PATTERN` cuts.
+    """Cache the number of tokens for each piece that `_PATTERN` cuts.
 
-    Texts share these numbers, since pieces are merged independently.
+    Each piece is encoded independently, so its number is the same in all texts.
     """
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
@@ -56,7 +56,7 @@ class _PieceTokens(dict[str, int]):
 
 
 class TokenCounter:
-    """Count tokens and cut texts. Without an encoding, estimate four characters a token."""
+    """Count tokens and truncate texts. Without an encoding, assume four characters per token."""
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
@@ -69,7 +69,7 @@ class TokenCounter:
         return cls(await asyncio.to_thread(load_encoding))
 
     def count(self, text: str, enough: int | None = None) -> int:
-        """Return the number of tokens. Stop counting above `enough`. Special tokens count as plain text."""
+        """Return the number of tokens in a text. Stop counting above `enough`. Special tokens count as plain text."""
         if self._encoding is None or self._tokens_of is None:
             return math.ceil(len(text) / 4)
         if len(text) <= _RUN:
@@ -88,7 +88,7 @@ class TokenCounter:
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.count, text)
 
     def count_message(self, role: str, content: str) -> int:
-        """Return the number of tokens of `role: content`, at least 1."""
+        """Return the number of tokens in `role: content`, at least 1."""
         return max(1, self.count(f"{role}: {content}"))
 
     def count_chat(self, message: MemoryMessage) -> int:
@@ -97,7 +97,7 @@ class TokenCounter:
         return self.count_message(message.role, text) + more
 
     async def count_messages(self, messages: Sequence[tuple[str, str]]) -> list[int]:
-        """Count several (role, content) pairs like `count_message`, long ones in a thread."""
+        """Count (role, content) pairs like `count_message`. Count long messages in a thread."""
         runs: list[list[tuple[str, str]]] = []
         room = 0
         for message in messages:
@@ -117,7 +117,7 @@ class TokenCounter:
         return [tokens for run in runs for tokens in await loop.run_in_executor(self._executor, counted, run)]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Return the longest beginning of `text` within `tokens`, exact to a token or two."""
+        """Return the longest beginning of `text` that has at most `tokens` tokens, exact to a token or two."""
         if tokens <= 0:
             return ""
         if self._encoding is None:
@@ -137,7 +137,10 @@ class TokenCounter:
         return text
 
     def shorten(self, text: str, tokens: int) -> str:
-        """Return `text` if it fits `tokens`, else two thirds from its beginning, " … ", and one third from its end."""
+        """Return `text` if it has at most `tokens` tokens. Otherwise, leave out its middle.
+
+        The result then consists of two thirds from its beginning, " … ", and one third from its end.
+        """
         total = self.count(text)
         if total <= tokens:
             return text
@@ -151,7 +154,7 @@ class TokenCounter:
 
 
 def load_encoding() -> tiktoken.Encoding:
-    """Return the encoding with the ranks from the package."""
+    """Return the encoding cl100k_base with the ranks in this package."""
     packed = resources.files("agent_memory.foundation.llm").joinpath("data", "cl100k_base.tiktoken.xz").read_bytes()
     words = lzma.decompress(packed).split()
     ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
@@ -161,8 +164,8 @@ def load_encoding() -> tiktoken.Encoding:
 def _chunks(text: str) -> Iterator[str]:
     """Yield the text in chunks of at most `_CHUNK` characters, cut before a space.
 
-    Cuts before a space do not change the number of tokens. A chunk with more than `_RUN` characters in a row without a
-    space is cut every `_RUN` characters. Its count is then approximate.
+    Cutting before a space does not change the number of tokens. A chunk with more than `_RUN` consecutive characters
+    without a space is cut every `_RUN` characters. Its count is then approximate.
     """
     start = 0
     while start < len(text):

@@ -1,8 +1,8 @@
 """Find the node of each bucket in one Redis or a Redis Cluster, and follow buckets that move to another node.
 
 All keys of a bucket share a slot, so a plain connection to the slot's node can run all commands. A node refuses
-commands and searches for slots that it no longer owns (MOVED) and for keys in transit (ASK). A request may have to be
-repeated, but it never gets only a part of its data.
+commands and searches for slots that it no longer owns (MOVED) and for keys in transit (ASK). A caller may have to
+repeat a request, but never gets incomplete data.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LOOK_SECONDS = 2.0
 
 
 class BucketRedis:
-    """The Redis that holds one bucket: its current URL and the clients connected to it."""
+    """The Redis that contains one bucket: its current URL and the clients connected to it."""
 
     def __init__(self, url: str, *, clustered: bool) -> None:
         self.url = url
@@ -41,22 +41,22 @@ class BucketRedis:
         self._clients: list[aioredis.Redis] = []
 
     def remark(self, buckets: int) -> str:
-        """Return a text for people: whether this is a cluster, and the number of buckets."""
+        """Return text for people that says whether this is a cluster, and how many buckets there are."""
         return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
 
     def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
-        """Return a client as `connection.connect` does. The client follows the bucket when it moves."""
+        """Return a client from `connection.connect`. The client follows the bucket when the bucket moves."""
         client = connect(self.url, pool_size=pool_size, command_timeout=command_timeout, protocol=protocol, gate=gate)
         self._clients.append(client)
         return client
 
     def renew(self) -> None:
-        """Wake all tasks that wait for `moved`, because another store is in use."""
+        """Wake all tasks that wait for `moved`, because a different store is now in use."""
         moved, self.moved = self.moved, asyncio.Event()
         moved.set()
 
     async def move(self, url: str) -> None:
-        """Send all new commands to the node at `url`. The old node still answers commands that it already got."""
+        """Send all new commands to the node at `url`. The old node still answers the commands that it has received."""
         self.url = url
         parts = urlsplit(url)
         for client in self._clients:
@@ -66,7 +66,7 @@ class BucketRedis:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNodes:
-    """The nodes of a cluster. `slots` has a first slot, a last slot and the URL of their node per entry."""
+    """The nodes of a cluster. Each entry of `slots` has a first slot, a last slot, and the URL of their node."""
 
     slots: tuple[tuple[int, int, str], ...]
 
@@ -82,7 +82,7 @@ async def _nodes(client: aioredis.Redis, url: str) -> ClusterNodes:
 
 
 def _at(url: str, host: Any, port: Any) -> str:
-    """Return the URL with another host and port. If the node reported no host, keep the host of the URL."""
+    """Return the URL with a new host and port. If the node did not report a host, keep the URL's host."""
     parts = urlsplit(url)
     name = (host.decode() if isinstance(host, bytes) else host) or parts.hostname or ""
     name = f"[{name}]" if ":" in name else name
@@ -91,9 +91,9 @@ def _at(url: str, host: Any, port: Any) -> str:
 
 
 async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str, command_timeout: float) -> list[BucketRedis]:
-    """Return the Redis of each bucket. `url` names a Redis or any node of a Redis Cluster.
+    """Return the Redis of each bucket. `url` points to a Redis or to any node of a Redis Cluster.
 
-    Raises StartupError if Redis does not answer or no node has a bucket's slot.
+    Raises StartupError if Redis does not answer, or if no node owns a bucket's slot.
     """
     client = connect(url, pool_size=1, command_timeout=command_timeout)
     mode: str | None = None
@@ -120,7 +120,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str,
 
 
 async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
-    """True if a store already exists under these keys. Changes nothing. Raises StartupError."""
+    """True if a store already exists under these keys. Does not change anything. Raises StartupError."""
     (server,) = await locate_buckets(url, [home], display_url=shown_url(url), command_timeout=command_timeout)
     client = server.connect(pool_size=1, command_timeout=command_timeout)
     try:
@@ -131,10 +131,10 @@ async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
 
 
 async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) -> None:
-    """Store the number of buckets of a new store. Raise StartupError if an existing store has another number.
+    """Record the number of buckets in a new store. Raise StartupError if an existing store has a different number.
 
-    The number never changes, because it determines each tenant's bucket. Call this before indexes are created. If
-    several processes start a new store with different numbers, one of them sets the number and the others raise.
+    The number never changes, because it determines each tenant's bucket. Call this before you create indexes. If
+    several processes start a new store with different numbers, one process sets the number and the others raise.
     """
     with redis_errors():
         await client.hsetnx(home.config, _BUCKETS, str(bucket_count))
@@ -149,7 +149,7 @@ async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A bucket that may move. `prepare` sets options and creates indexes on its new node."""
+    """A bucket that may move. `prepare` sets options and creates indexes on the bucket's new node."""
 
     keys: Keys
     bucket_redis: BucketRedis
@@ -158,7 +158,7 @@ class Bucket:
 
 @asynccontextmanager
 async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> AsyncGenerator[None]:
-    """Follow moved buckets within this context. Clients switch to the new node once it has the indexes."""
+    """Follow buckets that move while this context is active. Clients switch to the new node once it has the indexes."""
     task = asyncio.create_task(_follow(buckets, command_timeout), name="following-buckets")
     try:
         yield

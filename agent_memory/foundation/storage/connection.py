@@ -1,4 +1,4 @@
-"""Connect to Redis, and translate its errors to ours."""
+"""Connect to Redis, and translate Redis errors to `AgentMemoryError`."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ _NO_INDEX = re.compile(r"(?<![^\s'\"(])([^\s'\"(]+): no such index", re.IGNORECA
 def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
     """Return a client with a bounded pool. A command waits until a connection is free. Uses RESP3 by default.
 
-    The client never repeats a command, because a script whose reply was lost would run twice. Each use of a connection
-    and each new connection checks `gate`.
+    The client never repeats a command, because a script could then run twice if its first reply is lost. The client
+    checks `gate` for each use of a connection and for each new connection.
     """
     pool = BoundedPool.from_url(
         url,
@@ -64,7 +64,7 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
 
 
 def translate_error(error: Exception) -> AgentMemoryError | None:
-    """Return our error for an error of redis-py, or None if Redis is available and the command is wrong."""
+    """Translate an error from redis-py. Return None if Redis is available but the command is wrong."""
     if isinstance(error, AuthenticationError):
         return RedisUnavailable("Redis refuses our credentials", retry_after=5)
     if isinstance(error, MaxConnectionsError):
@@ -92,7 +92,7 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
 
 
 class _RedisErrors:
-    """A class, because a generator-based context manager is slower and every read of every request uses this one."""
+    """A class rather than a generator, which would be slower. Every read of every request uses this context manager."""
 
     __slots__ = ()
 
@@ -109,7 +109,7 @@ _TRANSLATING = _RedisErrors()
 
 
 def redis_errors() -> AbstractContextManager[None, None]:
-    """Translate errors of redis-py by `translate_error`. Errors of wrong commands stay errors of redis-py."""
+    """Translate redis-py errors with `translate_error`. Errors about wrong commands remain redis-py errors."""
     return _TRANSLATING
 
 
@@ -121,7 +121,7 @@ def shown_url(url: str) -> str:
 
 
 async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
-    """Set the options of the query engine. If Redis refuses an option, only log a warning."""
+    """Set the query engine's options. If Redis rejects an option, only log a warning."""
     for name, value in engine.REQUIRED:
         try:
             await client.execute_command("FT.CONFIG", "SET", name, value)
@@ -130,7 +130,7 @@ async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
 
 
 async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
-    """Make Redis write each change to disk at once. Otherwise `WAITAOF` waits up to a second for the next write."""
+    """Make Redis write each change to disk at once. Otherwise, `WAITAOF` waits up to a second for the next write."""
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
@@ -140,7 +140,7 @@ async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
 
 
 async def server_info(client: aioredis.Redis, display_url: str) -> dict[str, Any]:
-    """Return Redis' server information, or an empty dict without permission.
+    """Return the server information from Redis, or an empty dict if the Redis user lacks permission.
 
     Raises StartupError if Redis does not answer.
     """
@@ -153,7 +153,7 @@ async def server_info(client: aioredis.Redis, display_url: str) -> dict[str, Any
 
 
 async def check_engine(client: aioredis.Redis, display_url: str) -> str:
-    """Return Redis' version and set the options of its query engine.
+    """Set the options of the Redis query engine, and return the Redis version.
 
     Raises StartupError if Redis has no query engine.
     """
@@ -184,7 +184,7 @@ class PipelineReader:
 
 
 async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[Any]:
-    """Run read-only commands in one round trip and return the replies. If the connection was lost, try once more.
+    """Run read-only commands in one round trip and return the replies. If the connection fails, try once more.
 
     Raises the first error reply.
     """

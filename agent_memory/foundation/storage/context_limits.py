@@ -1,4 +1,4 @@
-"""Share the model limits that workers learned with other processes, for a while."""
+"""Store the model limits that workers learn, so that other processes can use them for a limited time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from agent_memory.foundation.storage.keyspace import Keys
 
 @dataclass(frozen=True, slots=True)
 class LearnedLimit:
-    """A learned limit in tokens, valid for `seconds` more.
+    """A learned limit in tokens, valid for another `seconds` seconds.
 
-    After a refusal it counts prompt and answer together; after a timeout, the message tokens of one request.
+    After a "too long" error, the limit covers the prompt and the answer together. After a timeout, the limit covers the
+    message tokens of one request.
     """
 
     tokens: int
@@ -30,19 +31,19 @@ class ContextLimitStore:
         self._keys = keys
 
     async def save_limit(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
-        """Store the limit learned from a refusal: tokens of prompt and answer together."""
+        """Store the limit from a "too long" error, in tokens of the prompt and the answer together."""
         await self._save(self._keys.context_limit(where, model), tokens, seconds)
 
     async def save_asked(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
-        """Store the limit learned from a timeout: message tokens per request."""
+        """Store the limit learned from a timeout, in message tokens per request."""
         await self._save(self._keys.context_asked(where, model), tokens, seconds)
 
     async def load_limit(self, where: str, model: str) -> LearnedLimit | None:
-        """Return the limit learned from a recent refusal, or None if there was none."""
+        """Return the limit from a recent "too long" error, or None if there was no such error."""
         return await self._load(self._keys.context_limit(where, model))
 
     async def load_asked(self, where: str, model: str) -> LearnedLimit | None:
-        """Return the limit learned from a recent timeout, or None if there was none."""
+        """Return the limit learned from a recent timeout, or None if there was no timeout."""
         return await self._load(self._keys.context_asked(where, model))
 
     async def _save(self, key: str, tokens: int, seconds: float) -> None:
@@ -59,7 +60,7 @@ class ContextLimitStore:
 
 
 async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, *, command_timeout: float) -> LearnedLimit | None:
-    """Return the smallest limit learned from a refusal in any bucket of a Redis, or None.
+    """Return the smallest limit from a "too long" error in any bucket of a Redis, or None.
 
     Raises StartupError and RedisUnavailable.
     """

@@ -30,10 +30,10 @@ class CarrierGuard:
         self._keep = Script(client, "storage/dead_message_keep")
 
     async def move_unread(self, carrier: Carrier, deliveries: int, free_key: Callable[[str], Awaitable[None]]) -> int:
-        """Move messages that were delivered at least `deliveries` times to the dead messages. Return their number.
+        """Move messages with at least `deliveries` deliveries to the dead messages. Return how many messages moved.
 
-        No work is lost: the tasks carry marks of the outbox, and the relay hands these marks over again. `free_key`
-        frees docket's key first. If the worker dies after that, the message is still there for another worker.
+        No work is lost: the tasks refer to marks in the outbox, and the relay passes these marks to docket again.
+        First, `free_key` frees docket's key. If the worker dies after that, another worker can still move the message.
         """
         moved = 0
         with redis_errors():

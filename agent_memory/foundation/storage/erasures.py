@@ -1,8 +1,8 @@
-"""Refuse writes for a user, session or agent while its erasure is ordered but not done.
+"""Reject writes for a user, session, or agent during its erasure, from the request for the erasure until its end.
 
-The write's own script checks for erasures (`lua/parts/erasures.lua`). A refused request waits until the erasure ends
-(`storage/scripts.py`). Work that uses older data names its start (`Work.since`), so that the script can also refuse it
-if an erasure ended after that.
+The write's own script checks for erasures (`lua/parts/erasures.lua`). A rejected request waits until the erasure ends
+(`storage/scripts.py`). Work that uses older data specifies its start time (`Work.since`), so that the script can also
+reject a write if an erasure ended after that time.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def guard_of(
     session_id: str | None = None,
     agent_id: str | None = None,
 ) -> Guard:
-    """Return the `guard` argument of a script that writes an owner's data.
+    """Return the `guard` argument for a script that writes an owner's data.
 
-    If the arguments name no owner, the script reads the owner from the stored document.
+    If the arguments do not specify an owner, the script reads the owner from the stored document.
     """
     work = current_work()
     if work.erases:
@@ -42,7 +42,7 @@ def guard_of(
 
 
 def whole_tenant_guard(root: str, tenant: str) -> Guard:
-    """Return the `guard` of a write that may contain data of any owner in a tenant."""
+    """Return the `guard` for a write that may contain any owner's data within a tenant."""
     return guard_of(root, tenant) | {"whole": True}
 
 
@@ -59,7 +59,7 @@ def erasure_place(tenant: str, namespace: str | None, user_id: str | None, sessi
 
 
 class ErasureGuard:
-    """Check for erasures before a write that uses no script, and read Redis' time."""
+    """Check for erasures before a write that does not use a script, and read the time from Redis."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -67,11 +67,11 @@ class ErasureGuard:
         self._check = Script(client, "storage/erasure_check")
 
     async def require_none(self, tenant: str, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> None:
-        """Wait until no erasure of the owner is running. Raises ErasureUnderWay if an erasure takes long."""
+        """Wait until no erasure of the owner's data is running. Raises ErasureUnderWay if an erasure takes too long."""
         guard = guard_of(self._keys.root, tenant, namespace, user_id, agent_id=agent_id)
         await self._check(any=self._keys.wake, guard=guard)
 
     async def now(self) -> int:
-        """Return Redis' time in ms since 1970."""
+        """Return the time on the Redis server in ms since 1970."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return int(seconds) * 1000 + int(micros) // 1000

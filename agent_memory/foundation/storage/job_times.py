@@ -14,7 +14,7 @@ class JobTimes:
         self._job_times = keys.job_times
 
     async def count_begin(self, name: str) -> int:
-        """Count a start of the job. Return the number of starts since the job last ended."""
+        """Count a start of the job. Return how many times the job has started since it last ended."""
         with redis_errors():
             return int(await self._client.hincrby(self._job_times, f"begun:{name}", 1))
 
@@ -24,7 +24,7 @@ class JobTimes:
             await self._client.hdel(self._job_times, f"begun:{name}")
 
     async def looked_until(self, name: str) -> int:
-        """Return the time up to which a job has processed changes (µs since 1970), or 0 at first."""
+        """Return the time up to which a job has processed changes (µs since 1970), or 0 before its first run."""
         return int((await read(self._client, lambda pipe: pipe.hget(self._job_times, name)))[0] or 0)
 
     async def note_looked(self, name: str, until: int) -> None:

@@ -16,11 +16,11 @@ _FIELD = "id-key"
 
 class KeyedIds:
     def __init__(self) -> None:
-        """Make ids without a key. Call `load` before storing anything under these ids."""
+        """Start without a key. Call `load` before you store anything under these ids."""
         self._key = b""
 
     async def load(self, client: Redis, keys: Keys) -> None:
-        """Read the key of a bucket's store. Create the key if there is none. Raises RedisUnavailable."""
+        """Load the secret key of a bucket's store. Create the key if it is missing. Raises RedisUnavailable."""
         with redis_errors():
             stored = await client.hget(keys.config, _FIELD)
             if stored is None:
@@ -34,5 +34,5 @@ class KeyedIds:
         return str(ULID.from_bytes(b"\x01" + blake2b(joined(*parts), digest_size=15, key=self._key).digest()))
 
     def instead_of(self, memory_id: str) -> str:
-        """Return another id for a memory, because `memory_id` belongs to another owner."""
+        """Return a substitute id for a memory whose `memory_id` already belongs to another owner."""
         return self.of("instead", memory_id)

@@ -1,9 +1,9 @@
-"""Define the Redis keys that several features share. Features announce their own keys (`Feature.keys`).
+"""Define the Redis keys that several features share. Features define their own keys in `Feature.keys`.
 
-The table lists each key with its type, content and lifetime. `{0}` is the hash tag of a bucket: all keys of a bucket
-share a slot of a Redis Cluster. A store has REDIS_BUCKETS buckets, `{0}`, `{1}` and so on. Each bucket has all keys of
-its tenants. Only `{0}` has the API keys (tok, toks, tok-secret) and the logins of browsers (browser). It also has the
-tenants' request limits (rate), the load over time (load) and the number of buckets (in cfg).
+The table lists each key with its type, content, and lifetime. `{0}` is the hash tag of a bucket: all of a bucket's keys
+share a slot in a Redis Cluster. A store has REDIS_BUCKETS buckets: `{0}`, `{1}`, and so on. Each bucket contains all
+of its tenants' keys. Only `{0}` contains the API keys (tok, toks, tok-secret) and the browser logins (browser). It also
+contains the tenants' request limits (rate), the load over time (load), and the number of buckets (in cfg).
 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
 am:{0}:w:<sid>:m    list    its messages, oldest first: "<seq> <tokens> <json>"            as the session
@@ -76,12 +76,15 @@ from agent_memory.foundation.core.task_kinds import DueKind
 
 
 def joined(*parts: str | None) -> bytes:
-    """Join strings, each after its length, so that different sequences never give the same bytes."""
+    """Join strings, each with its length as a prefix, so that different sequences never produce the same bytes."""
     return b"".join([b"-" if part is None else b"%d:%b" % (len(raw := part.encode()), raw) for part in parts])
 
 
 def digest(*parts: str | None) -> str:
-    """Return a digest of a sequence of strings, 32 hex digits. ("a", "bc") and ("ab", "c") differ, and None and ""."""
+    """Return a digest of a sequence of strings as 32 hex digits.
+
+    ("a", "bc") and ("ab", "c") have different digests, and so do None and "".
+    """
     return blake2b(joined(*parts), digest_size=16).hexdigest()
 
 
@@ -193,18 +196,18 @@ class Keys:
         object.__setattr__(self, "root", f"{self.prefix}:{{{self.bucket}}}:")
 
     def sid(self, tenant: str, ref: SessionRef) -> str:
-        """Return the name of a session in keys, a digest of tenant, namespace, user and session id."""
+        """Return a session's name in keys, which is a digest of the tenant, namespace, user, and session id."""
         return _sid(tenant, ref.namespace, ref.user_id, ref.session_id)
 
     def session(self, sid: str) -> SessionKeys:
         return _session(self.root, sid)
 
     def waiting(self, tenant: str, user_id: str) -> str:
-        """Return the key of the set of a user's sessions that wait for background work."""
+        """Return the key of the set with a user's sessions that wait for background work."""
         return f"{self.root}wt:{digest('waiting', tenant, user_id)}"
 
     def mid(self, tenant: str, memory_id: str) -> str:
-        """Return the name of a memory in keys, a digest of tenant and memory id."""
+        """Return a memory's name in keys, which is a digest of the tenant and memory id."""
         return _mid(tenant, memory_id)
 
     def memory(self, mid: str) -> str:
@@ -257,7 +260,7 @@ class Keys:
         return f"{self.root}fg:{name}"
 
     def forgettings(self, user: str) -> str:
-        """Return the key of the set of a user's receipts. `user` is the digest of the owner."""
+        """Return the key of the set with a user's receipts. `user` is the owner's digest."""
         return f"{self.root}fgu:{user}"
 
     def export(self, name: str) -> str:
@@ -279,7 +282,7 @@ class Keys:
         return f"{self.root}spent:{digest('spent', tenant)}"
 
     def load(self, step: int, begin: int) -> str:
-        """Return the key of the load of `step` seconds from `begin` (s)."""
+        """Return the key of the load data for the `step` seconds that start at `begin` (seconds)."""
         return f"{self.root}load:{step}:{begin}"
 
     def context_limit(self, where: str, model: str) -> str:
@@ -304,7 +307,7 @@ class Keys:
         return f"{self.root}apart:{pair}"
 
     def running(self, kind: DueKind, tenant: str) -> str:
-        """Return the key of the set of a tenant's claims. `tenant_share.lua` builds the same name."""
+        """Return the key of the set with a tenant's claims. `tenant_share.lua` builds the same name."""
         owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
 

@@ -1,15 +1,15 @@
-"""Load Lua scripts that have named arguments and share parts.
+"""Load Lua scripts, which have named arguments and share parts.
 
-The script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`; it may be in a folder below
-`lua`. It begins with `#!lua` and declares its arguments, which become local variables:
+The script "<folder>/<name>" is the file `agent_memory/<level>/<folder>/lua/<name>.lua`, or a file in a folder inside
+`lua`. A script starts with `#!lua` and declares its arguments, which become local variables:
 
     -- KEYS: due, tries, waiting?, documents...
     -- ARGV: root, limit: number, exclusive: flag, header: json, member, batch?, messages...
 
-An argument with `?` may be nil; among the keys, only the last ones may. An argument with `...` takes any number of
-values: above, the first message is `ARGV[messages_at]`.
-`local outbox = require("storage/outbox")` inserts a part: a file without `#!lua` that returns a table. A part declares
-the arguments of its scripts that it uses: `-- NEEDS: root, due`.
+An argument with `?` may be nil, but among the keys, only the last ones may be nil. An argument with `...` takes any
+number of values. In the example, `ARGV[messages_at]` is the first message.
+`local outbox = require("storage/outbox")` inserts a part, which is a file without `#!lua` that returns a table. A part
+declares the script arguments that it uses: `-- NEEDS: root, due`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from pydantic_core import to_json
 
 LEVELS = ("foundation", "features", "extensions")
-"""Folders of `agent_memory` that may have scripts."""
+"""Folders of `agent_memory` that may contain scripts."""
 _DECLARED = re.compile(r"-- (KEYS|ARGV|NEEDS): (.+)")
 _ARGUMENT = re.compile(r"(\w+)(?:: (number|flag|json))?(\?|\.\.\.)?")
 _REQUIRE = re.compile(r'local (\w+) = require\("(\w+/(\w+))"\)')
@@ -69,7 +69,7 @@ class LuaScript:
     args: tuple[Argument, ...]
     names: Mapping[str, None]
     encoders: tuple[tuple[int, Callable[[Any], Any]], ...]
-    """Positions in `args` whose values must be encoded, with their encoders."""
+    """Positions in `args` of the values to encode, each with its encoder."""
     optional: tuple[int, ...]
     """Positions in `args` that may be None."""
 
@@ -100,14 +100,14 @@ class LuaScript:
     def read_only(self, holder: object = None, /, **named: Any) -> list[Any]:
         """Return the command that runs a read-only script in a pipeline.
 
-        It sends the source, not only its digest, because a pipeline cannot retry if Redis does not have the script.
+        The command contains the source, not just its digest, because a pipeline cannot retry if Redis lacks the script.
         """
         return self.command("EVAL_RO", self.source, holder, named)
 
 
 @cache
 def load(name: str) -> LuaScript:
-    """Load a script. Raises ValueError, which names the file, if a declaration is wrong."""
+    """Load a script. Raises ValueError if a declaration is invalid."""
     first, *lines = _lines(name)
     if not first.startswith("#!lua"):
         raise ValueError(f"{name}.lua is no script: its first line must begin with #!lua")
@@ -148,7 +148,7 @@ def _lines(name: str) -> list[str]:
 
 @cache
 def _folders(owner: str) -> list[Traversable]:
-    """Return the folders with the `.lua` files of a feature or of a folder of the foundation."""
+    """Return the folders that contain the `.lua` files of a feature or of a foundation folder."""
     tops = [folder for level in LEVELS if (folder := files("agent_memory") / level / owner / "lua").is_dir()]
     return [folder for top in tops for folder in (top, *(entry for entry in top.iterdir() if entry.is_dir()))]
 
@@ -167,7 +167,7 @@ def _declared(lines: list[str], what: str) -> tuple[Argument, ...]:
 
 
 def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
-    """Return the lines of a file without comments. Add the parts that the file requires to `parts`."""
+    """Return a file's lines without comments. Add the parts that the file requires to `parts`."""
     body: list[str] = []
     for line in lines:
         if match := _REQUIRE.fullmatch(line):

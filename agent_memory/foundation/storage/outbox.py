@@ -1,7 +1,7 @@
 """Implement the outbox: writes mark due work, and workers claim the marks.
 
-The script of a write sets the marks for the work that it makes due. `lua/retry_limit.lua` gives marks up after too many
-tries. `lua/tenant_share.lua` limits the claims of a tenant.
+A write's script adds marks for the work that the write causes. `lua/retry_limit.lua` gives up a mark after too many
+tries. `lua/tenant_share.lua` limits a tenant's claims.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from agent_memory.foundation.storage.scripts import NEVER_ENDED, Script, outbox_
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A mark that is claimed until `lease` (ms since 1970). `attempt` counts from 1.
+    """A mark that a worker has claimed until `lease` (ms since 1970). `attempt` counts from 1.
 
-    `overdue`: an earlier claim of the mark never ended, so docket may still have its task.
+    `overdue`: an earlier claim on the mark never ended, so docket may still have a task for the mark.
     """
 
     member: str
@@ -34,7 +34,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """New claims, and the number of marks given up. `wait_ms`: ms until the next mark is due, or -1 without marks."""
+    """New claims and the number of abandoned marks. `wait_ms`: ms until the next mark is due, or -1 without marks."""
 
     claims: list[Claim]
     given_up: int
@@ -45,7 +45,7 @@ class Claims:
 class Backlog:
     """The number of pending marks and dead letters of one kind.
 
-    `oldest_seconds`: age of the oldest due mark, or 0.0 if no mark is due.
+    `oldest_seconds`: the age of the oldest due mark, or 0.0 if no mark is due.
     """
 
     pending: int
@@ -54,7 +54,7 @@ class Backlog:
 
 
 def sum_backlogs(buckets: Sequence[dict[DueKind, Backlog]]) -> dict[DueKind, Backlog]:
-    """Add up the backlogs of several buckets."""
+    """Combine the backlogs of several buckets: add their counts, and keep the greatest age."""
     return {
         kind: Backlog(
             sum(backlogs[kind].pending for backlogs in buckets),
@@ -75,15 +75,15 @@ class Outbox:
         self._fail = Script(client, "storage/due_fail")
 
     async def wait_for_due(self, seconds: float) -> None:
-        """Return as soon as a write announces due work, at the latest after `seconds`."""
+        """Wait until a write announces due work, but no longer than `seconds`."""
         with redis_errors():
             await self._client.blpop([self._keys.wake], timeout=seconds)
 
     async def claim_kind(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
         """Claim up to `limit` due marks for `lease_seconds`. A mark with `max_attempts` tries becomes a dead letter.
 
-        With a `share` below 1, no tenant has more than that part of `limit` claimed at a time. Extraction gets one more
-        try: it sets the batch aside, so that the batch does not block later messages of the session.
+        If `share` is below 1, a tenant cannot have more than this share of `limit` claimed at a time. Extraction gets
+        one more try, which sets the batch aside so that it does not block the session's later messages.
         """
         claims = (await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
         if isinstance(claims, Exception):
@@ -93,7 +93,7 @@ class Outbox:
     async def claim_each(
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
-        """Claim several kinds in one round trip. If one kind fails, return its error; the others stay claimed."""
+        """Claim marks of several kinds in one round trip. If one kind fails, return its error; other claims stay."""
         replies = await self._claim.each(
             [
                 {
@@ -114,7 +114,7 @@ class Outbox:
         return dict(zip(limits, claims, strict=True))
 
     async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
-        """End the claim of successful work. Return False if the mark was set again meanwhile and so stays due."""
+        """End the claim on successful work. Return False if a write has set the mark again, so that it stays due."""
         return bool(await self._done(**self._script_keys(kind), member=claim.member, token=claim.lease))
 
     async def end_claims(self, kind: DueKind, claims: Sequence[Claim]) -> None:
@@ -127,10 +127,10 @@ class Outbox:
                 raise reply
 
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
-        """Return claims for members that are still marked. Call this before the work on them starts.
+        """Return claims for the members that still have a mark. Call this before the work on them starts.
 
-        Gives up a member after `max_attempts` failed tries; a try that began and never ended counts. Each claim's
-        `lease` is the token that ends it. Extraction gets one more try, as in `claim_kind`.
+        Gives up a member after `max_attempts` failed tries, including tries that began but never ended. To end a claim,
+        use its `lease` as the token. Extraction gets one more try, as in `claim_kind`.
         """
         if not members:
             return []
@@ -146,13 +146,13 @@ class Outbox:
         ]
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
-        """Make the mark of a claim that nobody began due again after a delay. The try does not count."""
+        """Return a claim whose work did not begin. The mark is due again after a delay, and the try does not count."""
         await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
-        """End the claim of failed work. The mark is due again after a delay.
+        """End the claim on failed work. The mark is due again after a delay.
 
-        With `forgive`, the try does not count, because its cause is outside the work.
+        With `forgive`, the try does not count, because the failure's cause is outside the work.
         """
         named = self._script_keys(kind)
         del named["dead"]
@@ -194,7 +194,7 @@ class Outbox:
         return {kind: _backlog(now, *replies[1 + 3 * i : 4 + 3 * i]) for i, kind in enumerate(kinds)}
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Return the reason of the last failure, by member. Returns about `limit` members."""
+        """Return the reason for the last failure of each member. Returns about `limit` members."""
         with redis_errors():
             reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
         reasons: dict[bytes, bytes] = reply[1]

@@ -1,8 +1,8 @@
-"""Run a pipeline in one round trip, over redis-py's connections and their public methods.
+"""Run a pipeline in one round trip, with redis-py's connections and their public methods.
 
 redis-py packs commands in Python, starts a timer for each reply, and takes two locks in its pool. This costs 0.5 to
-1 ms of CPU per search. Here hiredis packs the commands, one deadline covers all replies, and a semaphore limits the
-pool.
+1 ms of CPU time per search. In this module, hiredis packs the commands, one deadline covers all replies, and a
+semaphore limits the pool.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from redis.asyncio.connection import AbstractConnection, Connection, ConnectionP
 from redis.exceptions import DataError, MaxConnectionsError, ResponseError, TimeoutError
 
 Command = Sequence[Any]
-"""Name and arguments of a command. A name of two words ("SCRIPT LOAD") becomes two arguments."""
+"""A command's name and arguments. A two-word name ("SCRIPT LOAD") becomes two arguments."""
 
 
 class StoreGate(Protocol):
     """Decide whether clients may use a Redis now."""
 
     def check(self) -> None:
-        """Raise one of our errors if clients may not use the Redis."""
+        """Raise an AgentMemoryError if clients may not use the Redis."""
         ...
 
     async def check_connection(self, connection: AbstractConnection) -> None:
-        """Check a new connection before its first use. Raises the errors of `check` and of redis-py."""
+        """Check a new connection before its first use. Raises the errors of `check` and redis-py."""
         ...
 
 
@@ -55,7 +55,7 @@ class BoundedPool(ConnectionPool):
         return len(self._busy)
 
     async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
-        """Return a ready connection. Raises MaxConnectionsError after the timeout, and the errors of the gate."""
+        """Return a ready connection. Raises MaxConnectionsError after the timeout, and the gate's errors."""
         if self._gate is not None:
             self._gate.check()
         if self._free.locked():
@@ -94,7 +94,7 @@ class BoundedPool(ConnectionPool):
             raise error
 
     async def move_to(self, host: str, port: int) -> None:
-        """Use another address for new connections. Busy connections close after their replies."""
+        """Use a different address for new connections. Busy connections close after their replies."""
         self.connection_kwargs.update(host=host, port=port)
         idle, self._idle = self._idle, []
         for connection in self._busy:
@@ -106,9 +106,10 @@ class BoundedPool(ConnectionPool):
 
 
 class Deadlines:
-    """Watch the deadlines of all exchanges of a pool with one timer.
+    """Watch the deadlines of all of a pool's exchanges with one timer.
 
-    One `asyncio.timeout` per exchange takes 3 % of a write's CPU. Cancels the task of a late exchange within 0.1 s.
+    Cancels the task of a late exchange within 0.1 s. A separate `asyncio.timeout` for each exchange would take 3% of a
+    write's CPU time.
     """
 
     _LOOK_SECONDS = 0.1
@@ -150,12 +151,12 @@ class Deadline:
             deadlines.watch_deadline(self)
 
     def extend_deadline(self) -> None:
-        """Restart the time after a reply, if less than half of it is left."""
+        """Restart the deadline after a reply if less than half of the time is left."""
         if self._seconds is not None and self._end - (now := self.loop.time()) < self._seconds / 2:
             self._end = now + self._seconds
 
     def end_exchange(self) -> None:
-        """End the exchange. Undo the cancellation if it came after the last reply."""
+        """End the exchange. Undo a cancellation that came after the last reply."""
         self._deadlines.forget_deadline(self)
         self.has_cancelled()
 
@@ -165,7 +166,7 @@ class Deadline:
             self._task.cancel()
 
     def has_cancelled(self) -> bool:
-        """True if only this deadline cancelled the task. Undoes the cancellation by this deadline."""
+        """True if only this deadline canceled the task. Also undoes this deadline's cancellation."""
         if not self._cancelled:
             return False
         self._cancelled = False
@@ -173,10 +174,10 @@ class Deadline:
 
 
 async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:
-    """Send commands in one round trip and return Redis' replies. Error replies are returned, not raised.
+    """Send commands in one round trip and return the replies. Returns error replies instead of raising them.
 
-    Sends the commands only once. A failure closes the connection, because unread replies would answer the next
-    commands. Raises redis-py's errors.
+    Sends the commands only once. A failure closes the connection, because the next commands would otherwise get the
+    unread replies. Raises redis-py errors.
     """
     packed = b"".join([_packed(command) for command in commands])
     pool = cast("BoundedPool", client.connection_pool)
@@ -198,7 +199,7 @@ async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[
 
 
 async def command(client: aioredis.Redis, *parts: Any) -> Any:
-    """Run one command and return its reply. Raises an error reply."""
+    """Run one command and return its reply. If the reply is an error, raises it."""
     reply = (await exchange(client, [parts]))[0]
     if isinstance(reply, ResponseError):
         raise reply

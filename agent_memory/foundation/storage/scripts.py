@@ -1,4 +1,4 @@
-"""Run Lua scripts by their name, with named arguments. No other module calls EVALSHA."""
+"""Run Lua scripts by name, with named arguments. No other module calls EVALSHA."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ NEVER_ENDED = "no try ended, not even with an error: the workers may have died o
 
 
 class Script:
-    """A Lua script. It runs by its digest; if Redis does not have the script, its source is sent."""
+    """A Lua script. Calls send only the script's digest, or its source if Redis does not have the script."""
 
     def __init__(self, client: Redis, name: str, *, fsync: bool = False) -> None:
-        """Load the script `name` ("<feature>/<file>"). With `fsync`, calls wait until Redis wrote the change to disk.
+        """Load the script `name` ("<feature>/<file>").
 
-        This uses `WAITAOF 1 0`.
+        With `fsync`, each call waits until Redis has written the change to disk (`WAITAOF 1 0`).
         """
         self._client = client
         self._lua = load(name)
@@ -45,10 +45,10 @@ class Script:
         self._fsync = fsync
 
     async def __call__(self, holder: object = None, /, **named: Any) -> Any:
-        """Run the script and return its reply. Arguments are `named`, or attributes of `holder`.
+        """Run the script and return its reply. The arguments are `named` arguments or attributes of `holder`.
 
-        Waits for the end of a recent erasure of the owner, and raises ErasureUnderWay for an older one. Raises
-        TypeError for wrong arguments, and the errors of `redis_errors`.
+        If an erasure of the owner's data is running, waits for a recent erasure to end, and raises ErasureUnderWay for
+        an older erasure. Raises TypeError for wrong arguments, and the errors of `redis_errors`.
         """
         call = self._lua.command("EVALSHA", self._sha, holder, named)
         pause = _ERASURE_LOOK_SECONDS
@@ -71,9 +71,9 @@ class Script:
                 return await command(self._client, *self._with_text(call))
 
     async def each(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Run several calls in one round trip and return their replies. A failed call's reply is its error.
+        """Run several calls in one round trip and return their replies. The reply to a failed call is its error.
 
-        Raises errors that concern the whole exchange, such as a lost connection.
+        Raises errors that affect the whole exchange, such as a lost connection.
         """
         commands = [self._lua.command("EVALSHA", self._sha, None, named) for named in calls]
         with redis_errors():
@@ -114,10 +114,10 @@ class Script:
 
 
 def compact(value: Any) -> str:
-    """Return the value as JSON without blanks. Raises ValueError for NaN."""
+    """Return the value as compact JSON, without spaces. Raises ValueError for NaN."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def outbox_keys(keys: Keys, kind: DueKind) -> dict[str, str]:
-    """Return the outbox's keys of one kind of work, by the names that scripts use for them."""
+    """Return the outbox keys for one kind of work. Maps the argument names that scripts use to the keys."""
     return {"due": keys.due(kind), "tries": keys.tries(kind), "reasons": keys.why(kind), "dead": keys.dead(kind)}

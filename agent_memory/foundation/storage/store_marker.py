@@ -1,6 +1,6 @@
-"""Identify a store by a marker in each bucket's configuration. A file in an embedded Redis' data directory copies it.
+"""Identify a store by a marker in each bucket's configuration. A file in an embedded Redis's data directory repeats it.
 
-A Redis without the marker lost its volume, was emptied by FLUSHALL, or is another Redis.
+A Redis without the marker has lost its volume, has run FLUSHALL, or is a different Redis.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ _PROBE = load("storage/marker_probe")
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """The state of a store at one moment. Times are in ms of Redis' clock."""
+    """The state of a store at one moment. Times are in ms of the Redis clock."""
 
     id: str | None
     made_ms: int
     lost: str | None
-    """Id of the store that Redis held before it was found empty. None once an operator accepted the loss."""
+    """The id of the store that Redis contained before its loss. None once an operator has accepted the loss."""
     accepted: int
-    """Time when an operator last accepted the content of Redis as the store."""
+    """The time when an operator last accepted the content of Redis as the store."""
     now: int
     indexes: frozenset[str]
     refusal: Exception | None
 
 
 class StoreFile:
-    """A file in a data directory with the ids of its stores, by the root of their keys."""
+    """A file in a data directory that maps the root of each store's keys to the store's id."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
 
     def id_of(self, keys: Keys) -> str | None:
-        """Return the id of the store that the directory held, or None. Raises StartupError for an unreadable file."""
+        """Return the id of the directory's store, or None. Raises StartupError if the file is unreadable."""
         return self._read().get(keys.root)
 
     def note(self, keys: Keys, store_id: str) -> None:
@@ -79,7 +79,7 @@ class StoreFile:
 
 
 async def open_marker(client: Redis, keys: Keys, noted_id: str | None) -> None:
-    """Mark a new store. If `noted_id` names a store that was here, note its loss instead."""
+    """Mark a new store. If `noted_id` is the id of an earlier store, record the loss of that store instead."""
     await Script(client, "storage/marker_open")(config=keys.config, new_id=token_hex(8), lost_id=noted_id)
 
 
@@ -96,7 +96,8 @@ async def accept_marker(client: Redis, keys: Keys) -> None:
 async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:
     """Return the state of the store. Raises RedisUnavailable.
 
-    With `touch`, a store's id, also write a few bytes if Redis holds this store, which tests Redis' log file.
+    If `touch` is the id of the store in Redis, also write a few bytes, to check that Redis can write to its append-only
+    file.
     """
     with redis_errors():
         row, time, listed, probe = await exchange(

@@ -1,8 +1,8 @@
 """Watch the Redis of one bucket.
 
-The watch checks that Redis answers and accepts writes, that it holds the known store, and that all indexes exist. It
-rebuilds missing indexes. If the store is lost, the watch refuses all Redis commands of the process. Otherwise requests
-would read from an empty Redis and write into it unnoticed.
+The watch checks that Redis answers and accepts writes, that Redis contains the known store, and that all indexes exist.
+It rebuilds missing indexes. If the store is lost, the watch blocks all of the process's Redis commands. Otherwise,
+requests would read from and write to an empty Redis, and nobody would notice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _REMIND_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A reason why the server cannot serve requests: a stable `code` for programs and a `message` for people."""
+    """A reason the server cannot serve requests: a stable `code` for programs and a `message` for people."""
 
     code: str
     message: str
@@ -75,7 +75,7 @@ class StoreWatch:
             raise type(self._refusal)(self._refusal.message, retry_after=self._refusal.retry_after)
 
     async def check_connection(self, connection: AbstractConnection) -> None:
-        """Check that a new connection reaches the known store, because a restarted Redis may hold another one."""
+        """Check that a new connection reaches the known store. A restarted Redis may contain a different store."""
         await connection.on_connect()
         if self._expected is None:
             return
@@ -92,17 +92,17 @@ class StoreWatch:
 
     @property
     def intact(self) -> bool:
-        """True if Redis held the known store at the last look."""
+        """True if Redis contained the known store at the last check."""
         return self._refusal is None
 
     def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
-        """Register a function to call before clients may use Redis again. Redis may then hold another store."""
+        """Register a function to call before clients may use Redis again. Redis may then contain a different store."""
         self._on_renewal.append(call)
 
     async def open(self) -> None:
-        """Learn which store Redis holds, and mark a new store. Raises RedisUnavailable.
+        """Determine which store Redis contains, and mark a new store. Raises RedisUnavailable.
 
-        Does not mark a new store in the place of a lost one.
+        If the known store is lost, does not mark a new store in its place.
         """
         sight = await self._learn(await see(self._client, self._keys))
         self._judge(sight)
@@ -119,7 +119,7 @@ class StoreWatch:
         return sight
 
     async def inspect(self) -> tuple[Problem, ...]:
-        """Return the problems of Redis and the store, without changing either. Raises RedisUnavailable."""
+        """Return the problems with Redis and the store, without changing either. Raises RedisUnavailable."""
         sight = await see(self._client, self._keys)
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         self._expected = noted_id or sight.id or sight.lost
@@ -165,7 +165,7 @@ class StoreWatch:
             raise
 
     async def _settle(self, sight: StoreState) -> None:
-        """Compare the store in Redis with the known one. Switch to another store if an operator accepted it."""
+        """Compare the store in Redis with the known store. Switch to a different store if an operator accepted it."""
         if self._expected is None:
             sight = await self._learn(sight)
         elif sight.id is not None and sight.id != self._expected and sight.accepted >= self._seen_at:
@@ -228,7 +228,7 @@ class StoreWatch:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Look at the store once a second within this context."""
+        """Check the store once a second while this context is active."""
         task = asyncio.create_task(self._run(), name="store-watch")
         try:
             yield
@@ -248,7 +248,7 @@ class StoreWatch:
                 log.exception("check of Redis failed; continuing")
 
     def _tell(self, problems: Sequence[Problem]) -> None:
-        """Log new and ended problems. Log lasting problems again every minute."""
+        """Log new problems and the end of problems. Log persistent problems again every minute."""
         codes = frozenset(problem.code for problem in problems)
         logged, at = self._logged
         if codes and (codes != logged or monotonic() - at >= _REMIND_SECONDS):
@@ -285,9 +285,9 @@ def _utc_text(milliseconds: int) -> str:
 
 @asynccontextmanager
 async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, command_timeout: float) -> AsyncGenerator[list[StoreWatch]]:
-    """Watch the stores of a Redis for a process that only runs this Redis.
+    """Watch the stores in a Redis, for a process that only runs this Redis.
 
-    Never marks a new store. Writes the ids of the stores to `file`.
+    Never marks a new store. Writes the stores' ids to `file`.
     """
     async with AsyncExitStack() as stack:
         client = connect(url, pool_size=4, command_timeout=command_timeout)
@@ -300,7 +300,7 @@ async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, comman
 
 
 async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
-    """Return the problems of the stores in a Redis, without changing anything. Raises StartupError."""
+    """Return the problems with the stores in a Redis, without changing anything. Raises StartupError."""
     problems: list[Problem] = []
     for keys, client in await _clients(url, buckets, command_timeout):
         try:

@@ -1,4 +1,4 @@
-"""Find blocked phrases in texts by the stems of their words."""
+"""Find blocked phrases in texts by comparing word stems."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from agent_memory.foundation.text.terms import fold, stems, words
 
 
 class Blocklist:
-    """Match phrases in texts.
+    """Match blocked phrases in texts.
 
-    A phrase matches if its words follow each other in the text, in any inflection. Stop words are ignored.
+    A phrase matches if the text contains its words in order and next to each other, in any inflection. Stop words are
+    ignored.
     """
 
     def __init__(self, phrases: Iterable[str]) -> None:
@@ -29,7 +30,10 @@ class Blocklist:
         return bool(self._stems or self._plain)
 
     def holds(self, *texts: str) -> bool:
-        """True if any of the texts contains a phrase. The time grows with the number of texts times phrases."""
+        """True if any of the texts contains a blocked phrase.
+
+        The time is proportional to the number of texts multiplied by the number of phrases.
+        """
         for text in texts if self else ():
             row = _row(stems(text))
             plain = f"{_row(words(text))}{fold(text)}"

@@ -1,4 +1,4 @@
-"""Read chat messages: parts that cost tokens, tool calls and their answers, and places where a session can be cut."""
+"""Read chat messages: find the parts that use tokens, tool calls and their answers, and points to split a session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 from agent_memory_client.models import MemoryMessage
 from agent_memory_client.models.chat import TEXT_PARTS
 
-# Rough number of tokens of a picture, sound or file. The number of its bytes is no guide.
+# Rough number of tokens for an image, a sound or a file. Its size in bytes does not predict the number.
 MEDIA_TOKENS = 1000
 _MEDIA = re.compile(r"image|audio|video|file|document")
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
@@ -33,7 +33,10 @@ class OrderedMessage(Protocol):
 
 
 def links_of(role: str, parts: Sequence[Any] | None, fields: Mapping[str, Any]) -> ToolCallLinks:
-    """Return a message's links, from `tool_calls`, `tool_call_id`, `function_call`, and parts such as `tool_use`."""
+    """Return the ids of the tool calls that a message makes and answers.
+
+    The ids come from `tool_calls`, `tool_call_id`, `function_call`, and parts such as `tool_use`.
+    """
     calls = [str(call["id"]) for call in _objects(fields.get("tool_calls")) if call.get("id")]
     answers = [str(fields["tool_call_id"])] if fields.get("tool_call_id") else []
     function = fields.get("function_call")
@@ -60,7 +63,7 @@ def _objects(values: Any) -> Iterator[dict[str, Any]]:
 
 
 def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
-    """True if a message answers a call that no message up to it makes."""
+    """True if a message answers a tool call that neither it nor an earlier message makes."""
     call_ids: set[str] = set()
     for message in messages:
         if (links := message.links) is not None:
@@ -71,9 +74,9 @@ def lacks_calls(messages: Sequence[OrderedMessage]) -> bool:
 
 
 def whole_from(messages: Sequence[OrderedMessage], start: int) -> int:
-    """Return a position where a cut separates no call from its answers.
+    """Return a position where a cut does not separate a tool call from its answers.
 
-    It is the first such position from `start` on, else the last one before `start`.
+    Return the first such position at or after `start`. If there is none, return the last one before `start`.
     """
     if start <= 0 or not any(message.links for message in messages):
         return max(start, 0)
@@ -88,10 +91,10 @@ Message = TypeVar("Message", bound=OrderedMessage)
 
 
 def whole_window(messages: Sequence[Message], fit: int, total: int) -> tuple[list[Message], bool]:
-    """Return about the last `fit` messages, cut by `whole_from` so that no answer lacks its call.
+    """Return about the last `fit` messages, without separating a tool call from its answers.
 
-    The second value is True if an answer still lacks its call, because the call is in an earlier message of the
-    session. `total` is the number of the session's messages.
+    `whole_from` chooses the cut. The second value is True if a message still answers a missing call, because the call
+    is in an earlier message of the session. `total` is the number of messages in the session.
     """
     start = len(messages) - fit
     if start <= 0:
@@ -120,7 +123,7 @@ def _parted(messages: Sequence[OrderedMessage]) -> list[bool]:
 
 
 def counted(message: MemoryMessage) -> tuple[str, int]:
-    """Return a message's text for a model, and the number of tokens of its media."""
+    """Return a message's text for a model, and the estimated number of tokens for its media."""
     parts, fields = message.content_parts, message.own_fields
     if not (parts or fields):
         return message.content, 0
@@ -139,7 +142,7 @@ def _is_text(part: Any) -> bool:
 
 
 def _without_media(value: Any, media_count: list[int]) -> Any:
-    """Remove encoded media and count it in `media_count`."""
+    """Remove encoded media from a value, and add the number of all media items to `media_count`."""
     if isinstance(value, str):
         if _is_data(value):
             media_count[0] += 1
@@ -154,7 +157,7 @@ def _without_media(value: Any, media_count: list[int]) -> Any:
     cleaned = {name: _without_media(item, media_count) for name, item in fields.items()}
     kind = fields.get("type")
     if media_count[0] == before and isinstance(kind, str) and _MEDIA.search(kind) and not kind.startswith("file_"):
-        # The medium is given by its address or id, without data.
+        # The part contains only the address or id of the medium, no data.
         media_count[0] += 1
     return cleaned
 

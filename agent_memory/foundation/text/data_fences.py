@@ -1,4 +1,4 @@
-"""Fence stored text in a prompt as data, between tags that the text cannot contain."""
+"""Mark stored text in a prompt as data: enclose it in tags that do not occur in the text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA_RULE = (
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """A stored message in a prompt; answers cite it by `number`."""
+    """A stored message in a prompt. The model's answer cites it by `number`."""
 
     number: int
     role: str
@@ -28,7 +28,7 @@ class PromptMessage:
 
 
 def fence(text: str, label: str) -> str:
-    """Return `text` between `<label-xxxxxxxx>` tags that it cannot close. Equal texts get equal tags."""
+    """Enclose `text` in `<label-xxxxxxxx>` tags that do not occur in it. The same text always gets the same tags."""
     attempt = 0
     while True:
         mark = f"{label}-{hashlib.sha256(f'{attempt}:{text}'.encode('utf-8', 'replace')).hexdigest()[:8]}"
@@ -40,7 +40,7 @@ def fence(text: str, label: str) -> str:
 def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
     """Return one line of JSON for each message, with `n`, `at`, `role` and `text`.
 
-    So the content of a message cannot imitate another message.
+    In JSON, the content of a message cannot imitate another message.
     """
     return "\n".join(
         json.dumps(
@@ -52,7 +52,10 @@ def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
 
 
 def shown_time(moment: datetime, zone: tzinfo = UTC) -> str:
-    """Return the local time and its weekday, which a model needs for relative dates. A naive `moment` is in UTC."""
+    """Return the local time with its weekday. A naive `moment` is in UTC.
+
+    A model needs the weekday to resolve relative dates.
+    """
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
     local = moment.astimezone(zone).replace(microsecond=0)
     weekday = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")[local.weekday()]

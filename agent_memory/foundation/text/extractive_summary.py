@@ -1,9 +1,9 @@
 """Summarize without a language model: choose the most informative statements and list them by day and speaker.
 
 The method is weighted maximum coverage under a budget, greedy by gain per token. Source: Lin and Bilmes, "A Class of
-Submodular Functions for Document Summarization", ACL 2011. A statement gains the weights of its words that no chosen
-statement covers. Rarer words weigh less; names and numbers weigh more. A second pass tries the summary without each
-chosen statement. A last line names frequent words that no chosen statement has.
+Submodular Functions for Document Summarization", ACL 2011. A statement's gain is the total weight of its words that do
+not occur in a chosen statement. Rarer words weigh less; names and numbers weigh more. A second pass tests whether the
+summary improves without each chosen statement. The last line lists frequent words that no chosen statement contains.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Statement:
 
 
 class SpokenMessage(NamedTuple):
-    """A message: its text, role and time."""
+    """A message's text, role and time."""
 
     text: str
     role: str
@@ -78,7 +78,8 @@ class SpokenMessage(NamedTuple):
 def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequence[str]]) -> list[Statement]:
     """Return the sentences of messages with their speakers.
 
-    A name before a message ("Ana: …") is the speaker if most messages of its role begin with a name.
+    A name at the beginning of a message ("Ana: …") is the speaker if most messages with the same role begin with a
+    name. Otherwise, the role is the speaker.
     """
     named = Counter(each.role for each in messages if _SPOKEN_BY.match(each.text) is not None)
     total = Counter(each.role for each in messages)
@@ -91,7 +92,10 @@ def statements_of(messages: Sequence[SpokenMessage], split: Callable[[str], Sequ
 
 
 def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], at: datetime) -> list[Statement]:
-    """Return the statements of an earlier summary. A line without a day, as a model writes it, gets the time `at`."""
+    """Return the statements of an earlier summary.
+
+    A line without a day, such as a line that a model wrote, gets the time `at`.
+    """
     statements: list[Statement] = []
     current: datetime | None = None
     for line in summary.splitlines():
@@ -127,7 +131,10 @@ def _iso_day(text: str, at: datetime) -> datetime | None:
 
 
 def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
-    """Return a sentence without leading filler, with absolute dates ("Wow, yesterday I …" -> "On 7 May 2023 I …")."""
+    """Return a sentence without leading filler and with absolute dates.
+
+    Example: "Wow, yesterday I …" becomes "On 7 May 2023 I …".
+    """
     text = " ".join(text.split())
     for _ in range(_MOST_LEADS):
         m = _LEAD.match(text)
@@ -138,7 +145,10 @@ def standing_alone(text: str, at: datetime, zone: tzinfo) -> str:
 
 
 def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str], int], zone: tzinfo) -> str:
-    """Return a summary of the most informative statements, or "" if none fits `budget` tokens, counted by `count`."""
+    """Return a summary of the most informative statements, or "" if no statement fits into `budget` tokens.
+
+    `count` returns the number of tokens in a text.
+    """
     former = [word for each in statements if each.speaker == HEAD for word in each.text.split()]
     own_statements = [each for each in statements if each.speaker != HEAD and not is_filler(each.text)]
     apart = [replace(each, text=clause) for each in own_statements for clause in _clauses(standing_alone(each.text, each.at, zone))]
@@ -163,7 +173,7 @@ def most_telling(statements: Sequence[Statement], budget: int, count: Callable[[
 
 
 def _is_applause(statement: Statement) -> bool:
-    """True if the assistant's statement is an exclamation without a name or number.
+    """True if the speaker is the assistant and the statement is an exclamation without a name or number.
 
     Example: "Great choice, people will love it!"
     """
@@ -179,7 +189,10 @@ def _tells(text: str) -> bool:
 
 
 def layout(statements: Iterable[Statement]) -> str:
-    """Return statements as text, grouped by day and then by speaker. A day's line names the year only if it changes."""
+    """Return statements as text, grouped by day and then by speaker.
+
+    A day's heading contains the year only if the year changes.
+    """
     by_day: dict[str, dict[str, list[str]]] = {}
     lines: list[str] = []
     year = None
@@ -205,7 +218,7 @@ def _ended(text: str) -> str:
 
 
 def _clauses(sentence: str) -> list[str]:
-    """Split a sentence into main clauses that stand alone."""
+    """Split a sentence into main clauses that can be understood alone."""
     if _is_asking(sentence) or _BEGINS.match(sentence) is None or _DEPENDENT.search(sentence) is not None:
         return [sentence]
     return _BETWEEN_CLAUSES.split(sentence)
@@ -254,7 +267,7 @@ class _Choice:
         return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
     def _filled(self, fixed: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """Return `fixed` plus the best further statements, and the total gain."""
+        """Return the statements in `fixed` plus the best other statements except `without`, and the total gain."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []
@@ -296,6 +309,6 @@ class _Choice:
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the stems of the content words in the first 32,768 characters."""
+    """Return the stems of the content words in a text's first 32,768 characters."""
     text = text[:_MOST_CHARS]
     return frozenset(terms(" ".join(word for word in words(text) if word not in STOP_WORDS and len(word) > 1)))

@@ -1,8 +1,8 @@
 """Detect text that reads like an instruction to a model.
 
-The rules are patterns for the usual attacks in a few languages; they do not judge a text. Findings are reviewed, never
-dropped. Missed attacks are still shown as quoted data. Users may want standing orders ("from now on, always …")
-remembered, so weak rules skip users' text.
+The rules are patterns for common attacks in a few languages. They do not prove that a text is an attack: findings await
+review and are never dropped. An attack that no rule detects still appears in prompts only as quoted data. Users may
+want lasting instructions ("from now on, always …") remembered, so weak rules skip text from users.
 """
 
 from __future__ import annotations
@@ -88,15 +88,15 @@ def _plain(text: str) -> str:
 
 
 def rules_for(texts: Iterable[str], *, of_user: bool) -> list[Rule]:
-    """Return the rules that one of the texts may break. `of_user` is True if users said all texts."""
+    """Return the rules that any of the texts may break. `of_user` is True if users wrote all of the texts."""
     plain = _plain("\n".join(texts))
     return [rule for rule in _ALL if not (of_user and rule.weak) and _has_one_of_each(plain, rule.needs)]
 
 
 def suspicion(text: str, *, of_user: bool, rules: Sequence[Rule] = _ALL) -> str | None:
-    """Return the name of the first broken rule ("override", "role", "leak", "hide", "order"), or None.
+    """Return the name of the first rule that the text breaks ("override", "role", "leak", "hide", "order"), or None.
 
-    `of_user` is True if a user said the text.
+    `of_user` is True if a user wrote the text.
     """
     if not rules:
         return None

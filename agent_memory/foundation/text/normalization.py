@@ -1,4 +1,4 @@
-"""Decide by words alone whether two memories say the same."""
+"""Decide by words alone whether two memories say the same thing."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ _TAKES_UP = frozenset(("it", "they", "he", "she"))
 _LEAST_WORDS, _MOST_WORDS = 2, 40
 
 QUESTION = "question"
-"""Metadata key that is true if a message consists only of questions of the user."""
+"""Metadata key. Its value is true if a message consists only of the user's questions."""
 ABOUT_USER = "about_user"
-"""Metadata key that is true if a message is about its user, whatever its words are."""
+"""Metadata key. Its value is true if a message is about its user, regardless of its words."""
 
 Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 
 def normal_text(text: str) -> str:
-    """Return a text without case, extra blanks, and surrounding quotation marks, full stops and exclamation marks."""
+    """Return a case-folded text without extra blanks or surrounding quotation marks, periods and exclamation marks."""
     words = " ".join(chunks(text) if text.isascii() else normalized("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
 
 
 def restatement(text: str) -> str:
-    """Return the words that restatements share ("I'm a vegan cook", "I am vegan cook"), in order.
+    """Return the words that a text shares with its restatements, in order.
 
-    Return "" if the text is too short or too long. A question never equals a statement.
+    "I'm a vegan cook" and "I am vegan cook" have the same words. Return "" if the text is too short or too long. A
+    question never equals a statement.
     """
     pieces = chunks(text) if text.isascii() else normalized("NFC", text).casefold().replace("’", "'").split()
     if not _LEAST_WORDS <= len(pieces) <= _MOST_WORDS:
@@ -62,16 +63,16 @@ def _spelled_out(word: str) -> str:
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:
-    """Return what two memories share if one repeats the other: words, owner, type and event date.
+    """Return the values that are equal if one memory repeats the other: words, owner, type and event date.
 
-    `words` is the normal text, if the caller knows it.
+    `words` is the normal text, if the caller already has it.
     """
     who = (record.namespace, record.user_id, record.agent_id)
     return normal_text(record.text) if words is None else words, *who, record.memory_type.value, record.event_date
 
 
 def kin_name(record: MemoryRecord, words: str) -> str:
-    """Return the same text as `repr(kin(record, words))`, but faster. `words` is the record's normal text."""
+    """Return the same string as `repr(kin(record, words))`, but faster. `words` is the record's normal text."""
     return f"({words!r}, {_whose(record.namespace, record.user_id, record.agent_id, record.memory_type._value_)}, {record.event_date!r})"
 
 
@@ -81,22 +82,22 @@ def _whose(*names: str | None) -> str:
 
 
 def is_turn(record: MemoryRecord) -> bool:
-    """True if a memory is a message of a session, word for word."""
+    """True if a memory is a verbatim message from a session."""
     return record.memory_type is MemoryTypeEnum.MESSAGE and bool(record.extracted_from)
 
 
 def is_plain(turn: MemoryRecord) -> bool:
-    """True if a message has no pin, tags, dates or metadata that would get lost if another memory replaced it."""
+    """True if another memory can replace a message without losing a pin, tags, dates or metadata."""
     more = (turn.pinned, turn.topics, turn.entities, turn.event_date, turn.valid_from, turn.valid_to, turn.expires_at, turn.slot)
     return not any(more) and turn.metadata.keys() <= {"role", "name", QUESTION, ABOUT_USER}
 
 
 def ends_at(record: MemoryRecord) -> datetime | None:
-    """Return when a memory stops being shown: the end of its validity or its expiry."""
+    """Return the time when a memory is no longer shown: the end of its validity or its expiry, or else None."""
     valid, expires = record.valid_to, record.expires_at
     return valid if expires is None else expires if valid is None else min(valid, expires)
 
 
 def begins_at(record: MemoryRecord) -> datetime:
-    """Return when a memory became true: `valid_from`, else its creation."""
+    """Return the time when a memory became true: `valid_from`, or else its creation time."""
     return record.valid_from or record.created_at

@@ -36,7 +36,7 @@ _BETWEEN = frozenset(_BETWEEN_WORDS.split())
 
 
 class Number(NamedTuple):
-    """A number in its plainest form ("2,310" is "2310"), and its kind."""
+    """A number in its simplest form ("2310" for "2,310"), and its kind."""
 
     value: str
     kind: NumberKind
@@ -47,12 +47,15 @@ def is_number_word(word: str) -> bool:
 
 
 def month_numbers(text: str) -> list[str]:
-    """Return the number of each month that a text names in words: "10" for "on 8 October"."""
+    """Return the number of each month whose name occurs in a text: "10" for "on 8 October"."""
     return [number for m in _TOKEN.finditer(text) if (number := _MONTH_NUMBERS.get(fold(m[0]))) is not None]
 
 
 def numbers(text: str) -> list[Number]:
-    """Return the numbers in a text, in order. A time of day gives hours and minutes. "One" counts as an article."""
+    """Return the numbers in a text, in order.
+
+    A time of day gives two numbers, its hours and minutes. "One" counts as an article, not as a number.
+    """
     tokens = [(m[0], fold(m[0])) for m in _TOKEN.finditer(text)]
     iso = {part for date in _ISO.findall(text) for part in date.split("-")}
     result: list[Number] = []
@@ -91,7 +94,7 @@ def _kind(part: str, tokens: list[tuple[str, str]], at: int, iso: set[str]) -> N
 
 
 def _next(tokens: list[tuple[str, str]], at: int, *, skip: bool = False) -> str:
-    """Return the next word. With `skip`, skip prepositions and endings of ordinals before it."""
+    """Return the next word. With `skip`, ignore prepositions and ordinal endings before it."""
     at += 1
     while skip and at < len(tokens) and tokens[at][1] in _BETWEEN:
         at += 1

@@ -12,10 +12,10 @@ _QUOTATION = re.compile(
 
 
 def quotations(text: str) -> list[tuple[int, int]]:
-    """Return start and end of each quotation, including its marks. Ignore unclosed quotations."""
+    """Return the start and end of each quotation, including its quotation marks. Ignore unclosed quotations."""
     return [m.span() for m in _QUOTATION.finditer(text)]
 
 
 def without_quotations(text: str) -> str:
-    """Replace each quotation by a blank."""
+    """Replace each quotation with a blank."""
     return _QUOTATION.sub(" ", text)

@@ -65,9 +65,9 @@ _ANY_DIGIT, _BETWEEN_DIGITS = bytes.maketrans(b"123456789", b"000000000"), b" -"
 
 
 def redact_all(texts: Sequence[str]) -> Sequence[str]:
-    """Redact each text like `redact`. Return the same sequence if no text contains a secret.
+    """Redact each text as `redact` does. Return the same sequence if no text contains a secret.
 
-    One check of all texts together decides whether to look at each of them.
+    Check all texts together first. Check each text only if that finds signs of a secret.
     """
     text = "\n".join(texts)
     folded = text.casefold()
@@ -99,7 +99,7 @@ def _marked(kind: str) -> str:
 
 
 def redact(text: str) -> str:
-    """Return the text with each secret replaced by its kind, or the same text if it has none. Idempotent."""
+    """Return the text with each secret replaced by its kind, or the same text if it has no secrets. Idempotent."""
     return _replaced(text, lambda kind: None)
 
 
@@ -156,7 +156,10 @@ def _without_private_keys(text: str, mark: Callable[[], str]) -> str:
 
 
 def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
-    """True if a value may be a secret. A plain word is not one ("my password is important"), unless "=" assigns it."""
+    """True if a value may be a secret.
+
+    A plain word is not a secret ("my password is important"), unless "=" assigns it.
+    """
     if assigned:
         return True
     if value.isdigit():
@@ -166,7 +169,7 @@ def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
 
 
 def _is_card(digits: str) -> bool:
-    """True if prefix, length and check digit (Luhn, ISO/IEC 7812-1) are those of a card number."""
+    """True if the prefix, length and check digit (Luhn, ISO/IEC 7812-1) are valid for a card number."""
     if not 13 <= len(digits) <= 19 or len(set(digits)) < 2:
         return False
     if digits[0] not in "3456" and not "2221" <= digits[:4] <= "2720":

@@ -1,6 +1,6 @@
 """Build the searchable form of a memory from its own text and the messages around it.
 
-The weights come from the measurements in docs/recall.md. They are on plateaus there, so small changes matter little.
+The weights come from the measurements in docs/recall.md. Small changes to them have little effect.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from agent_memory_client.models import MemoryRecord
 REACH = 2
 # Weight of a message's own terms, against 1 for its neighbors'.
 OWN_WEIGHT = 2
-# A message with more different terms gets no terms of neighbors.
+# A message with more different terms than this gets no terms from its neighbors.
 STANDS_ALONE = 36
 _MANY = 1000
 # With more different terms, the neighbors' vectors count less, in inverse proportion.
@@ -31,7 +31,7 @@ NEIGHBOUR_WEIGHTS = (0.3, 0.1)
 
 
 def day(moment: date) -> str:
-    """Return a day as a question names it: "7 May 2023"."""
+    """Return a day as a question would contain it: "7 May 2023"."""
     return _day_in_words(moment.year, moment.month, moment.day)
 
 
@@ -41,7 +41,10 @@ def _day_in_words(year: int, month: int, day: int) -> str:
 
 
 def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()) -> str:
-    """Return the index terms of a memory: speaker, day, own words twice, neighbors' words once, topics and entities."""
+    """Return the index terms of a memory: its speaker, day, own words, neighbors' words, topics and entities.
+
+    Own words count twice, unless the text is very long. Neighbors' words count once, and only if the text is short.
+    """
     index_terms = [*speaker_terms(record.text), _terms_of_day((record.event_date or record.created_at).date())]
     own_terms = terms(record.text)
     if len(set(own_terms)) <= STANDS_ALONE:
@@ -59,7 +62,7 @@ def unit_terms(record: MemoryRecord, before: Sequence[MemoryRecord] = (), after:
 
 
 def passage_terms(record: MemoryRecord, passage: str) -> str:
-    """Return the index terms of a passage: the memory's day, and the passage's own words twice."""
+    """Return the index terms of a passage: the memory's day once, and the passage's own words twice."""
     own = terms(passage)
     return " ".join([_terms_of_day((record.event_date or record.created_at).date()), *own, *own])
 
@@ -70,9 +73,9 @@ def _terms_of_day(when: date) -> str:
 
 
 def needs_context(text: str) -> float:
-    """Return how much (0 to 1) a text needs its context.
+    """Return a measure (0 to 1) of how much a text needs its context.
 
-    The value is 1 for up to nine different terms, else 9 divided by their number.
+    The value is 1 for up to nine different terms, and otherwise 9 divided by the number of terms.
     """
     return min(1.0, _SAYS_ENOUGH / max(len(set(terms(text))), 1))
 

@@ -1,4 +1,7 @@
-"""Select the part of a message to remember: no text of our prompts, secrets, blocked phrases or small talk."""
+"""Select the text of a message to remember.
+
+Leave out text from our prompts, secrets, blocked phrases and small talk.
+"""
 
 from __future__ import annotations
 
@@ -36,14 +39,14 @@ class StatementFilter:
     redacts: bool
 
     def text(self, message: MemoryMessage) -> str | None:
-        """Return the text of a message to remember word for word, or None."""
+        """Return the text of a message to remember verbatim, or None."""
         own = memorable(message.content, message.role)
         return None if own is None or self.blocklist.holds(own) else self.clean(own)
 
     def text_for_model(self, message: MemoryMessage) -> str | None:
         """Return the text of a message that a model may see, or None.
 
-        Small talk stays, since a "yes" answers a question.
+        Small talk stays, because "yes" may answer a question.
         """
         own = own_words(message.content, message.role)
         if not own.strip() or message.role in PROGRAM_ROLES or self.blocklist.holds(own) or _asks_to_forget(own, message.role):
@@ -63,7 +66,8 @@ class StatementFilter:
 def memorable(content: str, role: str) -> str | None:
     """Return the text to remember from a message's content, or None.
 
-    None for messages of programs and tools, text of our prompts, noise, and requests to forget.
+    Return None for messages from programs and tools, for filler, and for requests to forget. Leave out text from our
+    prompts.
     """
     if role in PROGRAM_ROLES or role in TOOL_ROLES:
         return None
@@ -77,7 +81,10 @@ def memorable(content: str, role: str) -> str | None:
 
 
 def _asks_to_forget(text: str, role: str) -> bool:
-    """True if a text only asks to forget. "Forget the marathon, I want to swim instead" also states a fact."""
+    """True if a text does nothing but ask to forget something.
+
+    "Forget the marathon, I want to swim instead" also states a fact.
+    """
     request = memory_request(text) if role == "user" else None
     if request is None or request.kind != "forget":
         return False

@@ -1,7 +1,7 @@
 """Write the last line of an extractive summary: the most frequent words that the rest of the summary lacks.
 
-Whole sentences within 300 tokens keep at most 59 % of the evaluation's words. Single words tell a model what to search
-for.
+Within 300 tokens, whole sentences contain at most 59% of the words in the evaluation. The last line's single words tell
+a model what to search for.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from agent_memory.foundation.text.terms import STOP_WORDS, content_of, is_blankl
 
 HEAD = "Also spoken of"
 _SHARE = 0.55
-"""The line's largest share of the budget."""
+"""The largest share of the budget that the line may use."""
 _FEWEST = 3
-"""The line names only words that at least this many statements have."""
+"""The line contains only words that occur in at least this many statements."""
 _SHORTEST = 3
 _LEAST_WORDS = 2
 
 
 class Subjects:
-    """Count the statements that have each content word."""
+    """Count the statements that contain each content word."""
 
     def __init__(self, texts: Iterable[str], former: Sequence[str] = ()) -> None:
         """Count the words of `texts`. `former` are the words of an earlier summary's last line."""
@@ -46,7 +46,7 @@ class Subjects:
             self._forms.setdefault(term, Counter())[word] += number
 
     def room(self, budget: int, count: Callable[[str], int]) -> int:
-        """Return the tokens reserved for the line."""
+        """Return the number of tokens to reserve for the line."""
         most = int(_SHARE * budget)
         return min(most, count(self.line("", most, count)))
 
@@ -66,6 +66,6 @@ class Subjects:
 
 
 def small_words(texts: Iterable[str]) -> frozenset[str]:
-    """Return the function words of the texts' language, and the Russian ones, which no other language shares."""
+    """Return the function words of the texts' language, plus the Russian ones, which no other language shares."""
     spoken = language_of(" ".join(texts))
     return function_words("ru") | function_words(next((code for code, name in LANGUAGE_CODES.items() if name == spoken), ""))

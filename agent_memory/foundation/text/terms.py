@@ -1,8 +1,8 @@
 """Turn texts and queries into index terms for keyword search.
 
-RediSearch sees only these terms, in a field without stemming. Its tokenizer would split e-mail addresses, and its
-stemmer and stop words cannot be set per query. A term is lower-case ASCII: accents are folded, other characters are
-written in hexadecimal.
+RediSearch indexes only these terms, in a field without stemming. Its own tokenizer would split e-mail addresses, and
+its stemmer and stop words cannot be set per query. A term is lower-case ASCII: accents are removed, and other
+characters become hexadecimal digits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agent_memory.foundation.text.cleaning.control_characters import plain_text
 from agent_memory.foundation.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, frequent_words, language_of
 from agent_memory.foundation.text.stemming.unicode_forms import normalized
 
-# Underscores alone are no word. The pattern visits a run of them only once.
+# Underscores alone are not a word. The pattern visits a run of them only once.
 _WORD = re.compile(rf"\b_*+[^\W_][\w{MARKS}]*+", re.UNICODE)
 # Chunks such as bob@example.com, v1.2.3, user_id=7 or C++ are also terms, for exact matches.
 _INNER = re.compile(rf"[^\w\s'’{MARKS}]")
@@ -41,7 +41,7 @@ _MAX_TERMS = 4096
 # Longer chunks, such as a line of Chinese, rarely repeat, so they are not cached.
 _KNOWN_CHUNK = 24
 _MOST_CHUNKS = 32768
-# Longer texts are no memories and would fill the cache.
+# Longer texts are not memories and would fill the cache.
 _KNOWN_TEXT = 65536
 
 _STOP = """
@@ -65,7 +65,7 @@ _stemmer = Stemmer.Stemmer("english", 20000)
 
 
 def fold(text: str) -> str:
-    """Return case-folded text without accents ("Café" -> "cafe") and control characters."""
+    """Return case-folded text without accents ("Café" -> "cafe") or control characters."""
     text = plain_text(text)
     if text.isascii():
         return text.lower()
@@ -74,7 +74,7 @@ def fold(text: str) -> str:
 
 
 def chunks(text: str) -> Sequence[str]:
-    """Return the chunks of a folded text, split at blanks. Cached: writing a memory needs them several times."""
+    """Return the chunks of a folded text, split at blanks. Cached, because storing a memory needs them repeatedly."""
     return _known_chunks(text) if len(text) <= _KNOWN_TEXT else fold(text).split()
 
 
@@ -84,7 +84,7 @@ def _known_chunks(text: str) -> Sequence[str]:
 
 
 def _term(word: str) -> str:
-    """Return the index term of a folded word. A word of more than 48 characters becomes a digest, not cached."""
+    """Return the index term of a folded word. A word of more than 48 characters becomes an uncached digest."""
     if len(word) <= _MAX_TERM:
         return _short_term(word)
     return ("xl" if word.isascii() else "ul") + blake2b(word.encode(), digest_size=10).hexdigest()
@@ -99,7 +99,7 @@ def _short_term(word: str) -> str:
 
 
 def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
-    """Return the word alone, or in scripts without blanks, its single characters and their pairs."""
+    """Return the word itself. In scripts without blanks, return its characters and the pairs of adjacent characters."""
     if word.isascii() or not _CJK.search(word):
         return (word,)
     pieces: list[str] = []
@@ -115,7 +115,7 @@ def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
 
 
 def is_blankless(word: str) -> bool:
-    """True if a word has characters of a script without blanks."""
+    """True if a word contains characters of a script without blanks."""
     return not word.isascii() and _CJK.search(word) is not None
 
 
@@ -125,7 +125,7 @@ def words(text: str) -> list[str]:
 
 
 def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the terms of a chunk's words, and the term of the chunk itself if it has more than words."""
+    """Return the terms of a chunk's words, and a term for the whole chunk if it contains more than words, else None."""
     bare = chunk.strip(EDGES)
     if chunk.isascii():
         # Letters and digits alone are one word.
@@ -148,7 +148,7 @@ def _stemmed(word: str) -> str:
 
 
 class _Chunks(dict[str, tuple[tuple[str, ...], str | None]]):
-    """Cache `_chunk_terms` of short chunks, which repeat."""
+    """Cache the results of `_chunk_terms` for short chunks, which repeat."""
 
     def __missing__(self, chunk: str) -> tuple[tuple[str, ...], str | None]:
         chunk_terms = _chunk_terms(chunk)
@@ -165,7 +165,7 @@ _terms_of_chunk = _Chunks().__getitem__
 def terms(text: str) -> list[str]:
     """Return the index terms of a text in order, at most 4,096, without stop words.
 
-    Whole chunks and foreign stems come last.
+    The terms of whole chunks and of stems from other languages come last.
     """
     index_terms: list[str] = []
     wholes: list[str] = []
@@ -181,7 +181,7 @@ def terms(text: str) -> list[str]:
 
 
 def query_terms(text: str, limit: int = 256) -> list[str]:
-    """Return the last `limit` distinct terms of a query, since a long message ends with its question."""
+    """Return the last `limit` distinct terms of a query, because a long message usually ends with its question."""
     return list(_query_terms(text))[-limit:]
 
 
@@ -189,8 +189,8 @@ def query_terms(text: str, limit: int = 256) -> list[str]:
 def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
     """Return the possible beginnings of each query word in any inflection, as lower-case UTF-8.
 
-    Each word has a beginning as spelled and one without accents. A quick search for these bytes rules out most
-    unindexed texts that lack the words.
+    Each word has one beginning as spelled and one without accents. A quick search for these bytes rules out most
+    unindexed texts that do not contain the words.
     """
     by_stem: dict[str, Sequence[bytes]] = {}
     for word in _WORD.finditer(text.lower()):
@@ -214,9 +214,9 @@ _KNOWN_QUERIES = 512
 
 @lru_cache(maxsize=_KNOWN_QUERIES)
 def _query_terms(text: str) -> Sequence[str]:
-    """Return a query's distinct terms without the frequent words of its language, if that is not English.
+    """Return a query's distinct terms. If its language is not English, omit the frequent words of that language.
 
-    Texts keep these words, since a language may be guessed wrong.
+    The index terms of stored texts include these words, because the guess of a language may be wrong.
     """
     all_terms = tuple(dict.fromkeys(terms(text)))
     language = language_of(text)
@@ -232,7 +232,7 @@ def _frequent_terms(language: str) -> frozenset[str]:
 
 
 def phrases(text: str, limit: int = 8) -> list[str]:
-    """Return a RediSearch clause for each quoted phrase of a query: its words in a row, without stop words.
+    """Return a RediSearch clause for each quoted phrase in a query: its adjacent words, without stop words.
 
     In scripts without blanks, all characters and pairs must occur, in any order.
     """
@@ -251,13 +251,13 @@ def loose_terms(text: str, limit: int = 64) -> list[str]:
 
 
 def words_with_places(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and term of each word."""
+    """Yield the start, end and index term of each word."""
     for match in _WORD.finditer(text):
         yield match.start(), match.end(), _term(fold(match[0]))
 
 
 def index_terms_of_name(name: str) -> list[str]:
-    """Return the term of each word in a name, equal to the terms of `words_with_places`."""
+    """Return the index term of each word in a name. `words_with_places` yields the same terms."""
     return [_term(fold(word)) for word in _WORD.findall(name)]
 
 
@@ -267,11 +267,11 @@ def carries_information(text: str) -> bool:
 
 
 def content_of(text: str) -> list[str]:
-    """Return the words of a text in order, without stop words and words of greeting, thanks, agreement or laughter."""
+    """Return a text's words in order, without stop words or words of greeting, thanks, agreement or laughter."""
     return [word for word in words(text) if word not in STOP_WORDS and word not in _FILLERS]
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of a text in order, without stop words. Scripts without blanks give single characters."""
+    """Return the stems of a text in order, without stop words. In scripts without blanks, return single characters."""
     content_words = (word for word in words(text) if word not in STOP_WORDS)
     return [_term(piece) for word in content_words for piece in _pieces(word, pairs=False)]

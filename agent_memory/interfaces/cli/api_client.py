@@ -1,4 +1,4 @@
-"""Connect commands to memories: by a server's REST API, or by the same API in this process on the configured Redis."""
+"""Connect commands to memories through a server's REST API, or the same API in this process on the configured Redis."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECONDS = 60.0
 
 
 class Api:
-    """The REST API of a server or a store. `transport` and `config` are for the client's resource classes."""
+    """The REST API of a server or a store. The client's resource classes use `transport` and `config`."""
 
     def __init__(self, config: MemoryClientConfig, transport: Transport, kind: Literal["server", "store"], display_name: str) -> None:
         self.config = config
@@ -29,7 +29,10 @@ class Api:
         self._answered: tuple[Literal["server", "store"], str] | None = (kind, display_name)
 
     async def call(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> Any:
-        """Return the JSON of an answer. Parameters that are None are not sent. Raises NotFound, MemoryClientError."""
+        """Send a request, and return the JSON answer.
+
+        Omits parameters that are None. Raises NotFound, MemoryClientError.
+        """
         path, _, query_text = path.partition("?")
         given = {
             **parse_qs(query_text, keep_blank_values=True),
@@ -48,12 +51,12 @@ class Api:
         return content
 
     def not_found(self, error: MemoryNotFoundError) -> NotFound:
-        """Return our error for a 404. A 404 is an answer, so announce the server."""
+        """Convert a 404 into a NotFound error. A 404 is an answer, so also announce the server."""
         self.announce()
         return NotFound(str(error))
 
     def announce(self) -> None:
-        """Print once which server or store answered. Before the first answer, only errors are printed."""
+        """Print once which server or store answered. Until the first answer, print only errors."""
         if self._answered is not None:
             announce(*self._answered)
             self._answered = None
@@ -63,7 +66,7 @@ class Api:
 async def reach(target: Target) -> AsyncGenerator[Api]:
     """Open the API of a target. Raises StartupError, and NotFound for a 404.
 
-    A store needs no API key: a caller who can reach it is its operator.
+    A store does not require an API key, because a caller who can reach it is its operator.
     """
     if target.url is not None:
         key = target.api_key or os.environ.get("AGENT_MEMORY_API_KEY") or None

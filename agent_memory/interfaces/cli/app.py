@@ -1,7 +1,7 @@
-"""Define the command line: the groups of its help, and the commands that run a server.
+"""Define the command line: the command groups in its help, and the commands that run a server.
 
-Other commands are in `commands/`. This module imports nothing heavy, because `agent-memory --help` must not wait for
-the server's libraries.
+Other commands are in `commands/`. This module avoids slow imports, because `agent-memory --help` must not wait for the
+server's libraries.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GROUPS = {
 
 
 class _GroupedCommands(TyperGroup):
-    """Show commands in groups, each with its full summary line."""
+    """Shows the commands in groups, each with its full summary line."""
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         for title, names in _GROUPS.items():
@@ -52,7 +52,7 @@ app = typer.Typer(
 
 
 def _option(variable: str, names: str, text: str) -> Any:
-    """Return an option that sets an environment variable. The settings check its value, with one-line errors."""
+    """Return an option that sets an environment variable. The settings check the value and report one-line errors."""
     *flags, metavar = names.split()
     return typer.Option(*flags, metavar=metavar, help=f"{text} [env: {variable}]", show_default=False)
 
@@ -91,9 +91,9 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Give a command an option for each of these settings.
+    """Add an option for each of these settings to a command.
 
-    The command's first argument gets the given options, by variable.
+    The command receives the given options as its first argument, in a dict keyed by variable.
     """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
@@ -106,7 +106,7 @@ def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[.
 
 
 def _run() -> Any:
-    """Import the module that runs a server, and collect no garbage until the server has started."""
+    """Import the module that runs a server, and disable garbage collection until the server has started."""
     garbage_collection.starting()
     from agent_memory.interfaces.cli import run
 
@@ -127,7 +127,7 @@ def api(
     task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "docket",
     no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="as --task-backend docket, the default")] = False,
 ) -> None:
-    """Run only the API, against the Redis of REDIS_URL. Any number of APIs can share one Redis."""
+    """Run only the API, with the Redis at REDIS_URL. Any number of API processes can share one Redis."""
     _run().api(given, with_worker=task_backend == "asyncio" and not no_worker)
 
 
@@ -135,7 +135,7 @@ def api(
 @app.command(name="task-worker", short_help="The archived server's name for `worker`.")
 @_with_settings("REDIS_URL", *_MODELS, "WORKER_CONCURRENCY", "WORKER_REDELIVERY_TIMEOUT_SECONDS", *_PROCESS)
 def worker(given: dict[str, str]) -> None:
-    """Run only a worker, against the Redis of REDIS_URL. Any number of workers can share the work."""
+    """Run only a worker, with the Redis at REDIS_URL. Any number of workers can share the work."""
     _run().worker(given)
 
 
@@ -169,7 +169,10 @@ def doctor(
     given: dict[str, str],
     everything: Annotated[bool, typer.Option("--all", help="all settings and engines, also unset and unavailable ones")] = False,
 ) -> Answer:
-    """Print what `serve` would find here, then the settings. Exit code 1 if something would stop `serve`."""
+    """Print what `serve` would find here, then the settings.
+
+    The exit code is 1 if something would prevent `serve` from running.
+    """
     from agent_memory.interfaces.cli.commands.doctor import examine
 
     return examine(given, everything=everything)
@@ -193,7 +196,10 @@ def main() -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run commands. An error of ours is printed as one line on stderr; exit code 1, or 3 if something was not found."""
+    """Run a command.
+
+    Print our own errors as one line on stderr; the exit code is 1, or 3 if something was not found.
+    """
     try:
         app()
     except AgentMemoryError as error:

@@ -1,4 +1,4 @@
-"""Turn functions into commands: add common options, open the server or store, and print the result."""
+"""Turn functions into commands: add the common options, open the server or store, and print the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Json = Annotated[bool | None, typer.Option("--json", help="the same as --format
 
 
 def parameters(**annotations: Any) -> list[Parameter]:
-    """Return keyword parameters of a command, by name and annotated type. Each is None by default."""
+    """Return a command's keyword parameters, given their names and annotated types. Each defaults to None."""
     return [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=kind) for name, kind in annotations.items()]
 
 
@@ -33,7 +33,7 @@ _TARGET = parameters(url=Url, api_key=_ApiKey, data_dir=DataDir)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A command's output: `data` as JSON, or `text` for people. Without `text`, people get indented JSON."""
+    """A command's output: `data` as JSON, or `text` for people. If `text` is None, people get indented JSON."""
 
     data: Any
     text: Sequence[str] | None = None
@@ -43,9 +43,9 @@ class Answer:
 def extend(
     command: Callable[..., Any], added: Sequence[Parameter], call: Callable[[dict[str, Any], dict[str, Any]], Any], *, skip: int = 1
 ) -> Callable[..., Any]:
-    """Return a command with `added` options.
+    """Return a command with the options `added`.
 
-    `call` gets the values of these options, then the values of `command`'s own parameters without the first `skip`.
+    `call` receives the values of these options, and the values of the command's own parameters except the first `skip`.
     """
     names = [parameter.name for parameter in added]
 
@@ -61,14 +61,14 @@ def extend(
 
 
 def prints(command: Callable[..., Any]) -> Callable[..., None]:
-    """Give a command the options `--format` and `--json`, and print what it returns."""
+    """Add the options `--format` and `--json` to a command, and print the command's result."""
     return extend(command, _OUTPUT, lambda output, own: _emit(command(**own), output), skip=0)
 
 
 def asking(opened: Callable[[Target], AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
-    """Give a command the opened server or store as its first argument, and print what it returns.
+    """Pass the opened server or store to a command as its first argument, and print the command's result.
 
-    `opened` opens the target. The command gets the options that name a target and set the output format.
+    `opened` opens the target. The command gets the options that specify a target and an output format.
     """
 
     def decorate(command: Callable[..., Awaitable[Any]]) -> Callable[..., None]:
@@ -93,7 +93,7 @@ def _reach(target: Target) -> AbstractAsyncContextManager[Api]:
 
 
 asks = asking(_reach)
-"""Decorate a command: its first argument is the REST API of a server or a store."""
+"""Decorate a command whose first argument is the REST API of a server or a store."""
 
 
 def _target(url: str | None, api_key: str | None, data_dir: Path | None) -> Target:

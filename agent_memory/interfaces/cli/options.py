@@ -1,4 +1,4 @@
-"""Share between commands: options, the target, the question before a deletion, and output."""
+"""Define what commands share: options, the target, the confirmation prompt before a deletion, and output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="DIR", help=
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A command's target: the server at `url`, else the store in `data_dir`, else the store of the settings."""
+    """A command's target: the server at `url`, else the store in `data_dir`, else the store in the settings."""
 
     url: str | None = None
     api_key: str | None = None
@@ -41,19 +41,19 @@ class Target:
 
 
 def named_server() -> str | None:
-    """Return the server URL in the environment, or None."""
+    """Return the server URL set in the environment, or None."""
     return os.environ.get("AGENT_MEMORY_URL", "").strip() or None
 
 
 def server_here() -> str:
-    """Return the URL at which a server on this machine listens, by the settings."""
+    """Return the URL at which a server on this machine listens according to the settings."""
     from agent_memory.foundation.core.settings import load_settings
 
     return f"http://127.0.0.1:{load_settings().server.port}"
 
 
 def shown_server(url: str) -> str:
-    """Return a server's URL without credentials and query."""
+    """Return a server's URL without credentials and query string."""
     try:
         parts = urlsplit(url)
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
@@ -62,27 +62,27 @@ def shown_server(url: str) -> str:
 
 
 def announce(kind: Literal["server", "store"], name: str) -> None:
-    """Print on stderr which server answered or which store was opened. stdout is for the answer."""
+    """Print to stderr which server answered or which store is open. stdout is reserved for the answer."""
     print(f"agent-memory: {kind} {shown_server(name) if kind == 'server' else name}", file=sys.stderr, flush=True)
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines for people, wrapped at 100 columns. A longer word stays whole."""
+    """Print lines for people, wrapped at 100 columns. Longer words are not broken."""
     for line in lines:
         typer.echo(textwrap.fill(line, **_WRAPPING), err=err)
 
 
 def working(what: str) -> Status:
-    """Return a context that shows running work on a terminal. Its `update` shows the progress."""
+    """Return a context manager that shows a status on the terminal during work. Its `update` method shows progress."""
     from rich.console import Console
 
     return Console(stderr=True, quiet=not sys.stderr.isatty()).status(what)
 
 
 def ask(question: str, *, force: bool, option: str = "--force") -> None:
-    """Return if the user agrees. Raises typer.Exit otherwise.
+    """Ask the user to confirm. Raises typer.Exit if the user does not.
 
-    The exit code is 2 if there is no terminal; the message then names `option`, which skips the question.
+    The exit code is 2 if there is no terminal. The message then recommends `option`, which skips the question.
     """
     if force:
         return

@@ -1,4 +1,7 @@
-"""Run serve, api, worker, mcp and redis. Each is a composition root: parts start in order and end in reverse."""
+"""Run serve, api, worker, mcp and redis.
+
+Each is a composition root: its parts start in order and stop in reverse order.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ _MARGIN_SECONDS = 5.0
 
 
 def serve(overrides: dict[str, str]) -> None:
-    """Run the API, a worker and, without REDIS_URL, the embedded Redis. Return after an orderly stop."""
+    """Run the API, a worker and, if REDIS_URL is not set, the embedded Redis. Return after a graceful shutdown."""
     settings = _settings(overrides)
     run_until_stopped(lambda shutdown: _run(settings, shutdown, "api", with_worker=True))
 
@@ -60,7 +63,7 @@ def worker(overrides: dict[str, str]) -> None:
 
 
 def mcp(overrides: dict[str, str], mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
-    """Run only MCP, with or without a worker in the same process. Over stdio, end when the client closes stdin."""
+    """Run only MCP, with or without a worker in the same process. With stdio, stop when the client closes stdin."""
     settings = _settings(overrides, None if with_worker else "mcp --task-backend docket")
     if mode == "stdio":
         run_until_stopped(lambda shutdown: _run_stdio(settings, shutdown, with_worker=with_worker))
@@ -87,9 +90,9 @@ def redis(overrides: dict[str, str]) -> None:
 
 
 def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Settings:
-    """Return the settings of a command.
+    """Return the settings for a command.
 
-    Raises StartupError without REDIS_URL if `shares_redis` names a command that needs it.
+    Raises StartupError if `shares_redis` is the name of a command that needs REDIS_URL, and REDIS_URL is not set.
     """
     settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
@@ -105,9 +108,9 @@ def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Set
 
 
 async def _run(settings: Settings, shutdown: Shutdown, face: Literal["api", "sse", "streamable-http"] | None, *, with_worker: bool) -> None:
-    """Open a port, Redis and the runtime, run the parts until they end, and close all in reverse order.
+    """Open a port, Redis and the runtime, run the parts until they end, and close everything in reverse order.
 
-    `face` is what listens on the port: the API, or MCP by a mode.
+    `face` is the service on the port: the API, or MCP with one of its transports.
     """
     place = settings.server if face == "api" else settings.mcp
     async with AsyncExitStack() as stack:
@@ -130,7 +133,7 @@ async def _run(settings: Settings, shutdown: Shutdown, face: Literal["api", "sse
 
 
 def _api_lines(settings: Settings, url: str) -> list[str]:
-    """Return lines that say where to begin, how to stop, and which data leave this machine."""
+    """Return lines that explain where to begin, how to stop, and which data leaves this machine."""
     models = settings.models
     if models.use_openai_chat or models.use_openai_embeddings or models.rerank_base_url is not None:
         leaves = "texts go to the model server"
@@ -146,7 +149,7 @@ def _api_lines(settings: Settings, url: str) -> list[str]:
 
 
 async def _run_stdio(settings: Settings, shutdown: Shutdown, *, with_worker: bool) -> None:
-    """Run as `_run` does, for MCP over stdio."""
+    """Do what `_run` does, but for MCP over stdio."""
     from agent_memory.interfaces.mcp.stdio import StdioServer
 
     async with _open_store_and_runtime(settings) as (runtime, engines):
@@ -158,7 +161,7 @@ async def _run_stdio(settings: Settings, shutdown: Shutdown, *, with_worker: boo
 
 @asynccontextmanager
 async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, list[str]]]:
-    """Open the runtime on REDIS_URL or on an embedded Redis. Yield it with lines that name its engines."""
+    """Open the runtime on REDIS_URL or on an embedded Redis. Yield the runtime, and lines that list its engines."""
     async with AsyncExitStack() as stack:
         compiling = asyncio.create_task(asyncio.to_thread(compile_phrases))
         stack.push_async_callback(asyncio.wait, {compiling})
@@ -185,10 +188,10 @@ async def _run_parts(
     name: str = "api",
     may_end: bool = False,
 ) -> None:
-    """Run server and worker as tasks until a signal, or until one of them ends by itself, which ends the process.
+    """Run the server and the worker as tasks until a signal arrives, or until one of the tasks ends by itself.
 
-    Prints `lines` when requests are answered. With `may_end`, the server may end by itself, because its only client
-    left.
+    Prints `lines` when the server is ready for requests. Raises StartupError if a task ends by itself. If `may_end` is
+    set, the server may end without an error, because its only client can leave.
     """
     if with_worker:
         # docket and its libraries take a third of a second to import. An API without a worker does not wait for them.
@@ -232,7 +235,7 @@ async def _run_parts(
 
 
 async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
-    """Wait for a part that was asked to end; cancel it after `seconds`."""
+    """Wait for a part that has been asked to end; cancel it after `seconds`."""
     if part is None:
         return
     _, unfinished = await asyncio.wait({part}, timeout=seconds)

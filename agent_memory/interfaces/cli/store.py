@@ -1,4 +1,4 @@
-"""Open an existing store for a command: the one of REDIS_URL, else the embedded one. No command creates a store."""
+"""Open an existing store for a command: the one at REDIS_URL, else the embedded one. No command creates a store."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from agent_memory.interfaces.cli.options import named_server, server_here, shown
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open store. `begun` is True if a server has used it; else it contains at most API keys.
+    """An open store. `begun` is True if a server has used the store; otherwise, the store contains at most API keys.
 
-    `data_dir` is the data directory of an embedded Redis.
+    `data_dir` is the data directory if Redis is embedded.
     """
 
     url: str
@@ -31,9 +31,9 @@ class Store:
 
 
 def settings_with(redis_url: str | None, data_dir: str | Path | None, **overrides: str) -> Settings:
-    """Return the settings for the store that the command line names. A data directory overrides REDIS_URL.
+    """Return the settings for the store given on the command line. A data directory overrides REDIS_URL.
 
-    From now on, only warnings are logged: a command prints its answer, not the messages of a start.
+    From now on, log only warnings and errors, because a command prints its answer, not startup messages.
     """
     settings = load_settings(REDIS_URL=redis_url, DATA_DIR=data_dir, **overrides)
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
@@ -43,9 +43,9 @@ def settings_with(redis_url: str | None, data_dir: str | Path | None, **override
 
 
 def check_store_meant(command: str, options: str, named: bool) -> None:
-    """Raise StartupError if the environment names a server and `options` name no store.
+    """Raise StartupError if the environment specifies a server and the user gave none of `options` to specify a store.
 
-    `command` works only on a store itself.
+    `command` works only directly on a store.
     """
     if (server := named_server()) is not None and not named:
         raise StartupError(
@@ -56,11 +56,11 @@ def check_store_meant(command: str, options: str, named: bool) -> None:
 
 @asynccontextmanager
 async def existing_store(settings: Settings, *, must_rest: bool = False, begun: bool = True) -> AsyncGenerator[Store]:
-    """Open the store that the settings name.
+    """Open the store specified in the settings.
 
-    Raises StartupError with a one-line message if there is no store, or if a running server uses an embedded one. With
-    `must_rest`, the message says to stop that server, otherwise to ask it. With `begun`, also raises if no server has
-    used this Redis with this KEY_PREFIX.
+    Raises StartupError with a one-line message if there is no store, or if a running server uses the embedded store. If
+    `must_rest` is set, the message tells the user to stop that server; otherwise, to send the request to it. If `begun`
+    is set, also raises StartupError if no server has used this Redis with this KEY_PREFIX.
     """
     options = settings.redis
     if options.url is not None:

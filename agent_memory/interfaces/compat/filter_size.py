@@ -1,4 +1,4 @@
-"""Limit the size of compatible APIs' filters before they are parsed."""
+"""Limit the size of filters in compatible APIs before the server parses them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_OBJECTS = 1_000
 
 
 def check_filter_size(filters: object) -> None:
-    """Raise BadInput if filters have more objects than one of our conditions may have."""
+    """Raise BadInput if filters contain more objects than one of our conditions may contain."""
     if isinstance(filters, str):
         check_values(filters.encode(), field="filters")
         return

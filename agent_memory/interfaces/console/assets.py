@@ -1,4 +1,7 @@
-"""Serve scripts, styles and the font. They are read once, sent compressed, and cached until their content changes."""
+"""Serve scripts, styles and the font.
+
+The server reads these files once, and compresses all but the font. Browsers cache each file until it changes.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ ASSETS = _load()
 
 
 def asset_path(name: str) -> str:
-    """Return an asset's path, which changes with the content."""
+    """Return an asset's path. The path changes whenever the content does."""
     return f"{BASE}/static/{name}?v={ASSETS[name].digest}"
 
 

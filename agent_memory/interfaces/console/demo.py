@@ -1,4 +1,4 @@
-"""A small demo conversation, and what a model would remember of it."""
+"""A small demo conversation, and what a model would remember from it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
 
 
 def demo_messages() -> list[dict[str, str]]:
-    """Return the conversation with new message ids. Messages of a removed demo would not be remembered again."""
+    """Return the conversation with new message ids.
+
+    With the ids of a removed demo, messages would not be remembered again.
+    """
     return [{"role": role, "content": text, "id": new_id()} for role, text in _SAID]
 
 

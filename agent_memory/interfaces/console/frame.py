@@ -1,4 +1,4 @@
-"""Share between pages: the caller, REST, the form token, texts and templates."""
+"""Define what pages share: the caller, REST calls, the form token, texts and templates."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _day(text: str) -> str:
 
 
 def _moment(text: str) -> str:
-    """Return a time as people read it."""
+    """Format a time for people."""
     moment = datetime.fromisoformat(text)
     return f"{moment if moment.tzinfo is None else moment.astimezone(UTC):%-d %b %Y, %H:%M}"
 
@@ -76,7 +76,7 @@ class Fields(dict[str, str]):
 
 
 class Page:
-    """One request of a browser to the console."""
+    """One request from a browser to the console."""
 
     def __init__(self, request: Request, settings: Settings, rest_app: ASGIApp) -> None:
         self.request = request
@@ -99,7 +99,7 @@ class Page:
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """Return the page texts in the first of the browser's languages that we have."""
+        """Return the page texts in the first of the browser's languages that the console supports."""
         accepted = (part.split(";")[0].strip()[:2].lower() for part in self.request.headers.get("accept-language", "").split(","))
         return next((_WORDS[language] for language in accepted if language in _WORDS), _WORDS["en"])
 
@@ -120,9 +120,9 @@ class Page:
         self._cookie = self._new_cookie = token_urlsafe(32)
 
     async def read_if_allowed(self, path: str, **query: Any) -> Any:
-        """Return an answer, or None if REST answers 403 or 404.
+        """Return the answer to a read request, or None if REST answers 403 or 404.
 
-        With 403 the caller does not reach this part, or reaches several namespaces and must choose one.
+        403 means that the caller may not access this part, or may access several namespaces and must choose one.
         """
         try:
             return await self.rest("GET", path, **query)
@@ -142,7 +142,7 @@ class Page:
         return hmac.digest(self._cookie.encode(), b"csrf", "sha256").hex()
 
     async def form(self) -> Fields:
-        """Return the fields of one of our forms. Raises Forbidden for other forms, TooLarge, BadInput."""
+        """Return the fields of a console form. Raises Forbidden for a form from elsewhere, TooLarge, and BadInput."""
         body = bytearray()
         async for part in self.request.stream():
             body += part
@@ -159,16 +159,16 @@ class Page:
         return fields
 
     def url(self, path: str = "", **query: Any) -> str:
-        """Return the URL of a page. Parameters that are None or empty are omitted."""
+        """Return the URL of a page. Omits parameters that are None or empty."""
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(given)}" if given else "")
 
     def here(self, **query: Any) -> str:
-        """Return this page's URL with a changed query."""
+        """Return this page's URL with changes to its query."""
         return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, **query})
 
     def local(self, address: str | None) -> str:
-        """Return the URL if it is one of the console's, else the URL of the overview."""
+        """Return the URL if it belongs to the console, else the URL of the overview."""
         begin = self._root + BASE
         return address if address and (address == begin or address.startswith((f"{begin}/", f"{begin}?"))) else begin
 
@@ -235,7 +235,10 @@ Handler = Callable[[Page], Awaitable[Response]]
 def page_endpoint(
     handler: Handler, settings: Settings, rest_app: ASGIApp, *, public: bool = False
 ) -> Callable[[Request], Awaitable[Response]]:
-    """Return the endpoint of a route. It asks for a login first unless `public`, and shows errors as pages."""
+    """Return the endpoint for a route.
+
+    The endpoint requires a login unless `public` is set, and shows errors as pages.
+    """
 
     async def endpoint(request: Request) -> Response:
         page = Page(request, settings, rest_app)

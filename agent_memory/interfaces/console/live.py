@@ -33,7 +33,7 @@ _HEADERS = [
 
 
 class LiveStreams:
-    """The open streams of a process. They share one look at the work that waits."""
+    """The open streams of a process. They share one query for the waiting work."""
 
     def __init__(self) -> None:
         self._open = Counter[str]()
@@ -45,7 +45,7 @@ class LiveStreams:
         return self._open.total()
 
     def enter(self, caller: str) -> None:
-        """Raises Overloaded if too many streams are open, or the process stops."""
+        """Register a stream. Raises Overloaded if too many streams are open or the process is stopping."""
         if self.over.is_set() or self.number >= MOST_STREAMS or self._open[caller] >= _MOST_OF_A_CALLER:
             raise Overloaded("too many pages show live counters: this one shows them again later")
         self._open[caller] += 1
@@ -55,7 +55,7 @@ class LiveStreams:
         self._open += Counter()  # drops callers without streams
 
     def end(self) -> None:
-        """End all streams and open no new ones."""
+        """End all streams, and do not allow new ones."""
         self.over.set()
 
     async def readiness(self, page: Page) -> Any:
@@ -69,7 +69,7 @@ class LiveStreams:
 
 
 def work_counters(readiness: Any) -> dict[str, str]:
-    """Return the texts that pages show of waiting work, by name; those of a kind begin with its name."""
+    """Return the texts that pages show for waiting work, by name. Names of texts for one kind begin with the kind."""
     work: dict[str, Any] = readiness["checks"].get("work", {})
     counters = {name: _number(sum(kind[name] for kind in work.values())) for name in ("pending", "dead")}
     longest = max((kind["pending"] for kind in work.values()), default=0) or 1

@@ -1,4 +1,4 @@
-"""Call REST operations in this process, with the rights of a page's caller."""
+"""Call REST operations in this process, with the rights of the caller who requested the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHARED = ("app", "asgi", "client", "http_version", "scheme", "server")
 
 
 class RestError(Exception):
-    """An error answer of a REST operation."""
+    """An error answer from a REST operation."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -29,9 +29,9 @@ class RestError(Exception):
 
 
 class Rest:
-    """Call REST operations. `app` serves REST without authentication.
+    """Calls REST operations. `app` serves REST without authentication.
 
-    `principal` is the caller; None if the server requires no credentials.
+    `principal` is the caller, or None if the server does not require credentials.
     """
 
     def __init__(self, app: ASGIApp, request: Request, principal: Principal | None) -> None:
@@ -44,23 +44,23 @@ class Rest:
     async def __call__(
         self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
     ) -> Any:
-        """Return an operation's JSON answer. Raises RestError.
+        """Call an operation, and return its JSON answer. Raises RestError.
 
-        `path` is not percent-encoded. Parameters that are None are omitted.
+        `path` must not be percent-encoded. Omits parameters that are None.
         """
         return (await self.answer(method, path, json, headers=headers, **query))[0]
 
     async def answer(
         self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
     ) -> tuple[Any, dict[str, str]]:
-        """Return an operation's JSON answer and its headers. Raises RestError."""
+        """Call an operation, and return its JSON answer and headers. Raises RestError."""
         content, given = await self.read(method, path, json, headers=headers, **query)
         return from_json(content or b"null"), given
 
     async def read(
         self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
     ) -> tuple[bytes, dict[str, str]]:
-        """Return an operation's answer as bytes, and its headers. Raises RestError."""
+        """Call an operation, and return its answer as bytes, and its headers. Raises RestError."""
         body = b"" if json is None else to_json(json)
         status, parts, given, sent = 500, list[bytes](), dict[str, str](), False
 

@@ -56,9 +56,9 @@ _MOST_WAITING_FOR_LIMIT = 32
 
 class _App(FastAPI):
     def build_middleware_stack(self) -> ASGIApp:
-        """Build the middleware without FastAPI's own layers, which saves 10 µs a request.
+        """Build the middleware without FastAPI's own layers, which saves 10 µs per request.
 
-        These layers are telemetry, temporary files and body limits.
+        These layers handle telemetry, temporary files and body limits.
         """
         app: ASGIApp = ExceptionMiddleware(self.router, handlers=self.exception_handlers)
         for layer, arguments, options in reversed(self.user_middleware):
@@ -87,7 +87,7 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
 
 
 def create_mcp_app(settings: Settings, runtime: Runtime, transport: Transport) -> FastAPI:
-    """Return an application that serves MCP, /v1/health, /v1/ready and /metrics. Its `state.mcp` holds MCP streams."""
+    """Return an application that serves MCP, /v1/health, /v1/ready and /metrics. `state.mcp` tracks its MCP streams."""
     from agent_memory.interfaces.mcp.http import McpHttp
 
     mcp = McpHttp(settings, scope_of, [transport], host=settings.mcp.host)
@@ -144,7 +144,7 @@ def _assembled(
 
 
 def _rest_app(app: FastAPI, settings: Settings) -> ASGIApp:
-    """Return the operations for the console's calls, which are counted and audited like all others.
+    """Return the REST operations for the console, with the same counting and auditing as for all other calls.
 
     The console puts the caller into the ASGI scope.
     """

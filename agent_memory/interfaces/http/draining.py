@@ -1,4 +1,4 @@
-"""Answer the last requests of a stopping process, and send callers to another process."""
+"""Answer the last requests of a stopping process, and make clients connect to another process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_memory.foundation.core.errors import Unavailable
 
 
 class Draining:
-    """Outermost middleware. After `begin`, each response carries `Connection: close`."""
+    """The outermost middleware. After `begin`, each response contains the header `Connection: close`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -45,22 +45,25 @@ class Stopping(Unavailable):
 
 
 def last_answer() -> bytes:
-    """Return a 503 response that ends a connection. Closing without a response would reset requests in transit."""
+    """Return a 503 response that ends a connection.
+
+    Closing the connection without a response would reset requests in transit.
+    """
     answer = render(Stopping("the process is stopping: send the request again"))
     head = b"".join(b"%s: %s\r\n" % header for header in (*answer.raw_headers, (b"connection", b"close")))
     return b"HTTP/1.1 503 Service Unavailable\r\n%s\r\n%s" % (head, bytes(answer.body))
 
 
 LINGER_SECONDS = 1.0
-"""Seconds for which data is read and ignored after the last response: closing earlier would reset the connection."""
+"""Seconds to read and ignore data after the last response. Closing earlier would reset the connection."""
 _IN_QUEUE_SECONDS = 0.05
 
 
 async def turn_away(listeners: Sequence[socket.socket]) -> None:
-    """Answer the connections in the listeners' queues, and close the listeners.
+    """Answer the connections that wait in the listeners' queues, and close the listeners.
 
-    Call this while uvicorn closes its duplicates of the same sockets. The kernel resets connections that nobody
-    accepts.
+    Call this while uvicorn closes its duplicates of the same sockets. Otherwise, the kernel would reset connections
+    that no process has accepted.
     """
     await asyncio.sleep(_IN_QUEUE_SECONDS)
     waiting: list[socket.socket] = []

@@ -73,7 +73,7 @@ async def get_metrics(runtime: HomeDep) -> Response:
 
 
 async def _measure_outbox(runtime: Runtime) -> None:
-    """Set the outbox gauges. Without Redis they are NaN, and the other metrics are still served."""
+    """Set the outbox gauges. Without Redis, set them to NaN, so that clients can still read the other metrics."""
     try:
         backlogs = await runtime.backlog()
     except Unavailable:

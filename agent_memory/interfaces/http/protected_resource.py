@@ -1,4 +1,4 @@
-"""Serve OAuth metadata of the protected resource (RFC 9728), for MCP clients."""
+"""Serve the OAuth metadata of the protected resource (RFC 9728) to MCP clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOST = re.compile(r"[A-Za-z0-9.:\[\]-]{1,260}\Z")
 
 
 def resource_of(settings: Settings, scope: Scope) -> str | None:
-    """Return the server's address: PUBLIC_URL, else the request's host; None if that is invalid."""
+    """Return the server's address: PUBLIC_URL, or else the request's host. Return None if that host is invalid."""
     if settings.server.public_url is not None:
         return settings.server.public_url.rstrip("/")
     host = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"host"), "")
@@ -25,13 +25,13 @@ def resource_of(settings: Settings, scope: Scope) -> str | None:
 
 
 def challenge_of(settings: Settings, scope: Scope) -> str:
-    """Return the WWW-Authenticate header. With AUTH_MODE=oauth2 it contains the metadata's address."""
+    """Return the WWW-Authenticate header. With AUTH_MODE=oauth2, it contains the address of the metadata."""
     resource = resource_of(settings, scope) if settings.auth.mode == "oauth2" else None
     return "Bearer" if resource is None else f'Bearer resource_metadata="{resource}{METADATA_PATH}"'
 
 
 def metadata_routes(settings: Settings) -> list[BaseRoute]:
-    """Return the metadata's route if AUTH_MODE is oauth2, else no route."""
+    """Return the route of the metadata if AUTH_MODE is oauth2, or else an empty list."""
 
     async def metadata(request: Request) -> Response:
         resource = resource_of(settings, request.scope)

@@ -1,7 +1,7 @@
-"""Limit the time and size of request heads in uvicorn's HTTP protocol.
+"""Limit the duration and size of request heads in uvicorn's HTTP protocol.
 
-Connections are cut off if they are silent, or if a head, trailer or refused body does not end. See
-docs/adr/0002-bounds-on-heads.md; `middleware/body_deadline.py` limits bodies.
+The server closes a connection that stays silent, and a connection on which a head, a trailer or a refused body does not
+end. See docs/adr/0002-bounds-on-heads.md. `middleware/body_deadline.py` limits bodies.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOK_SECONDS = 0.05
 
 
 class HeadTooLarge(TooLarge):
-    """A head or trailer exceeds MAX_HEAD_BYTES."""
+    """A head or trailer is larger than MAX_HEAD_BYTES."""
 
     status = 431
 
@@ -42,9 +42,9 @@ def http_protocol(settings: Settings) -> type[Connection]:
 
 
 class JoinedWrites:
-    """Write a response's head together with its body: one system call fewer, which saves 10 to 20 µs.
+    """Write a response's head together with its body. This saves one system call, which takes 10 to 20 µs.
 
-    This applies only to bodies of known length; the head of a stream is sent at once.
+    It applies only to bodies of known length. The head of a stream is written at once.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -62,7 +62,7 @@ class JoinedWrites:
             self._head = b""
 
     def flush(self) -> None:
-        """Write a head that has no body, as in the answer to a HEAD request."""
+        """Write a head that no body follows, as in the answer to a HEAD request."""
         if self._head:
             self.write(b"")
 
@@ -72,7 +72,7 @@ class JoinedWrites:
 
 
 class Connection(HttpToolsProtocol):
-    """Limit a request's head to `head_seconds` from its first byte. A head in one piece starts no timer."""
+    """Limit the time for a request's head to `head_seconds` from its first byte. A head in one piece needs no timer."""
 
     head_seconds: float
 
@@ -85,7 +85,7 @@ class Connection(HttpToolsProtocol):
         self._has_ended = False  # the last answer was written; ignore further data
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the keep-alive timer: a new connection that stays silent is treated like an idle one."""
+        """Start the keep-alive timer, so that a new connection without data times out like an idle one."""
         self._joined = JoinedWrites(transport)
         super().connection_made(cast("asyncio.Transport", self._joined))
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
@@ -130,11 +130,11 @@ class Connection(HttpToolsProtocol):
             self._watch()
 
     def shutdown(self) -> None:
-        """Answer requests in transit, mark the answer as the last, and close the connection."""
+        """Answer the requests in transit, announce the close in the final answer, and close the connection."""
         self._close_when_idle(_LOOKS)
 
     def _close_when_idle(self, turns: int) -> None:
-        """End an idle connection after `turns` turns of the event loop, in which a request could still arrive."""
+        """Close an idle connection after `turns` turns of the event loop, during which a request may still arrive."""
         if self.transport.is_closing() or self._has_ended:
             return
         if self._is_working():
@@ -151,9 +151,9 @@ class Connection(HttpToolsProtocol):
         return bool(self.cycle) and not self.cycle.response_complete
 
     def _watch(self) -> None:
-        """Refuse a head that is too large, or start the timer.
+        """Refuse a head that is too large, or else start the timer.
 
-        Called after a read within a request, or after an answer to an incomplete request.
+        Call this after reading a part of a request, or after answering a request that is incomplete.
         """
         if self.transport.is_closing():
             return
@@ -178,7 +178,7 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, error: AgentMemoryError) -> None:
-        """Answer an incomplete request and close the connection, after earlier requests were answered."""
+        """Answer an incomplete request and close the connection. Earlier requests get their answers first."""
         self._stop_timer()
         if not self._is_working():
             if self._in_head:

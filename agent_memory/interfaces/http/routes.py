@@ -1,4 +1,4 @@
-"""Collect all routes of features and operators."""
+"""Collect all routes for features and for operators."""
 
 from __future__ import annotations
 

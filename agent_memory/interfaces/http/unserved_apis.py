@@ -1,6 +1,6 @@
 """Find the APIs in `interfaces/compat`, which imitate the APIs of other products.
 
-A request to a disabled API gets a 404. Its message names the setting that enables the API.
+A request to a disabled API gets a 404 whose message says which setting enables the API.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ _FOREIGN = ("/v2/", "/v3/", "/v4/", "/ns/", "/api/v1/")
 
 
 def find_compatible_apis() -> dict[str, ModuleType]:
-    """Return the module `routes` of each product in `interfaces/compat`, by the product's name."""
+    """Return the `routes` module of each product in `interfaces/compat`, by the product's name."""
     folder = files("agent_memory.interfaces").joinpath("compat")
     products = [entry.name for entry in folder.iterdir() if entry.joinpath("routes.py").is_file()] if folder.is_dir() else []
     return {name: import_module(f"agent_memory.interfaces.compat.{name}.routes") for name in sorted(products)}
 
 
 class UnservedRoutes(BaseRoute):
-    """Match paths of disabled products that no other route matches. Must be the last route."""
+    """Match the paths of disabled APIs that no other route matches. This must be the last route."""
 
     def __init__(self, products: Mapping[str, Sequence[BaseRoute]]) -> None:
         self._patterns = {

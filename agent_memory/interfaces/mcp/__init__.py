@@ -1,1 +1,1 @@
-"""Serve memory as tools for a model, by MCP over stdio, SSE and streamable HTTP."""
+"""Serve memory as tools for a model, using MCP over stdio, SSE and streamable HTTP."""

@@ -1,4 +1,4 @@
-"""Define the tools' arguments as clients see them. The wire models check the rest, as for REST."""
+"""Define the tools' arguments as clients see them. The models of the REST API validate everything else."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _WINDOW = "The context window in tokens; beats `model_name`."
 
 
 def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Return a function that makes a JSON schema list only these fields. Other fields are still accepted."""
+    """Return a function that limits a JSON schema to these fields. The server still accepts other fields."""
 
     def keep(schema: dict[str, Any]) -> None:
         schema["properties"] = {name: schema["properties"][name] for name in names}
@@ -55,7 +55,7 @@ def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
 
 
 def _as_strategy(value: Any) -> Any:
-    """Return a strategy's name as a strategy without options, and other values as they are."""
+    """Convert a strategy's name to a strategy without options. Return other values unchanged."""
     return {"strategy": value} if isinstance(value, str) and not value.lstrip().startswith("{") else value
 
 

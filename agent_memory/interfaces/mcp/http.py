@@ -1,6 +1,6 @@
 """Serve MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, each also below `/{namespace}`.
 
-Each call's caller comes from its own request only, so concurrent calls cannot share rights.
+The caller of each call comes only from the call's own request, so concurrent calls cannot share permissions.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class McpHttp:
-    """MCP's routes for an application whose lifespan enters `running`. `scope_of` returns the scope of a request."""
+    """Provide MCP's routes for an application whose lifespan enters `running`. `scope_of` returns a request's scope."""
 
     def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], transports: Sequence[Transport], *, host: str) -> None:
         self._settings = settings
@@ -63,7 +63,7 @@ class McpHttp:
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
-        """Answer calls with this runtime while the context is open."""
+        """Answer calls with `runtime` while the context is open."""
         self._server = server = build_server(self._settings, runtime, self._who)
         # Stateless: no session can be lost, hijacked, or missing in another process.
         self._manager = StreamableHTTPSessionManager(
@@ -119,7 +119,7 @@ class McpHttp:
             await outgoing.aclose()
 
     def _name_owner(self, scope: AsgiScope) -> None:
-        """Put the caller's identity into the ASGI scope, so that the SDK hides the stream from other callers."""
+        """Put the caller's identity into the ASGI scope, so that the SDK does not let other callers use the stream."""
         caller_scope = self._scope_of(Request(scope))
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=caller_scope.tenant, subject=caller_scope.actor, scopes=[]))
 
@@ -128,9 +128,9 @@ class McpHttp:
         await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
 
     def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
-        """Return a `receive` that yields the whole body with repaired Unicode, which the SDK would refuse.
+        """Return a `receive` that returns the whole body at once and repairs Unicode that the SDK would refuse.
 
-        The reader gets BadInput.
+        The reader may get BadInput.
         """
         most = self._settings.server.max_body_bytes
 
@@ -154,7 +154,7 @@ class McpHttp:
 
 
 def _without_echo(send: Send) -> Send:
-    """Return a `send` that replaces the SDK's answer to an invalid message, which repeats parts of that message."""
+    """Return a `send` that replaces the SDK's answer to an invalid message, because that answer repeats parts of it."""
     held_start: Message | None = None
 
     async def send_discreetly(message: Message) -> None:
@@ -178,7 +178,7 @@ def _without_echo(send: Send) -> Send:
 
 
 def _security(settings: Settings, host: str) -> TransportSecuritySettings:
-    """Return the allowed hosts and origins, as a protection against DNS rebinding."""
+    """Return the allowed hosts and origins, which protect against DNS rebinding."""
     names = [name for part in settings.server.allowed_hosts.split(",") if (name := part.strip())]
     if "*" in names or not (names or is_loopback(host)):
         return TransportSecuritySettings(enable_dns_rebinding_protection=False)

@@ -1,4 +1,4 @@
-"""Load the MCP SDK only for the first MCP call of the API, because loading takes a second."""
+"""Load the MCP SDK only at the first MCP call to the API, because loading takes a second."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class McpDoor:
-    """Routes of streamable HTTP at `/mcp`, for an application whose lifespan enters `running`."""
+    """Provide the routes of streamable HTTP at `/mcp`, for an application whose lifespan enters `running`."""
 
     def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], *, host: str) -> None:
         self._settings = settings
@@ -34,7 +34,7 @@ class McpDoor:
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
-        """Answer calls with this runtime while the context is open."""
+        """Answer calls with `runtime` while the context is open."""
         self._requested, self._opened, over = asyncio.Event(), asyncio.get_running_loop().create_future(), asyncio.Event()
         # The task that opens the SDK must also close it.
         task = asyncio.create_task(self._serve(runtime, self._opened, over))

@@ -1,4 +1,4 @@
-"""Define MCP's HTTP paths; each path also exists below a namespace."""
+"""Define MCP's HTTP paths. Each path also exists below a namespace."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _IDENTIFIER: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 def routes_of(method: str, name: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> list[Route]:
-    """Return the routes of an endpoint, with and without namespace and trailing slash."""
+    """Return an endpoint's routes, with and without a namespace and a trailing slash."""
     paths = (f"/{name}", f"/{name}/", f"/{{namespace}}/{name}", f"/{{namespace}}/{name}/")
     return [Route(path, _Endpoint(path.rstrip("/"), serve), methods=[method], include_in_schema=False) for path in paths]
 
 
 class _Endpoint:
-    """An ASGI application with a path template, which metrics use."""
+    """An ASGI application with a path template for metrics."""
 
     def __init__(self, template: str, serve: Callable[[AsgiScope, Receive, Send], Any]) -> None:
         self.path_format = template
@@ -36,7 +36,7 @@ class _Endpoint:
 
 
 def namespace_in(scope: AsgiScope) -> str | None:
-    """Return the namespace in the path, or None. Raises BadInput for an invalid one."""
+    """Return the namespace in the path, or None. Raises BadInput if it is invalid."""
     name: str | None = scope["path_params"].get("namespace")
     if name is None:
         return None

@@ -1,7 +1,7 @@
 """Make short JSON schemas for the MCP tools, because a model reads all schemas before its first turn.
 
-The schemas use only JSON Schema features that every client supports. Gemini does not support references, type lists and
-exclusive bounds. Converters to OpenAI's strict mode reject objects with arbitrary properties.
+The schemas use only features of JSON Schema that every client supports. Gemini does not support references, type lists
+and exclusive bounds. Converters to OpenAI's strict mode reject objects with arbitrary properties.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Schema = dict[str, Any]
 _ARGUMENT_WORDS = ("type", "enum", "format", "default", "minimum", "maximum", "description")
 _FORMATS = frozenset({"date-time"})
 _LARGEST_BOUND = 2**31
-"""Larger bounds only describe the number of bits, so schemas omit them."""
+"""Schemas omit larger bounds, which only reflect the size of an integer type."""
 # Synonyms and fixed fields of filters, which are accepted but not listed.
 _UNSAID = frozenset({"not_eq", "in_", "not_in", "field", "enum_class", "inclusive"})
 _COMMON = frozenset({"eq", "any", "gte", "lt", "lte"})
@@ -24,7 +24,10 @@ _NULL = {"type": "null"}
 
 
 def input_schema(model: type[BaseModel], common: Collection[str] = ()) -> Schema:
-    """Return the JSON schema of arguments without references and null. With `common`, list only these arguments."""
+    """Return the JSON schema of a tool's arguments, without references and null.
+
+    If `common` is not empty, list only the arguments in it.
+    """
     schema = {key: value for key, value in model.model_json_schema().items() if key != "description"}
     if common:
         schema["properties"] = {name: schema["properties"][name] for name in common}
@@ -42,7 +45,10 @@ class _Arguments:
         self._brief = brief
 
     def of(self, schema: Mapping[str, Any], around: tuple[str, ...] = ()) -> Schema:
-        """Return a brief schema. `around` names the enclosing definitions. Raises ValueError for recursion."""
+        """Return a short schema. `around` contains the names of the enclosing definitions.
+
+        Raises ValueError if a definition contains itself.
+        """
         schema, around = self._resolved(schema, around)
         choices = [choice for choice in schema.get("anyOf", ()) if choice != _NULL]
         if len(choices) == 1:
@@ -62,7 +68,7 @@ class _Arguments:
         return short
 
     def _resolved(self, schema: Mapping[str, Any], around: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        """Resolve a reference. The schema's own keys override those of the definition."""
+        """Resolve a reference. The schema's own keys override the keys of the definition."""
         if "$ref" not in schema:
             return schema, around
         name = str(schema["$ref"]).rpartition("/")[2]
@@ -74,7 +80,7 @@ class _Arguments:
         return {**definition, **own}, (*around, name)
 
     def _listed(self, fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return the fields to list; for filters, only useful operators."""
+        """Return the fields to list. For filters, these are only the useful operators."""
         if not {"eq", "ne"} <= fields.keys():
             return list(fields.items())
         return [(name, field) for name, field in fields.items() if (name in _COMMON if self._brief else name not in _UNSAID)]

@@ -1,4 +1,4 @@
-"""Build the MCP server: list tools, read arguments, and turn every outcome into an answer."""
+"""Build the MCP server: list tools, read arguments, and turn every result or error into an answer."""
 
 from __future__ import annotations
 
@@ -60,21 +60,21 @@ you mean with `user_id` and `namespace` whenever you know them. What comes out o
 that stands in it."""
 
 REPAIRED = "agent_memory.repaired"
-"""Key in an ASGI scope: the repaired message, if it contained lone surrogates (`RepairedJson`)."""
+"""Key in an ASGI scope: the repaired message, if the original contained lone surrogates (`RepairedJson`)."""
 IGNORED_FIELDS = "agent-memory/ignored-fields"
-"""Key in a result's `_meta`: the unknown arguments, which were ignored."""
+"""Key in a result's `_meta`: the names of the unknown arguments, which the server ignored."""
 LISTS_KEPT_MS = 3_600_000
-"""How long clients may cache lists (ms). Lists change only with versions and settings."""
+"""Time (ms) for which clients may cache lists. Lists change only with the version and the settings."""
 _LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 MAX_PROBLEMS = 20
 MAX_TEXT_CHARS = 400
 
 Who: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
-"""A function that returns the sender of an HTTP request (None: stdio). Raises AgentMemoryError."""
+"""A function that returns the caller of an HTTP request, or the stdio caller for None. Raises AgentMemoryError."""
 
 
 def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[str, Tool] | None = None) -> Server[Any]:
-    """Return a server whose tools (default: `MCP_TOOLS`) run for the caller that `who` returns for each call."""
+    """Return a server that runs `tools` for the caller that `who` returns for each call. The default is `MCP_TOOLS`."""
     seconds, strict, choice = settings.server.request_timeout_seconds, settings.server.strict_fields, settings.mcp.tools
     listed = listed_tools(choice) if tools is None else list_tools_of(tools)
     tools = chosen_tools(choice) if tools is None else tools
@@ -141,7 +141,10 @@ async def _no_templates(context: ServerRequestContext[Any], params: PaginatedReq
 
 
 def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
-    """Record a call in the audit trail, without an outcome: over HTTP, the request's own event has it."""
+    """Record a call in the audit trail, without its outcome.
+
+    Over HTTP, the outcome is in the event of the request.
+    """
     ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments)
     scope = caller.scope
     counts = audit.counts_of(structured)
@@ -150,7 +153,7 @@ def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: An
 
 
 def _arguments_of(request: Request | None, params: CallToolRequestParams) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments as the client sent them, and a notice about replaced characters or None."""
+    """Return the arguments as the client sent them, and a notice about replaced characters (or None)."""
     repaired: RepairedJson | None = None if request is None else request.scope.get(REPAIRED)
     if repaired is None:
         return params.arguments or {}, None
@@ -181,13 +184,13 @@ async def _call(
 def listed_tools(choice: ToolChoice) -> list[ListedTool]:
     """Return the tools of a set as clients see them.
 
-    All sets but `all` omit rare arguments and the schemas of answers.
+    All sets except `all` omit rare arguments and the schemas of answers.
     """
     return list_tools_of(chosen_tools(choice), brief=choice != "all")
 
 
 def list_tools_of(tools: Mapping[str, Tool], *, brief: bool = False) -> list[ListedTool]:
-    """Return tools as clients see them. `brief` omits rare arguments and the schemas of answers."""
+    """Return tools as clients see them. With `brief`, omit rare arguments and the schemas of answers."""
     return [_listed(tool, brief=brief) for tool in tools.values()]
 
 
@@ -207,7 +210,7 @@ def _listed(tool: Tool, *, brief: bool) -> ListedTool:
 
 
 def _failure(status: int, text: str) -> CallToolResult:
-    """Return an error for the model: the status as in REST, and the reason."""
+    """Return an error for the model: the same status as in REST, and the reason."""
     # The caller's own words may contain lone surrogates.
     safe_text = f"{status}: {text}".encode("utf-8", "replace").decode()
     return CallToolResult(content=[TextContent(type="text", text=safe_text)], is_error=True)
@@ -223,7 +226,7 @@ def _error_text(error: AgentMemoryError) -> str:
 
 
 def _unknown(error: UnknownFields) -> str:
-    """Return one line for each unknown argument, then one for each other problem."""
+    """Return one line for each unknown argument, followed by one line for each other problem."""
     lines = [f"{'.'.join(str(part)[:64] for part in field.path)}: {field.why}"[:MAX_TEXT_CHARS] for field in error.fields[:MAX_PROBLEMS]]
     if error.error is not None:
         own_prefixes = tuple(line.partition(": ")[0] + ":" for line in lines)
@@ -232,7 +235,7 @@ def _unknown(error: UnknownFields) -> str:
 
 
 def _problems(error: ValidationError) -> str:
-    """Return one line for each invalid field, without the input."""
+    """Return one line for each invalid field, without the invalid value."""
     lines: list[str] = []
     for problem in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]:
         field = ".".join(str(part)[:64] for part in problem["loc"][:12]) or "arguments"

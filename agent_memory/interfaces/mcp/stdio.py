@@ -1,4 +1,4 @@
-"""Serve MCP over stdin and stdout, for the one client that started this process."""
+"""Serve MCP over stdin and stdout to the one client that started this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ _WAITING_LINES = 16
 
 
 class StdioServer:
-    """Serve until the client closes stdin or `stop` is called. Raises StartupError for a missing credential."""
+    """Serve until the client closes stdin or until `stop` is called.
+
+    Raises StartupError if a required credential is missing.
+    """
 
     def __init__(self, settings: Settings, runtime: Runtime) -> None:
         self._settings = settings
@@ -39,14 +42,17 @@ class StdioServer:
         self._answers = asyncio.Event()
 
     async def run(self) -> None:
-        """Serve. Only the protocol may write to stdout; other output goes to stderr."""
+        """Serve calls. Only the protocol may write to stdout; all other output goes to stderr."""
         with self._serving:
             async with stdio_server(stdin=cast("anyio.AsyncFile[str]", _Lines())) as (incoming, outgoing):
                 self._answers.set()
                 await self._server.run(incoming, outgoing, self._server.create_initialization_options())
 
     async def who(self, request: Request | None) -> Caller:
-        """Return MCP_TOKEN's owner, or everybody without authentication. Raises the credential gate's errors."""
+        """Return the owner of MCP_TOKEN, or everybody if the server requires no credentials.
+
+        Raises the credential gate's errors.
+        """
         settings = self._settings
         # The key is checked for each call, so a revoked key ends access here, too.
         caller = (
@@ -61,7 +67,7 @@ class StdioServer:
         await self._answers.wait()
 
     def drain(self) -> bool:
-        """Do nothing: the only client cannot use another process."""
+        """Do nothing, because the only client cannot use another process."""
         return False
 
     def stop(self) -> None:
@@ -69,7 +75,7 @@ class StdioServer:
 
 
 class _Lines:
-    """Iterate over lines of stdin. A blocking read cannot be interrupted, so its thread is abandoned at the end."""
+    """Iterate over the lines of stdin. A blocking read cannot be interrupted, so its thread is abandoned at the end."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,1 +1,1 @@
-"""Tools for language models: schemas, arguments, answers and calls. Sends nothing."""
+"""Tools for language models: schemas, arguments, results and calls. This package sends nothing."""

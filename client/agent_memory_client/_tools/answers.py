@@ -1,4 +1,4 @@
-"""Make the answers of tools. Programs get dicts, the model gets text."""
+"""Build the results of tools: dicts for programs, text for the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RECORD_FIELDS = {"id", "text", "memory_type", "topics", "entities", "event_date
 
 
 def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionResult:
-    """Return the result of a tool that ran. An `error` in its answer means that the tool failed."""
+    """Return the result of a tool that ran. If `result` contains an `error`, the tool failed."""
     error = result.get("error")
     if error is not None:
         return failure(function_name, str(error))
@@ -34,14 +34,14 @@ def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionR
 
 
 def failure(function_name: str, reason: str) -> ToolCallResolutionResult:
-    """Return the result of a tool that could not run, with the reason for the model."""
+    """Return the result of a tool that could not run, including the reason for the model."""
     return ToolCallResolutionResult(
         success=False, function_name=function_name, result=None, error=reason, formatted_response=f"{function_name} failed: {reason}"
     )
 
 
 def _for_model(result: Mapping[str, Any]) -> str:
-    """Return the text for the model: the summary, then the details.
+    """Return the text for the model: the summary, followed by the details.
 
     A model that reads "found 2 memories" must also see the memories.
     """
@@ -56,7 +56,7 @@ def _without_counters(value: Any) -> Any:
 
 
 def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) -> dict[str, Any]:
-    """Return the answer of search_memory."""
+    """Return the result of search_memory."""
     return {
         "memories": [{"id": memory.id, **_memory_answer(memory), "relevance_score": _relevance(memory)} for memory in page.memories],
         "total_found": page.total,
@@ -69,7 +69,10 @@ def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) ->
 
 
 def _relevance(memory: MemoryRecordResult) -> float | None:
-    """Return the relevance of a memory, at most 1: from the distance in a semantic search, else the server's score."""
+    """Return a memory's relevance, at most 1.
+
+    Compute it from the distance in a semantic search. Otherwise, use the server's score.
+    """
     if memory.score_type in (None, SearchScoreTypeEnum.SEMANTIC):
         return max(0.0, 1.0 - memory.dist)
     return memory.score
@@ -86,7 +89,7 @@ def _memory_answer(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
-    """Return the answer of forget_memory: the matches, and the next step."""
+    """Return the result of forget_memory: the matches and the next step."""
     if answer.ambiguous:
         summary = "Several things could be meant, and nothing was forgotten: ask the user which one, and call again with its ids."
     elif answer.dry_run:
@@ -108,7 +111,7 @@ def forget_answer(answer: ForgetMemoryResponse) -> dict[str, Any]:
 
 
 def session_answer(session_id: str, session: WorkingMemoryResponse, summary: str) -> dict[str, Any]:
-    """Return the answer of a tool that reads a session. Replaces `{counts}` in `summary`."""
+    """Return the result of a tool that reads a session. Replace `{counts}` in `summary` with the session's counts."""
     data = session.data or {}
     counts = f"{len(session.messages)} messages, {len(session.memories)} stored memories, and {len(data)} data entries"
     newest = session.messages[-SHOWN_MESSAGES:]
@@ -147,12 +150,12 @@ def data_answer(data: Mapping[str, Any], merge_strategy: str) -> dict[str, Any]:
 
 
 def error_answer(what: str, error: Exception, **fields: Any) -> dict[str, Any]:
-    """Return the answer of a tool that failed during `what`."""
+    """Return the result of a tool that failed while performing the action `what`."""
     return {**fields, "error": str(error), "summary": f"Error {what}: {error}"}
 
 
 def current_datetime() -> dict[str, Any]:
-    """Return the answer of get_current_datetime: ISO 8601 and epoch seconds, without fractions."""
+    """Return the result of get_current_datetime: ISO 8601 and epoch seconds, without fractions."""
     now = datetime.now(UTC).replace(microsecond=0)
     return {"iso_utc": now.isoformat().replace("+00:00", "Z"), "unix_ts": int(now.timestamp())}
 

@@ -1,4 +1,4 @@
-"""Check the arguments that language models send to tools, with errors that help the model."""
+"""Validate the arguments that language models pass to tools. The errors explain what the model should fix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Arguments = TypeVar("Arguments", bound=BaseModel)
 
 
 def _as_list(value: Any) -> Any:
-    """Accept one object instead of a list, because models send that."""
+    """Wrap a single object in a list, because models sometimes send an object instead of a list."""
     return [value] if isinstance(value, dict) else value
 
 
@@ -25,7 +25,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 class SearchArguments(BaseModel):
-    """The arguments of search_memory."""
+    """Arguments of search_memory."""
 
     query: Annotated[str, Field(min_length=1)]
     search_mode: SearchModeEnum = SearchModeEnum.SEMANTIC
@@ -40,7 +40,7 @@ class SearchArguments(BaseModel):
 
 
 class NoteArguments(BaseModel):
-    """The arguments of lazily_create_long_term_memory."""
+    """Arguments of lazily_create_long_term_memory."""
 
     text: Annotated[str, Field(min_length=1)]
     memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
@@ -49,20 +49,20 @@ class NoteArguments(BaseModel):
 
 
 class DataArguments(BaseModel):
-    """The arguments of update_working_memory_data."""
+    """Arguments of update_working_memory_data."""
 
     data: Annotated[dict[str, Any], Field(min_length=1)]
     merge_strategy: MergeStrategy = "merge"
 
 
 class ReadArguments(BaseModel):
-    """The arguments of get_long_term_memory."""
+    """Arguments of get_long_term_memory."""
 
     memory_id: Annotated[str, Field(min_length=1)]
 
 
 class NewMemory(BaseModel):
-    """A memory to store. It has no id, because a model that chooses ids could overwrite any memory."""
+    """A memory to store. It has no id: a model that could choose ids could overwrite any memory."""
 
     text: Annotated[str, Field(min_length=1)]
     memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
@@ -75,13 +75,13 @@ class NewMemory(BaseModel):
 
 
 class StoreArguments(BaseModel):
-    """The arguments of eagerly_create_long_term_memory."""
+    """Arguments of eagerly_create_long_term_memory."""
 
     memories: Annotated[list[Annotated[NewMemory, BeforeValidator(_without_nulls)]], Field(min_length=1), BeforeValidator(_as_list)]
 
 
 class EditArguments(ReadArguments):
-    """The arguments of edit_long_term_memory."""
+    """Arguments of edit_long_term_memory."""
 
     text: str | None = None
     topics: list[str] | None = None
@@ -98,13 +98,13 @@ class EditArguments(ReadArguments):
 
 
 class DeleteArguments(BaseModel):
-    """The arguments of delete_long_term_memories."""
+    """Arguments of delete_long_term_memories."""
 
     memory_ids: Annotated[list[str], Field(min_length=1)]
 
 
 class ForgetArguments(BaseModel):
-    """The arguments of forget_memory."""
+    """Arguments of forget_memory."""
 
     text: Annotated[str, Field(min_length=1)] | None = None
     ids: Annotated[list[str], Field(min_length=1)] | None = None
@@ -118,7 +118,7 @@ class ForgetArguments(BaseModel):
 
 
 def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arguments:
-    """Parse the arguments of a call. Ignores nulls and unknown arguments. Raises MemoryValidationError."""
+    """Parse a call's arguments. Ignore nulls and unknown arguments. Raises MemoryValidationError."""
     try:
         return model.model_validate(_without_nulls(dict(arguments)))
     except ValidationError as error:
@@ -126,5 +126,5 @@ def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arg
 
 
 def record_of(memory: NewMemory | NoteArguments, namespace: str | None, user_id: str | None) -> ClientMemoryRecord:
-    """Return a memory as a record in this scope. Raises MemoryValidationError."""
+    """Convert a memory to a record in the given scope. Raises MemoryValidationError."""
     return parse_arguments(ClientMemoryRecord, {**memory.model_dump(), "namespace": namespace, "user_id": user_id})

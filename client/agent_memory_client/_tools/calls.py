@@ -1,4 +1,4 @@
-"""Parse tool calls of every provider into one shape."""
+"""Convert tool calls from all providers to one format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory_client.errors import MemoryValidationError
 
 
 class UnifiedToolCall(TypedDict):
-    """A model's call of a tool, in one form for all providers."""
+    """A model's tool call, in one format for all providers."""
 
     id: str | None
     name: str
@@ -21,7 +21,7 @@ class UnifiedToolCall(TypedDict):
 class ToolCallResolutionResult(TypedDict):
     """The result of a tool call: `result` for programs, `formatted_response` for the model.
 
-    After a success, `error` is None.
+    If the call succeeded, `error` is None.
     """
 
     success: bool
@@ -32,7 +32,7 @@ class ToolCallResolutionResult(TypedDict):
 
 
 def arguments_of(arguments: Any) -> dict[str, Any]:
-    """Parse the arguments of a call: a mapping, or a JSON object as text. None and blank text mean no arguments.
+    """Parse a call's arguments, given as a mapping or as JSON text. None and blank text mean no arguments.
 
     Raises MemoryValidationError.
     """
@@ -50,7 +50,7 @@ def arguments_of(arguments: Any) -> dict[str, Any]:
 
 
 def call_of(tool_call: Any) -> dict[str, Any]:
-    """Return a tool call as a dict, from a dict or a provider's object. Raises MemoryValidationError."""
+    """Convert a tool call to a dict. Accepts a dict or a provider's object. Raises MemoryValidationError."""
     dump = getattr(tool_call, "model_dump", None)
     value: Any = dump() if callable(dump) else tool_call
     if not isinstance(value, Mapping):
@@ -76,28 +76,28 @@ def _unify(call_id: Any, name: Any, arguments: Any, provider: Literal["openai", 
 
 
 def parse_function_call(function_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a function call: OpenAI's old form `{"name", "arguments"}`, or its Responses API with a `call_id`."""
+    """Parse a call in OpenAI's old format `{"name", "arguments"}` or its Responses API format (with a `call_id`)."""
     call = call_of(function_call)
     return _unify(call.get("call_id"), call.get("name"), call.get("arguments"), "openai")
 
 
 def parse_openai_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a tool call of OpenAI's chat completions: `{"id", "type": "function", "function": {"name", "arguments"}}`."""
+    """Parse an OpenAI chat completion tool call: `{"id", "type": "function", "function": {"name", "arguments"}}`."""
     call = call_of(tool_call)
     function = call_of(call.get("function"))
     return _unify(call.get("id", ""), function.get("name"), function.get("arguments"), "openai")
 
 
 def parse_anthropic_call(tool_use: dict[str, Any]) -> UnifiedToolCall:
-    """Parse an Anthropic block: `{"type": "tool_use", "id", "name", "input"}`."""
+    """Parse an Anthropic content block: `{"type": "tool_use", "id", "name", "input"}`."""
     call = call_of(tool_use)
     return _unify(call.get("id", ""), call.get("name"), call.get("input"), "anthropic")
 
 
 def parse_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a call in one of these forms, in LangChain's (`{"name", "args", "id"}`) or as `{"name", "arguments"}`.
+    """Parse a call in any format above, in LangChain's (`{"name", "args", "id"}`), or as `{"name", "arguments"}`.
 
-    Raises MemoryValidationError if the name is missing or the arguments are not a JSON object.
+    Raises MemoryValidationError if the name is missing, or if the arguments are not a JSON object.
     """
     call = call_of(tool_call)
     if "function" in call:

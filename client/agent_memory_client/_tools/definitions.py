@@ -1,4 +1,4 @@
-"""Tools for language models: name, description and JSON schema of the arguments."""
+"""Tools for language models: names, descriptions and JSON schemas of the arguments."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ GET_CURRENT_DATETIME = "get_current_datetime"
 FORGET_MEMORY = "forget_memory"
 
 GET_WORKING_MEMORY = "get_working_memory"
-"""The older name of get_or_create_working_memory. Its answer has no `created`."""
+"""Older name of get_or_create_working_memory. Its result has no `created`."""
 
 REPLACED = {"add_memory_to_working_memory": LAZILY_CREATE_LONG_TERM_MEMORY, "create_long_term_memory": EAGERLY_CREATE_LONG_TERM_MEMORY}
-"""Older names of tools. Models may still call them."""
+"""Older tool names. Models may still use them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Definition:
     required: tuple[str, ...] = ()
 
     def schema(self) -> ToolSchema:
-        """Return a new schema in OpenAI's form. The caller may change it."""
+        """Return a new schema in OpenAI's format. The caller may modify it."""
         rules = {"type": "object", "properties": deepcopy(self.parameters), "required": list(self.required)}
         return ToolSchema({"type": "function", "function": {"name": self.name, "description": self.description, "parameters": rules}})
 
@@ -209,7 +209,7 @@ ARCHIVED: tuple[Definition, ...] = tuple(definition for definition in DEFINITION
 
 
 def schema(name: str, schema_format: SchemaFormat) -> ToolSchema:
-    """Return a new schema of a tool. The caller may change it."""
+    """Return a new schema of a tool. The caller may modify it."""
     return _in_format(BY_NAME[name], schema_format)
 
 

@@ -1,4 +1,4 @@
-"""The user, namespace and agent of a conversation's tools."""
+"""The user, namespace and agent that a conversation's tools use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from agent_memory_client.models import MemoryRecord
 
 @dataclass(frozen=True, slots=True)
 class ToolScope:
-    """The scope of a conversation's tools. Names set here bind the model. It may choose the others."""
+    """The scope of a conversation's tools.
+
+    The model cannot override the values that are set here. It may choose values for the fields that are None.
+    """
 
     session_id: str
     namespace: str | None = None
@@ -18,11 +21,14 @@ class ToolScope:
     agent_id: str | None = None
 
     def user(self, requested: str | None) -> str | None:
-        """Return the user for a call. Raises MemoryValidationError if the model names another user."""
+        """Return the user to use for a call. Raises MemoryValidationError if the model requests a different user."""
         return _own_or_wanted("user_id", self.user_id, requested)
 
     def space(self, requested: str | None) -> str | None:
-        """Return the namespace for a call. Raises MemoryValidationError if the model names another namespace."""
+        """Return the namespace to use for a call.
+
+        Raises MemoryValidationError if the model requests a different namespace.
+        """
         return _own_or_wanted("namespace", self.namespace, requested)
 
     @property
@@ -31,7 +37,10 @@ class ToolScope:
         return self.user_id is not None or self.namespace is not None
 
     def check(self, memory: MemoryRecord) -> None:
-        """Raise MemoryNotFoundError, as for an unknown id, if the memory belongs to another user or namespace."""
+        """Raise MemoryNotFoundError if the memory belongs to another user or namespace.
+
+        The error is the same as for an unknown id.
+        """
         others = (
             self.user_id is not None and memory.user_id not in (None, self.user_id),
             self.namespace is not None and memory.namespace not in (None, self.namespace),

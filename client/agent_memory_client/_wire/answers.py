@@ -1,4 +1,4 @@
-"""Parse answers into models. A prompt answer is a dict with attributes."""
+"""Parse responses into models. The response to a memory prompt becomes a dict with properties."""
 
 from __future__ import annotations
 
@@ -20,47 +20,50 @@ _DELETED = re.compile(r"deleted (\d+) memories")
 
 
 class PromptAnswer(dict[str, Any]):
-    """The answer to a memory prompt: a dict of its JSON, with properties for its parts."""
+    """The response to a memory prompt: a dict of its JSON, with properties for its parts."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages as the server sent them: `{"role": …, "content": {"type": "text", "text": …}}`."""
+        """The messages exactly as the server sent them: `{"role": …, "content": {"type": "text", "text": …}}`."""
         return self["messages"]
 
     @property
     def long_term_memories(self) -> list[MemoryRecordResult] | None:
-        """The memories in the prompt; None if the prompt did not search."""
+        """The memories in the prompt, or None if the prompt did not include a search."""
         return self.to_model().long_term_memories
 
     @property
     def system(self) -> str | None:
-        """The `system` text for format "anthropic"; None if it is empty, and with other formats."""
+        """The `system` text for format "anthropic". None if it is empty or the format is different."""
         return self.get("system")
 
     @property
     def text(self) -> str | None:
-        """The whole prompt for format "text"; None with other formats."""
+        """The whole prompt for format "text", or None for other formats."""
         return self.get("text")
 
     @property
     def relevant(self) -> bool | None:
-        """True if memory added something to the session's messages; None without a format."""
+        """True if memory added something to the session's messages. None if no format was requested."""
         return self.get("relevant")
 
     def to_model(self) -> MemoryPromptResponse:
-        """Return the answer as a model. Raises MemoryProtocolError if the answer is invalid."""
+        """Return the response as a model. Raises MemoryProtocolError if the response is invalid."""
         return _read_or_refuse(lambda: MemoryPromptResponse.model_validate(self, context=ANSWER), MemoryPromptResponse.__name__)
 
     def to_openai(self) -> list[dict[str, Any]]:
-        """Return messages for chat completion APIs: the session's as they were sent, others as role and text."""
+        """Return messages for chat completion APIs.
+
+        The session's messages are returned as they were sent. Other messages contain only role and text.
+        """
         return prompt_messages(self)
 
 
 class Acknowledgement(AckResponse):
-    """An `AckResponse` with values from the answer's headers, which are not part of the JSON.
+    """An `AckResponse` with additional values from the response's headers. They are not part of the JSON.
 
-    `operation_id` is the id of the background work (see `get_operation`). `pending` is True while the work continues.
-    After a wait, `searchable` is True if a semantic search finds the stored data.
+    `operation_id` identifies the background job (see `get_operation`). `pending` is True while the job continues. After
+    a wait, `searchable` is True if semantic search finds the stored data.
     """
 
     operation_id: str | None = Field(default=None, exclude=True)
@@ -76,12 +79,12 @@ def _read_or_refuse(read: Any, what: str) -> Any:
 
 
 def parse(model: type[Model], response: httpx.Response) -> Model:
-    """Parse an answer as `model`; unknown keys are ignored. Raises MemoryProtocolError."""
+    """Parse a response as `model`, ignoring unknown keys. Raises MemoryProtocolError."""
     return cast("Model", _read_or_refuse(lambda: model.model_validate_json(response.content, context=ANSWER), model.__name__))
 
 
 def parse_acknowledgement(response: httpx.Response) -> Acknowledgement:
-    """Parse an answer and its headers. Raises MemoryProtocolError."""
+    """Parse a response and its headers. Raises MemoryProtocolError."""
     answer = parse(Acknowledgement, response)
     headers = response.headers
     header_values = {
@@ -93,12 +96,12 @@ def parse_acknowledgement(response: httpx.Response) -> Acknowledgement:
 
 
 def parse_list(adapter: TypeAdapter[list[Value]], what: str, response: httpx.Response) -> list[Value]:
-    """Parse an answer as a list of `what`. Raises MemoryProtocolError."""
+    """Parse a response as a list of `what`. Raises MemoryProtocolError."""
     return cast("list[Value]", _read_or_refuse(lambda: adapter.validate_json(response.content, context=ANSWER), f"list of {what}"))
 
 
 def parse_object(response: httpx.Response) -> dict[str, Any]:
-    """Parse an answer as a JSON object. Raises MemoryProtocolError."""
+    """Parse a response as a JSON object. Raises MemoryProtocolError."""
     value = _read_or_refuse(lambda: json.loads(response.content), "JSON object")
     if not isinstance(value, dict):
         raise MemoryProtocolError("the memory server's answer is not a JSON object")
@@ -106,7 +109,7 @@ def parse_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def parse_prompt(response: httpx.Response) -> PromptAnswer:
-    """Parse the answer to a memory prompt. Raises MemoryProtocolError."""
+    """Parse the response to a memory prompt. Raises MemoryProtocolError."""
     answer = PromptAnswer(parse_object(response))
     if not isinstance(answer.get("messages"), list):
         raise MemoryProtocolError("the memory server's answer is not a prompt: it has no list of messages")
@@ -114,7 +117,7 @@ def parse_prompt(response: httpx.Response) -> PromptAnswer:
 
 
 def add_up(acks: Iterable[AckResponse]) -> AckResponse:
-    """Merge the answers to a delete that was sent in several requests."""
+    """Merge the responses to a delete that was split into several requests."""
     answers = list(acks)
     if len(answers) == 1:
         return answers[0]

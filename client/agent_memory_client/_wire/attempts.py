@@ -1,4 +1,4 @@
-"""Make bodies and headers, and decide which calls to retry, and when. Sends nothing."""
+"""Build bodies and headers, and decide whether and when to retry calls. This module sends nothing."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ from agent_memory_client.models import MEMORY_TYPES_HEADER, MemoryTypeEnum
 
 RETRIED_STATUSES = frozenset({429, 502, 503, 504})
 NOT_RECEIVED = 408
-"""The server did not receive the whole request, so the client may send any request again (RFC 9110, 15.5.9)."""
+"""The server did not receive the whole request, so the client may resend any request (RFC 9110, 15.5.9)."""
 FIRST_WAIT_SECONDS = 0.1
 MAX_WAIT_SECONDS = 10.0
 
 FAILURES = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, UnicodeError)
-"""Exceptions of a failed request: all of httpx, and Python's own for text that cannot be encoded."""
+"""Exceptions of a failed request: all httpx exceptions, and UnicodeError for text that cannot be encoded."""
 
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _BROKEN_OFF = (*_NEVER_SENT, httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError, httpx.WriteTimeout)
 
 
 def headers_of(config: MemoryClientConfig) -> dict[str, str]:
-    """Return the headers of every request. Raises MemoryValidationError if a header cannot carry the credentials."""
+    """Return the headers that every request has.
+
+    Raises MemoryValidationError if a header cannot carry the credentials.
+    """
     for name, secret in (("api_key", config.api_key), ("bearer_token", config.bearer_token)):
         if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
             raise MemoryValidationError(f"{name}: must be printable ASCII and not empty")
@@ -49,20 +52,20 @@ def headers_of(config: MemoryClientConfig) -> dict[str, str]:
 
 
 def body_of(call: Call) -> bytes | None:
-    """Return the body of `call` in UTF-8. Raises MemoryValidationError if JSON cannot express it."""
+    """Return the body of `call` in UTF-8. Raises MemoryValidationError if JSON cannot represent it."""
     if call.json is None:
         return call.lines
     try:
         return json.dumps(call.json, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:
-        # The server replaces lone surrogates and reports it. Only escapes can carry them.
+        # The server replaces lone surrogates and reports them. JSON can represent them only as escapes.
         return json.dumps(call.json, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise MemoryValidationError(f"the request cannot be sent as JSON: {error}") from error
 
 
 def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
-    """Return the seconds before retry `attempt` (from 1), or None if the server asks for a wait above the maximum."""
+    """Return the delay in seconds before retry `attempt` (from 1), or None if the server asks for too long a delay."""
     server_wait = retry_after_of(response.headers) if response is not None else None
     if server_wait is not None and server_wait > MAX_WAIT_SECONDS:
         return None
@@ -72,11 +75,11 @@ def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
 
 @dataclass(slots=True)
 class Attempts:
-    """Count the attempts of one call. After a failure, return the wait before the next attempt, or raise.
+    """Count the attempts of one call. After a failure, return the delay before the next attempt, or raise.
 
-    Retries idempotent calls after a broken connection or a 429, 502, 503 or 504. Also retries calls that did not reach
-    the server completely (408), and calls whose Idempotency-Key is in use. Never retries after a timeout, because the
-    caller has already waited for it.
+    Retries idempotent calls after a broken connection or a 429, 502, 503 or 504. Retries any call that the server did
+    not receive completely (408), or whose Idempotency-Key is still in use. Never retries after a timeout, because the
+    caller has already waited that long.
     """
 
     call: Call
@@ -85,7 +88,7 @@ class Attempts:
     under_way: int = 0
 
     def wait_after_error(self, error: Exception) -> float:
-        """Return the seconds to wait after one of `FAILURES`. Raises MemoryClientError after the last attempt."""
+        """Return the delay in seconds after one of `FAILURES`. Raises MemoryClientError after the last attempt."""
         if isinstance(error, UnicodeError):
             raise MemoryValidationError(f"the request cannot be sent: {error}") from error
         wait = self._wait(isinstance(error, _BROKEN_OFF) if self.call.idempotent else isinstance(error, _NEVER_SENT), None)
@@ -94,10 +97,9 @@ class Attempts:
         return wait
 
     def wait_after_refusal(self, response: httpx.Response) -> float:
-        """Return the seconds to wait after a status outside 2xx. Raises MemoryClientError after the last attempt."""
+        """Return the delay in seconds after a status outside 2xx. Raises MemoryClientError after the last attempt."""
         if self._is_under_way(response):
-            # Most first requests end in a moment. If the first request's process died, the key is free after
-            # `Retry-After`.
+            # The first request usually ends in a moment. If its process died, the key is free after `Retry-After`.
             self.under_way += 1
             last = self.failed + 1 >= self.max_retries
             wait = self._wait(True, response if last or self.under_way > 1 else None)

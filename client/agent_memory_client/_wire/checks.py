@@ -1,4 +1,4 @@
-"""Check requests before they are sent."""
+"""Validate requests before the client sends them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 
 
 def check_memory(memory: ClientMemoryRecord | MemoryRecord) -> None:
-    """Raise MemoryValidationError if the server would refuse the record, or if its id is not a ULID."""
+    """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID."""
     checked(MemoryRecord, **memory.model_dump())
     if not _ULID.fullmatch(memory.id):
         raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
 
 
 def as_records(memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]]) -> list[MemoryRecord]:
-    """Return memories as records with ids. Ignores None values in a dict.
+    """Convert memories to records with ids. Ignore None values in dicts.
 
     Raises MemoryValidationError for an invalid or unknown field, and for a value that is not a memory.
     """
@@ -42,7 +42,7 @@ def _record(memory: Mapping[str, Any]) -> MemoryRecord:
 
 
 def check_search(parameters: Mapping[str, Any]) -> None:
-    """Raise MemoryValidationError if the server would refuse a search with these parameters."""
+    """Raise MemoryValidationError if the server would reject a search with these parameters."""
     unknown = sorted(set(parameters) - set(SearchRequest.model_fields))
     if unknown:
         raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
@@ -50,6 +50,6 @@ def check_search(parameters: Mapping[str, Any]) -> None:
 
 
 def new_session(session_id: str, namespace: str | None, user_id: str | None, **fields: Any) -> WorkingMemory:
-    """Return a session that is not stored yet. Raises MemoryValidationError."""
+    """Return a new session that is not stored yet. Raises MemoryValidationError."""
     present = {key: value for key, value in fields.items() if value is not None}
     return checked(WorkingMemory, session_id=session_id, namespace=namespace, user_id=user_id, **present)

@@ -1,4 +1,4 @@
-"""Convert a session's messages to the form of a request."""
+"""Convert a session's messages to the request format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OUR_FIELDS = frozenset({"id", "created_at", "persisted_at", "discrete_memory_ex
 
 
 def as_messages(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[MemoryMessage]:
-    """Return models of messages in any chat API's form. Raises MemoryValidationError."""
+    """Convert messages in any chat API's format to models. Raises MemoryValidationError."""
     try:
         return [message if isinstance(message, MemoryMessage) else _message(message) for message in messages]
     except ValidationError as error:
@@ -25,10 +25,13 @@ def as_messages(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[M
 
 
 def _message(message: Mapping[str, Any]) -> MemoryMessage:
-    """Parse a mapping. None in one of our own fields means "not given"."""
+    """Parse a mapping. None in one of the API's own fields means "not given"."""
     return MemoryMessage.model_validate({key: value for key, value in message.items() if value is not None or key not in _OUR_FIELDS})
 
 
 def message_body(message: MemoryMessage) -> dict[str, Any]:
-    """Return the body of a message: our own fields with a value, and the message's other fields, even if null."""
+    """Return a message's request body.
+
+    It contains the API's own fields that have a value, and all of the message's other fields, even if they are null.
+    """
     return jsonable(message) | {name: None for name, value in message.own_fields.items() if value is None}

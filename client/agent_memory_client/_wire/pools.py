@@ -1,4 +1,4 @@
-"""Keep connection pools: one for each running event loop, or one for all threads."""
+"""Manage connection pools: one for each running event loop, or one for all threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 
 @dataclass(frozen=True, slots=True)
 class _LoopPool:
-    """The pool of an event loop, with the generator that closes the pool when `asyncio.run` ends the loop."""
+    """An event loop's pool, with the generator that closes the pool when `asyncio.run` ends the loop."""
 
     client: httpx.AsyncClient
     closing: AsyncGenerator[None]
@@ -21,19 +21,19 @@ class _LoopPool:
 class AsyncPools:
     """One pool per event loop, because a connection belongs to the loop that opened it.
 
-    `asyncio.run` ends the asynchronous generators of its loop, and so closes the loop's pool. Pools of closed loops are
-    dropped.
+    When `asyncio.run` ends a loop, it closes the loop's asynchronous generators, and the generator closes the pool.
+    Pools of closed loops are discarded.
     """
 
     def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
         self._make = make
-        self._unused: httpx.AsyncClient | None = make()  # Made at once, so that a wrong setup raises here.
+        self._unused: httpx.AsyncClient | None = make()  # Created now, so that an invalid setup raises here.
         self._pools: dict[asyncio.AbstractEventLoop, _LoopPool] = {}
         self._lock = threading.Lock()
         self.is_closed = False
 
     async def current(self) -> httpx.AsyncClient:
-        """Return the pool of the running loop."""
+        """Return the running loop's pool."""
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is not None and not pool.client.is_closed:
@@ -47,7 +47,7 @@ class AsyncPools:
         return client
 
     async def close(self) -> None:
-        """Close the pool of the running loop. Other loops close their own pools."""
+        """Close the running loop's pool. Other loops close their own pools."""
         with self._lock:
             self.is_closed = True
             own = self._pools.pop(asyncio.get_running_loop(), None)
@@ -60,7 +60,7 @@ class AsyncPools:
 
 
 class Pools:
-    """The pool of a blocking client, shared by all threads."""
+    """A blocking client's pool. All threads share it."""
 
     def __init__(self, make: Callable[[], httpx.Client]) -> None:
         self._client = make()
@@ -77,7 +77,7 @@ class Pools:
 
 
 async def _close_at_the_end(client: httpx.AsyncClient) -> AsyncGenerator[None]:
-    """Close `client` when this generator ends, or when its loop ends."""
+    """Close `client` when this generator is closed or its loop ends."""
     try:
         yield
     finally:

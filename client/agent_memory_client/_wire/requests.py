@@ -1,4 +1,4 @@
-"""Build requests as data. Sends nothing."""
+"""Build requests as data. This module sends nothing."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ Method: TypeAlias = Literal["GET", "PUT", "POST", "PATCH", "DELETE"]
 Query: TypeAlias = Mapping[str, str | Sequence[str]]
 
 Wait: TypeAlias = bool | float | None
-"""The time that the server may wait for background work before it answers: seconds (up to 20), or True for up to 10."""
+"""How long the server may wait for background work before it responds: seconds (up to 20), or True for up to 10."""
 
 MessageWait: TypeAlias = Wait | Literal["promoted", "searchable"]
-"""A `Wait`, or the stage to wait for, up to 10 seconds. Seconds and True mean "searchable"."""
+"""A `Wait`, or the stage to wait for (up to 10 seconds). Seconds and True wait for "searchable"."""
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 MAX_KEY_CHARS = 255
 MAX_QUERY_CHARS = 4096
-"""The longest query string of a request. Servers refuse request lines longer than 8 to 64 KiB."""
+"""Maximum length of a request's query string. Servers reject request lines longer than 8 to 64 KiB."""
 WAIT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request. Without `json`, the body is `lines` or empty. `idempotent` requests may be repeated.
+    """A request. Without `json`, the body consists of `lines` or is empty.
 
-    `wait` is the number of seconds that the server may delay its answer.
+    `idempotent` is True if the request is safe to repeat. `wait` is the number of seconds that the server may delay its
+    response.
     """
 
     method: Method
@@ -56,18 +57,18 @@ def jsonable(value: Any) -> Any:
 
 
 def as_body(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
-    """Return a model or mapping as a new JSON object. Raises MemoryValidationError."""
+    """Convert a model or mapping to a new JSON object. Raises MemoryValidationError."""
     return jsonable(value if isinstance(value, BaseModel) else dict(value))
 
 
 def validation_error(error: ValidationError) -> MemoryValidationError:
-    """Return a pydantic error as one of ours: one line with the fields and the fixes."""
+    """Convert a pydantic error to a MemoryValidationError: one line with the fields and how to fix them."""
     problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in error.errors(include_url=False))
     return MemoryValidationError("; ".join(problems))
 
 
 def checked(model: type[Model], **values: Any) -> Model:
-    """Return a model with these values. Raises MemoryValidationError."""
+    """Build a model from these values. Raises MemoryValidationError."""
     try:
         return model(**values)
     except ValidationError as error:
@@ -82,13 +83,13 @@ def segment(name: str, value: str) -> str:
 
 
 def query(**values: Any) -> dict[str, str]:
-    """Return query parameters as text. Parameters that are None are omitted."""
+    """Return query parameters as text. Omit parameters that are None."""
     present = {key: str(to_jsonable_python(value)) for key, value in values.items() if value is not None}
     return {key: text.lower() if isinstance(values[key], bool) else text for key, text in present.items()}
 
 
 def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
-    """Split ids into batches whose query strings are short enough. No ids give one empty batch."""
+    """Split ids into batches whose query strings are short enough. An empty list of ids gives one empty batch."""
     batches: list[list[str]] = [[]]
     length = 0
     for memory_id in memory_ids:
@@ -102,7 +103,7 @@ def short_queries(memory_ids: Sequence[str]) -> list[list[str]]:
 
 
 def idempotency_headers(key: str | None = None) -> dict[str, str]:
-    """Return the header that makes a POST safe to repeat. Without a `key`, make a new one.
+    """Return the header that makes a POST safe to repeat. Generate a new key if `key` is None.
 
     Raises MemoryValidationError for a key that a header cannot carry.
     """
@@ -112,7 +113,7 @@ def idempotency_headers(key: str | None = None) -> dict[str, str]:
 
 
 def wait_seconds(wait: MessageWait) -> float:
-    """Return the number of seconds that the server may wait. Raises MemoryValidationError."""
+    """Return how many seconds the server may wait. Raises MemoryValidationError."""
     if wait is True or wait in ("promoted", "searchable"):
         return WAIT_SECONDS
     if isinstance(wait, str):
@@ -125,9 +126,9 @@ def wait_seconds(wait: MessageWait) -> float:
 def search_body(
     filters: Mapping[str, Any], default_namespace: str | None, recency: RecencyConfig | None = None, **values: Any
 ) -> dict[str, Any]:
-    """Return the body of a search, from filters (models or mappings) and plain values.
+    """Build the body of a search from filters (models or mappings) and plain values.
 
-    Without a namespace filter, the default namespace applies.
+    If there is no namespace filter, use the default namespace.
     """
     body: dict[str, Any] = {key: jsonable(value) for key, value in values.items() if value is not None}
     body.update({key: _filter(value) for key, value in filters.items() if value is not None})
@@ -139,14 +140,14 @@ def search_body(
 
 
 def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
-    """Limit `search` to `namespace` unless it already names one."""
+    """Limit `search` to `namespace`, unless it already specifies a namespace."""
     if "namespace" not in search and namespace is not None:
         search["namespace"] = {"eq": namespace}
     return search
 
 
 def _filter(value: Any) -> Any:
-    """Return a filter as JSON without `field`, because its key names the field."""
+    """Return a filter as JSON without `field`, because the filter's key already says which field it applies to."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True, exclude={"field", "enum_class"})
     return jsonable(value)

@@ -13,9 +13,9 @@ PART_BYTES = 2 * 1024 * 1024
 
 
 def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
-    """Yield `(line number of the part's first line, body)`. Each body begins with the file's header.
+    """Yield `(line number of the part's first line, body)`. Each body starts with the file's header.
 
-    Each part is safe to repeat, because a second import of a line changes nothing. Yields nothing for an empty file.
+    Each part is safe to repeat, because importing a line again changes nothing. Yields nothing for an empty file.
     """
     header = b""
     part: list[bytes] = []
@@ -51,7 +51,7 @@ def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
 
 
 class ExportEnd:
-    """Count the lines of an export, and check at the end that it is complete."""
+    """Count the lines of an export, and check at the end that the export is complete."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -62,7 +62,7 @@ class ExportEnd:
         self._last = line
 
     def check(self) -> None:
-        """Raise MemoryProtocolError unless the last line is an end line with the right count of lines."""
+        """Raise MemoryProtocolError unless the last line is an end line that states the right number of lines."""
         try:
             last = json.loads(self._last) if len(self._last) < 10_000 else {}
         except ValueError:

@@ -1,6 +1,6 @@
 """Adapters for other libraries.
 
-Each needs the extra of its name, and raises the errors of `agent_memory_client.errors`.
+Each adapter needs the extra with the same name, and raises the errors of `agent_memory_client.errors`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Share code between adapters: calls of both kinds of client, sessions, recall and tools."""
+"""Code that the adapters share: calls to both kinds of client, sessions, recall and tools."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ from agent_memory_client.models import (
 from agent_memory_client.sync import SyncMemoryClient
 
 NEVER_SUMMARIZED = 2**53 - 1
-"""A context window (tokens) that no session fills, so the server summarizes nothing."""
+"""A context window (tokens) that no session fills, so that the server never summarizes."""
 _ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class EitherClient:
     """Call an asynchronous or a blocking client, with or without `await`, for one user and namespace.
 
-    With a `SyncMemoryClient`, awaited calls run in a thread. With a `MemoryClient`, blocking calls use a blocking twin
-    with the same config; `close` closes the twin. Raises MemoryValidationError for an empty user or namespace.
+    With a `SyncMemoryClient`, awaited calls run in a thread. With a `MemoryClient`, blocking calls use a second,
+    blocking client (the "twin") with the same config. `close` closes the twin. Raises MemoryValidationError if the user
+    or namespace is an empty string.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -56,30 +57,30 @@ class EitherClient:
         return self._twin
 
     def close(self) -> None:
-        """Close the blocking twin. The client stays open."""
+        """Close the blocking twin. The original client stays open."""
         if self._twin is not None:
             self._twin.close()
             self._twin = None
 
     async def awaited(self, call: Callable[[Any], Any]) -> Any:
-        """Return the result of `call`, which makes exactly one call of the client."""
+        """Return the result of `call`. The function must make exactly one client call."""
         if isinstance(self.client, SyncMemoryClient):
             return await asyncio.to_thread(call, self.client)
         return await call(self.client)
 
     @property
     def owner(self) -> dict[str, Any]:
-        """The user and namespace as arguments of a call."""
+        """The user and namespace, as arguments for a call."""
         return {"user_id": self.user_id, "namespace": self.namespace}
 
     @property
     def filters(self) -> dict[str, Any]:
-        """The user and namespace as filters of a search."""
+        """The user and namespace, as filters for a search."""
         return {name: {"eq": value} for name, value in self.owner.items() if value is not None}
 
 
 class SessionMessages(EitherClient):
-    """All messages of one session, never summarized. Calls raise the errors of `agent_memory_client.errors`."""
+    """All messages of one session, without summaries. Calls raise the errors of `agent_memory_client.errors`."""
 
     def __init__(
         self, client: MemoryClient | SyncMemoryClient, session_id: str, user_id: str | None = None, namespace: str | None = None
@@ -88,7 +89,7 @@ class SessionMessages(EitherClient):
         self.session_id = our_session_id(session_id)
 
     def read(self, limit: int | None = None) -> list[MemoryMessage]:
-        """Return messages, oldest first. With a limit, return only the newest."""
+        """Return messages, oldest first. If `limit` is given, return only the newest messages."""
         messages: list[MemoryMessage] = []
         try:
             for window in _windows(limit):
@@ -115,7 +116,7 @@ class SessionMessages(EitherClient):
             self._append(self.blocking, part)
 
     async def aappend(self, messages: Sequence[MemoryMessage], wait: MessageWait = None) -> None:
-        """Append messages. `wait` works as in `Sessions.append`."""
+        """Append messages. `wait` works as it does in `Sessions.append`."""
         for part in _parts(messages):
             await self.awaited(lambda client, part=part: self._append(client, part, wait))
 
@@ -126,20 +127,23 @@ class SessionMessages(EitherClient):
         await self.awaited(lambda client: self._put(client, messages))
 
     def change(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
-        """Replace messages by the result of `change`, and return the former messages. Retry after concurrent writes."""
+        """Replace the messages with the result of `change`, and return the previous messages.
+
+        Retry after concurrent writes.
+        """
         return self._change(self.blocking, change)
 
     async def achange(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
         return await self.awaited(lambda client: self._change(client, change))
 
     async def apop(self) -> MemoryMessage | None:
-        """Remove and return the newest message; None for an empty session."""
+        """Remove and return the newest message, or None if the session is empty."""
         return await self.awaited(
             lambda client: client.sessions.pop_message(self.session_id, self.namespace, self.user_id, NEVER_SUMMARIZED)
         )
 
     def delete(self) -> None:
-        """Delete all messages. Memories made from them stay."""
+        """Delete all messages. Memories made from them are not deleted."""
         self.blocking.sessions.delete(self.session_id, self.namespace, self.user_id)
 
     async def adelete(self) -> None:
@@ -159,7 +163,7 @@ class SessionMessages(EitherClient):
         return client.sessions.put(self.session_id, session, self.user_id, context_window_max=NEVER_SUMMARIZED)
 
     def keys(self) -> list[str]:
-        """Return the ids of all sessions of this user and namespace."""
+        """Return the ids of all sessions that belong to this user and namespace."""
         keys: list[str] = []
         while page := self._list(self.blocking, len(keys)).sessions:
             keys += page
@@ -172,7 +176,7 @@ class SessionMessages(EitherClient):
         return [their_session_id(key) for key in keys]
 
     async def aidentities(self) -> list[tuple[str | None, str]]:
-        """Return user and id of each session. Without a user here, return the sessions of all users."""
+        """Return the user and id of each session. If this object has no user, return the sessions of all users."""
         identities: list[tuple[str | None, str]] = []
         while page := (
             await self.awaited(lambda client, identities=identities: self._list(client, len(identities), identities=True))
@@ -185,9 +189,9 @@ class SessionMessages(EitherClient):
 
 
 class Recall(EitherClient):
-    """Find memories of a user for a text, and format them for a prompt.
+    """Find a user's memories that match a text, and format them for a prompt.
 
-    While the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError.
+    If the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError instead.
     """
 
     def __init__(
@@ -204,7 +208,7 @@ class Recall(EitherClient):
         self.needed = needed
 
     def lines(self, text: str) -> str:
-        """Return lines with matching memories for a model's instructions, or "" if nothing matches."""
+        """Return matching memories as lines for a model's instructions, or "" if nothing matches."""
         if is_blank(text):
             return ""
         try:
@@ -239,7 +243,7 @@ class Recall(EitherClient):
 
 
 class Tools(EitherClient):
-    """Call the memory tools in a conversation, for one user and namespace."""
+    """Call the memory tools for a conversation of one user and namespace."""
 
     def __init__(
         self, client: MemoryClient | SyncMemoryClient, session_id: str, user_id: str | None = None, namespace: str | None = None
@@ -248,7 +252,7 @@ class Tools(EitherClient):
         self.session_id = our_session_id(session_id)
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
-        """Return the tool's answer to the model. A model's mistakes never raise."""
+        """Return the tool's result for the model. Mistakes made by the model never raise an error."""
         return self._resolve(self.blocking, name, arguments)
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
@@ -260,7 +264,7 @@ class Tools(EitherClient):
 
 
 def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str, Any]]:
-    """Return `name`, `description` and `parameters` of all tools, or of the named ones.
+    """Return the `name`, `description` and `parameters` of all tools, or of the tools in the list.
 
     Raises ValueError for an unknown name.
     """
@@ -272,9 +276,9 @@ def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str
 
 
 def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> MemoryMessage:
-    """Return a message with the framework's own message in the field that `raw` names.
+    """Build a message that also contains the framework's own message. `raw` is the field's name and value.
 
-    Accepts any role, text and id. Raises MemoryValidationError if JSON cannot express it.
+    Accepts any role, text and id. Raises MemoryValidationError if JSON cannot represent the message.
     """
     fields = {name: value for name, value in more.items() if value is not None}
     if "id" in fields:
@@ -287,7 +291,7 @@ def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> Memo
 
 
 def our_id(framework_id: str) -> str:
-    """Return a framework's message id, or its digest if the id is not valid here."""
+    """Return a framework's message id, or a digest of the id if the server would not accept it."""
     try:
         return _ID.validate_python(framework_id)
     except ValidationError:
@@ -299,32 +303,33 @@ def _our_role(role: str) -> str:
 
 
 def tool_call(call_id: str | None, name: str | None, arguments: str | None) -> dict[str, Any]:
-    """Return a tool call in the form of chat APIs. `arguments` are JSON."""
+    """Return a tool call in the format of chat APIs. `arguments` is a JSON text."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def raw_of(message: MemoryMessage, field: str) -> dict[str, Any] | None:
-    """Return the framework's message inside our message, or None if another program stored it."""
+    """Return the framework's message stored in a message, or None if another program stored the message."""
     raw = message.own_fields.get(field)
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else None
 
 
 def our_session_id(framework_id: str) -> str:
-    """Return a framework's session id with "/" and "%" percent-encoded, because our ids cannot contain "/"."""
+    """Percent-encode "/" and "%" in a framework's session id, because the server's ids cannot contain "/"."""
     if any(sign in framework_id for sign in ("/", "%2F", "%25")):
         return framework_id.replace("%", "%25").replace("/", "%2F")
     return framework_id
 
 
 def their_session_id(session_id: str) -> str:
-    """Reverse `our_session_id`."""
+    """Undo `our_session_id`."""
     return session_id.replace("%2F", "/").replace("%25", "%")
 
 
 def _windows(limit: int | None) -> list[int | None]:
-    """Return the limits to request, one after the other, until an answer has `limit` messages.
+    """Return the limits to request, one after another, until a response has `limit` messages.
 
-    The server leaves out tool answers whose call is not among the newest messages, so the first answer may have fewer.
+    The first response may contain fewer messages, because the server omits tool results whose call is not among the
+    newest messages.
     """
     return [None] if limit is None else [limit, 2 * limit + 50, None] if limit > 0 else []
 

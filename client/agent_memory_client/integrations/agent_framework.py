@@ -1,4 +1,7 @@
-"""History and memory for Microsoft's Agent Framework. Needs the extra: `pip install 'agent-memory-api-client[agent-framework]'`."""
+"""History and memory for Microsoft's Agent Framework.
+
+Needs the extra: `pip install 'agent-memory-api-client[agent-framework]'`.
+"""
 
 # agent-framework-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
@@ -21,14 +24,15 @@ except ImportError as error:
     raise ImportError("the providers need agent-framework-core: pip install 'agent-memory-api-client[agent-framework]'") from error
 
 MESSAGE = "agent_framework_message"
-"""The message field with Agent Framework's own message."""
+"""The message field that contains Agent Framework's own message."""
 
 
 class AgentMemoryHistoryProvider(HistoryProvider):
     """A `HistoryProvider`: `Agent(…, context_providers=[AgentMemoryHistoryProvider(client, user_id="ada")])`.
 
-    Each session is a session of the same id on the server. Messages return as they were saved, tool calls included, and
-    are promoted to long-term memory. Pass other options of a `HistoryProvider` by name.
+    Each session is stored as a session with the same id on the server. The provider returns messages exactly as they
+    were saved, including tool calls. The server promotes the messages to long-term memory. Pass other `HistoryProvider`
+    options by name.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory_history"
@@ -56,7 +60,7 @@ class AgentMemoryHistoryProvider(HistoryProvider):
         await self._session(session_id).aappend([_our(message) for message in messages])
 
     async def clear(self, session_id: str) -> None:
-        """Delete all messages of a session. Memories made from them stay."""
+        """Delete all of a session's messages. Memories made from them are not deleted."""
         await self._session(session_id).adelete()
 
     def _session(self, session_id: str | None) -> SessionMessages:
@@ -68,8 +72,9 @@ class AgentMemoryHistoryProvider(HistoryProvider):
 class AgentMemoryContextProvider(ContextProvider):
     """A `ContextProvider` that adds the user's memories to an agent's instructions.
 
-    With `tools` (all or a list of names) the agent also gets the memory tools, bound to `user_id` and `namespace`.
-    While the server is unavailable, a run has no memories. With `needed`, MemoryUnavailableError is raised.
+    With `tools` ("all", or a list of names), the agent also gets the memory tools, limited to `user_id` and
+    `namespace`. If the server is unavailable, the run continues without memories. With `needed`, it raises
+    MemoryUnavailableError instead.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory"

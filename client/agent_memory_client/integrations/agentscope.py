@@ -1,6 +1,6 @@
 """Memory for AgentScope 1.x. Needs the extra: `pip install 'agent-memory-api-client[agentscope]'`.
 
-For 2.x use `agent_memory_client.integrations.agentscope_middleware`.
+For 2.x, use `agent_memory_client.integrations.agentscope_middleware`.
 """
 
 # agentscope is an optional extra.
@@ -29,17 +29,18 @@ except ImportError as error:
     ) from error
 
 MESSAGE = "agentscope_message"
-"""The message field with AgentScope's own message."""
+"""The message field that contains AgentScope's own message."""
 MARKS = "agentscope_marks"
-"""The message field with the message's marks."""
+"""The message field that contains the message's marks."""
 SUMMARY = "agentscope-summary"
-"""The path of the items with compressed summaries, one per session."""
+"""The path of the items that contain compressed summaries, one per session."""
 
 
 class AgentMemoryMemory(MemoryBase):
-    """A `MemoryBase` on a session of the server: `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`.
+    """A `MemoryBase` stored in a session on the server: `ReActAgent(…, memory=AgentMemoryMemory("monday", client))`.
 
-    Messages and marks return as they were added, tool calls included, and are promoted to long-term memory.
+    The memory returns messages and marks exactly as they were added, including tool calls. The server promotes the
+    messages to long-term memory.
     """
 
     def __init__(
@@ -56,11 +57,11 @@ class AgentMemoryMemory(MemoryBase):
     async def add(
         self, memories: Msg | list[Msg] | None, marks: str | list[str] | None = None, allow_duplicates: bool = False, **kwargs: Any
     ) -> None:
-        """Add messages with marks. Skip messages that are stored already, unless `allow_duplicates`."""
+        """Add messages with marks. Skip messages that are already stored, unless `allow_duplicates` is True."""
         named = _names(marks)
         messages: list[Any] = memories if isinstance(memories, list) else [] if memories is None else [memories]
         if messages:
-            # With other marks, the server would treat a known message as a new one.
+            # If the marks differed, the server would treat a known message as a new one.
             stored_ids = {_their_id(message) for message in await self._session.aread()}
             added = [message for message in messages if allow_duplicates or message.id not in stored_ids]
             await self._session.aappend([_our(message, named, again=message.id in stored_ids) for message in added])
@@ -68,7 +69,11 @@ class AgentMemoryMemory(MemoryBase):
     async def get_memory(
         self, mark: str | None = None, exclude_mark: str | None = None, prepend_summary: bool = True, **kwargs: Any
     ) -> list[Msg]:
-        """Return messages with one mark and without another. A compressed summary precedes them."""
+        """Return the messages that have `mark` and do not have `exclude_mark`.
+
+        If `mark` is None, return all messages without `exclude_mark`. With `prepend_summary`, the compressed summary
+        comes first, if there is one.
+        """
         for name in (mark, exclude_mark):
             if name is not None and not isinstance(name, str):
                 raise TypeError(f"The mark should be a string or None, but got {type(name)}.")
@@ -80,11 +85,11 @@ class AgentMemoryMemory(MemoryBase):
         return messages
 
     async def delete(self, msg_ids: list[str], **kwargs: Any) -> int:
-        """Delete messages by id. Return how many were deleted."""
+        """Delete messages by id. Return the number of deleted messages."""
         return await self._remove(lambda message: _their_id(message) in msg_ids)
 
     async def delete_by_mark(self, mark: str | list[str], *args: Any, **kwargs: Any) -> int:
-        """Delete messages with any of the marks. Return how many were deleted."""
+        """Delete messages that have any of the marks. Return the number of deleted messages."""
         named = set(_names(mark))
         return await self._remove(lambda message: bool(named & set(_marks(message))))
 
@@ -92,7 +97,7 @@ class AgentMemoryMemory(MemoryBase):
         return len(await self._session.aread())
 
     async def clear(self) -> None:
-        """Delete all messages. The summary and long-term memories stay."""
+        """Delete all messages. The summary and long-term memories are not deleted."""
         await self._session.adelete()
 
     async def update_compressed_summary(self, summary: str) -> None:
@@ -106,9 +111,9 @@ class AgentMemoryMemory(MemoryBase):
             await session.awaited(lambda client: client.items.delete([SUMMARY], session.session_id, **session.owner))
 
     async def update_messages_mark(self, new_mark: str | None, old_mark: str | None = None, msg_ids: list[str] | None = None) -> int:
-        """Add a mark to messages. An old mark, if given, is replaced. None removes the old mark.
+        """Add a mark to messages. If `old_mark` is given, the new mark replaces it.
 
-        Returns the number of changed messages.
+        If `new_mark` is None, remove the old mark. Return the number of changed messages.
         """
 
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
@@ -121,11 +126,11 @@ class AgentMemoryMemory(MemoryBase):
         return sum(old is not new for old, new in zip(before, change(before), strict=True))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return an empty dict, because the server keeps the state."""
+        """Return an empty dict, because the server stores the state."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True) -> None:
-        """Do nothing, because the server keeps the state."""
+        """Do nothing, because the server stores the state."""
 
     async def _summary(self) -> str:
         session = self._session
@@ -141,8 +146,8 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
     """A `LongTermMemoryBase`: `ReActAgent(…, long_term_memory=…, long_term_memory_mode="both")`.
 
     Programs call `record` and `retrieve`, which raise the errors of `agent_memory_client.errors`. The agent calls the
-    tools `record_to_memory` and `retrieve_from_memory`, which report errors to the model. Messages are kept in the
-    session `session_id`. A search finds them as soon as `record` returns.
+    tools `record_to_memory` and `retrieve_from_memory`, which report errors to the model. The session `session_id`
+    stores the messages. A search finds them as soon as `record` returns.
     """
 
     def __init__(
@@ -158,7 +163,7 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
         self._recall = Recall(client, user_id, namespace)
 
     async def record(self, msgs: Msg | list[Msg | None] | None, **kwargs: Any) -> None:
-        """Store messages. A message that is stored already changes nothing."""
+        """Store messages. Messages that are already stored change nothing."""
         given: list[Any] = msgs if isinstance(msgs, list) else [msgs]
         messages = [_our(message, []) for message in given if message is not None]
         await self._session.aappend(messages, wait="searchable")
@@ -234,7 +239,7 @@ def _marked(message: MemoryMessage, new: str | None, old: str | None) -> MemoryM
 
 
 def _our(message: Msg, marks: Sequence[str], *, again: bool = False) -> MemoryMessage:
-    """Convert a message. With `again`, it gets a new id, because the session already has a message with its id."""
+    """Convert a message. With `again`, give it a new id, because the session already has a message with its id."""
     raw = json.loads(json.dumps(message.to_dict()))
     calls = [
         tool_call(block["id"], block["name"], json.dumps(block["input"], default=str)) for block in message.get_content_blocks("tool_use")

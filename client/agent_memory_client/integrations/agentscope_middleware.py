@@ -1,6 +1,6 @@
 """Memory as middleware for AgentScope 2.x. Needs the extra: `pip install 'agent-memory-api-client[agentscope]'`.
 
-For 1.x use `agent_memory_client.integrations.agentscope`.
+For 1.x, use `agent_memory_client.integrations.agentscope`.
 """
 
 # agentscope is an optional extra.
@@ -27,15 +27,16 @@ except ImportError as error:
     raise ImportError("the middleware needs agentscope 2.x: pip install 'agent-memory-api-client[agentscope]' 'agentscope>=2'") from error
 
 MESSAGE = "agentscope_message"
-"""The message field with AgentScope's own message."""
+"""The message field that contains AgentScope's own message."""
 
 
 class AgentMemoryMiddleware(MiddlewareBase):
     """Store an agent's conversation, and add the user's memories to its system prompt.
 
-    `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`; for its tools, use
-    `Toolkit(tools=await middleware.list_tools())`. `history` returns the messages, tool calls included. While the
-    server is unavailable, nothing is stored or recalled. With `needed`, MemoryUnavailableError is raised.
+    Use `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`. To give the agent the memory
+    tools, use `Toolkit(tools=await middleware.list_tools())`. `history` returns the messages, including tool calls. If
+    the server is unavailable, the middleware neither stores nor recalls anything. With `needed`, it raises
+    MemoryUnavailableError instead.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
     async def on_reply(
         self, agent: Any, input_kwargs: dict[str, Any], next_handler: Callable[..., AsyncGenerator[Any, None]]
     ) -> AsyncGenerator[Any, None]:
-        """Store the user's messages, the agent's tool calls, their results and the answer."""
+        """Store the user's messages, the agent's tool calls with their results, and the reply."""
         earlier_ids = {message.id for message in agent.state.context}
         async for event in next_handler(**input_kwargs):
             yield event
@@ -70,11 +71,11 @@ class AgentMemoryMiddleware(MiddlewareBase):
         return f"{current_prompt}\n\n{lines}" if lines else current_prompt
 
     async def list_tools(self) -> list[ToolBase]:
-        """Return the memory tools, bound to user and namespace. They report errors to the model."""
+        """Return the memory tools, limited to the user and namespace. They report errors to the model."""
         return [_MemoryTool(self._tools, schema) for schema in self._schemas]
 
     async def keep(self, messages: Sequence[Msg]) -> None:
-        """Add messages to the session. A message that is stored already changes nothing."""
+        """Add messages to the session. Messages that are already stored change nothing."""
         try:
             await self._session.aappend([_our(message) for message in messages])
         except MemoryUnavailableError:
@@ -82,11 +83,11 @@ class AgentMemoryMiddleware(MiddlewareBase):
                 raise
 
     async def history(self, limit: int | None = None) -> list[Msg]:
-        """Return messages, oldest first. With a limit, return only the newest."""
+        """Return messages, oldest first. If `limit` is given, return only the newest messages."""
         return [_their(message) for message in await self._session.aread(limit)]
 
     async def clear(self) -> None:
-        """Delete all messages. Memories made from them stay."""
+        """Delete all messages. Memories made from them are not deleted."""
         await self._session.adelete()
 
 

@@ -1,4 +1,4 @@
-"""A memory for CrewAI's agents, crews and flows. Needs the extra: `pip install 'agent-memory-api-client[crewai]'`."""
+"""A memory for CrewAI agents, crews and flows. Needs the extra: `pip install 'agent-memory-api-client[crewai]'`."""
 
 # crewai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
@@ -25,15 +25,15 @@ except ImportError as error:
     raise ImportError("the memory needs crewai: pip install 'agent-memory-api-client[crewai]'") from error
 
 ROOT = "crewai"
-"""The first label of the items' paths. The parts of the scope follow."""
+"""The first label of the items' paths. The parts of the scope follow it."""
 _ALL = 10_000
 _FILTERED = 20
 
 
 class AgentMemoryStorage:
-    """CrewAI's `StorageBackend`: a record is an item whose path is its scope.
+    """CrewAI's `StorageBackend`. Each record is an item whose path is the record's scope.
 
-    Use `search_text`. The server computes vectors itself, so CrewAI's vectors are not stored and `search` raises
+    Use `search_text`. The server computes vectors itself, so CrewAI's vectors are not stored, and `search` raises
     NotImplementedError. Calls raise the errors of `agent_memory_client.errors`.
     """
 
@@ -46,7 +46,10 @@ class AgentMemoryStorage:
     def search_text(
         self, query: str, scope_prefix: str | None = None, categories: Sequence[str] | None = None, limit: int = 10
     ) -> list[tuple[MemoryRecord, float]]:
-        """Return the best matching records of a scope with any of the categories, each with a score from 0 to 1."""
+        """Return the best-matching records in a scope, each with a score from 0 to 1.
+
+        If `categories` is given, a record must have at least one of them.
+        """
         count = min(_ALL, limit * (_FILTERED if categories else 1))
         items = self._access.blocking.items.search(_path(scope_prefix), query=query, limit=count, **self._access.owner)
         scored = [(_record(item), min(1.0, max(0.0, item.score or 0.0))) for item in items]
@@ -63,7 +66,7 @@ class AgentMemoryStorage:
         older_than: datetime | None = None,
         metadata_filter: dict[str, Any] | None = None,
     ) -> int:
-        """Delete the records that match every given condition. Return how many were deleted."""
+        """Delete the records that match all given conditions. Return the number of deleted records."""
 
         def fits(record: MemoryRecord) -> bool:
             return (
@@ -78,7 +81,7 @@ class AgentMemoryStorage:
         return len(items)
 
     def update(self, record: MemoryRecord) -> None:
-        """Replace the record with this id, even if its scope changed."""
+        """Replace the record that has this id, even if its scope has changed."""
         old = self._items(None, {"id": record.id})
         new = _put(record)
         self._write([*(DeleteItem(path=item.path, key=item.key) for item in old if item.path != new.path), new])
@@ -136,9 +139,9 @@ class AgentMemoryStorage:
 class AgentMemoryMemory(Memory):
     """CrewAI's `Memory`, for agents, crews and flows: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`.
 
-    `remember` stores records as given, without asking a model for scope or categories. `recall` searches by meaning and
-    words and ranks as CrewAI does; `depth` has no effect. Calls raise the errors of `agent_memory_client.errors`. An
-    agent then continues without memories.
+    `remember` stores records as given, and does not ask a model for a scope or categories. `recall` searches by meaning
+    and keywords, and ranks results the way CrewAI does. `depth` has no effect. Calls raise the errors of
+    `agent_memory_client.errors`. After an error, an agent continues without memories.
     """
 
     def __init__(
@@ -175,7 +178,7 @@ class AgentMemoryMemory(Memory):
         agent_role: str | None = None,
         root_scope: str | None = None,
     ) -> list[MemoryRecord]:
-        """Store texts. Return their records, or no records if this memory is read-only."""
+        """Store texts. Return their records, or an empty list if this memory is read-only."""
         if self.read_only:
             return []
         values: dict[str, Any] = {"categories": categories or [], "metadata": metadata or {}, "source": source, "private": private}
@@ -198,7 +201,7 @@ class AgentMemoryMemory(Memory):
     ) -> list[MemoryMatch]:
         """Return matching records, ranked by similarity, age and importance.
 
-        A private record is returned only to its source.
+        A private record is returned only if `source` is the record's own source, or if `include_private` is True.
         """
         place = join_scope_paths(self.root_scope, scope) if self.root_scope else scope
         scored = self._storage.search_text(query, place, categories, limit * 2) if query.strip() else []
@@ -218,7 +221,7 @@ class AgentMemoryMemory(Memory):
         metadata: dict[str, Any] | None = None,
         importance: float | None = None,
     ) -> MemoryRecord:
-        """Change fields of a record. None keeps a field. Raises ValueError for an unknown record."""
+        """Change some fields of a record. None leaves a field unchanged. Raises ValueError for an unknown record."""
         record = self._storage.get_record(record_id)
         if record is None:
             raise ValueError(f"Record not found: {record_id}")

@@ -1,4 +1,7 @@
-"""Session and memory services for Google's ADK. Needs the extra: `pip install 'agent-memory-api-client[google-adk]'`."""
+"""Session and memory services for Google's ADK.
+
+Needs the extra: `pip install 'agent-memory-api-client[google-adk]'`.
+"""
 
 # google-adk is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
@@ -31,18 +34,19 @@ except ImportError as error:
     raise ImportError("the services need google-adk: pip install 'agent-memory-api-client[google-adk]'") from error
 
 EVENT = "adk_event"
-"""The message field with ADK's own event."""
+"""The message field that contains ADK's own event."""
 STATE = "adk-state"
-"""The first label of state items: of the app, the user and each session."""
+"""The first label of the items that store the state of the app, the user and each session."""
 _WITHOUT_SESSION = "adk-events"
 
 
 class AgentMemorySessionService(BaseSessionService):
     """A `BaseSessionService`: `Runner(…, session_service=AgentMemorySessionService(client))`.
 
-    Each session is a session of the same id and user, in the namespace of the app. Events return as they were appended,
-    and are promoted to long-term memory. State of session, user (`user:`) and app (`app:`) is kept as items. Calls
-    raise the errors of `agent_memory_client.errors` and those of ADK's own services.
+    Each session is stored as a session with the same id and user, in the app's namespace. The service returns events
+    exactly as they were appended. The server promotes the events to long-term memory. Items store the state of the
+    session, user (`user:`) and app (`app:`). Calls raise the errors of `agent_memory_client.errors` and the errors of
+    ADK's own services.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient) -> None:
@@ -63,7 +67,7 @@ class AgentMemorySessionService(BaseSessionService):
         return session
 
     async def get_session(self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None) -> Session | None:
-        """Return a session with its events and all state, or None."""
+        """Return a session with its events and all of its state, or None if it does not exist."""
         access = _Access(self._client, app_name, user_id, session_id)
         recent = None if config is None else config.num_recent_events
         try:
@@ -76,7 +80,10 @@ class AgentMemorySessionService(BaseSessionService):
         return await _session(access, stored, events)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return the sessions of one user or of all users, without events. The session written last comes last."""
+        """Return the sessions of one user or of all users, without events.
+
+        The session that was written most recently comes last.
+        """
         sessions: list[Session] = []
         for owner, session_id in await SessionMessages(self._client, "-", user_id, app_name).aidentities():
             if owner is None:  # no session of ADK
@@ -90,7 +97,7 @@ class AgentMemorySessionService(BaseSessionService):
         return ListSessionsResponse(sessions=sorted(sessions, key=lambda session: (session.last_update_time, session.user_id, session.id)))
 
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        """Delete a session and its state. Memories made from it stay."""
+        """Delete a session and its state. Memories made from it are not deleted."""
         access = _Access(self._client, app_name, user_id, session_id)
         await access.adelete()
         await access.delete_state()
@@ -101,7 +108,10 @@ class AgentMemorySessionService(BaseSessionService):
         return _values(await access.awaited(lambda client: client.items.search([STATE, "user"], limit=10_000, **access.owner)))
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event. An event that is stored already changes nothing. Raises SessionNotFoundError."""
+        """Append an event. An event that is already stored changes nothing.
+
+        Raises SessionNotFoundError.
+        """
         if event.partial:
             return event
         access = _Access(self._client, session.app_name, session.user_id, session.id)
@@ -120,8 +130,8 @@ class AgentMemorySessionService(BaseSessionService):
 class AgentMemoryMemoryService(BaseMemoryService):
     """A `BaseMemoryService`: `Runner(…, memory_service=AgentMemoryMemoryService(client))`.
 
-    The server remembers sessions of an `AgentMemorySessionService` by itself, so add only sessions of other services.
-    The namespace is the app. A search returns at most `limit` memories.
+    The server remembers the sessions of an `AgentMemorySessionService` automatically, so add only the sessions of other
+    services. The app is the namespace. A search returns at most `limit` memories.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient, *, limit: int = 10) -> None:
@@ -129,7 +139,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
         self._limit = limit
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Store a session's messages. A repeat adds only new messages."""
+        """Store a session's messages. Repeating the call adds only new messages."""
         await self.add_events_to_memory(app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id)
 
     async def add_events_to_memory(
@@ -141,14 +151,14 @@ class AgentMemoryMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store events. An event that is stored already changes nothing. Metadata is not stored."""
+        """Store events. Events that are already stored change nothing. Metadata is not stored."""
         session = SessionMessages(self._client, session_id or _WITHOUT_SESSION, user_id, app_name)
         await session.aappend([_our(event) for event in events if not event.partial])
 
     async def add_memory(
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Mapping[str, object] | None = None
     ) -> None:
-        """Store memories. They replace memories with the same id. Metadata is not stored."""
+        """Store memories. They replace stored memories with the same ids. Metadata is not stored."""
         records = [{"text": _text(entry.content), "user_id": user_id, "namespace": app_name, "id": entry.id or None} for entry in memories]
         access = EitherClient(self._client, user_id, app_name)
         await access.awaited(lambda client: client.memories.create(records))
@@ -158,7 +168,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[_entry(memory) for memory in memories])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a memory of this user and app. An unknown id is no error."""
+        """Delete a memory of this user and app. An unknown id is not an error."""
         access = EitherClient(self._client, user_id, app_name)
         if not memory_id:
             return
@@ -178,7 +188,7 @@ class _Access(SessionMessages):
         return self._get(client, limit)
 
     async def read_state(self) -> dict[str, Any]:
-        """Return the state of session, user and app under ADK's names."""
+        """Return the state of the session, user and app, with ADK's names."""
         reads = [SearchItems(prefix=[STATE, *rest], limit=10_000) for rest in (["session", self.session_id], ["user"])]
         of_session, of_user = await self.awaited(lambda client: client.items.batch(reads, **self.owner))
         of_app = await self.awaited(lambda client: client.items.search([STATE, "app"], limit=10_000, namespace=self.namespace))
@@ -187,7 +197,7 @@ class _Access(SessionMessages):
         return state | {State.USER_PREFIX + name: value for name, value in _values(of_user.items).items()}
 
     async def write_state(self, state: Mapping[str, Any]) -> None:
-        """Set values of session, user and app. `temp:` values are not stored."""
+        """Set values in the state of the session, user and app. `temp:` values are not stored."""
         of_app: list[PutItem] = []
         of_user: list[PutItem] = []
         for name, value in state.items():
@@ -231,7 +241,7 @@ async def _session(access: _Access, stored: Any, events: list[Event]) -> Session
 
 
 def _after(events: list[Event], timestamp: float) -> list[Event]:
-    """Return the events after the last event that is older than `timestamp`, like ADK's own service."""
+    """Return the events that follow the last event older than `timestamp`, as ADK's own service does."""
     older = [position for position, event in enumerate(events) if event.timestamp < timestamp]
     return events[older[-1] + 1 :] if older else events
 

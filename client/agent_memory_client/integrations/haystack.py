@@ -1,4 +1,7 @@
-"""A chat message store, memory and tools for Haystack. Needs the extra: `pip install 'agent-memory-api-client[haystack]'`."""
+"""A chat message store, memory and tools for Haystack.
+
+Needs the extra: `pip install 'agent-memory-api-client[haystack]'`.
+"""
 
 # haystack-ai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
@@ -21,14 +24,14 @@ except ImportError as error:
     raise ImportError("the chat message store needs haystack-ai: pip install 'agent-memory-api-client[haystack]'") from error
 
 MESSAGE = "haystack_message"
-"""The message field with Haystack's own message."""
+"""The message field that contains Haystack's own message."""
 
 
 class AgentMemoryChatMessageStore:
     """Store chat messages. Each `chat_history_id` is a session with the same id on the server.
 
-    Messages return as they were written, tool calls included, and are promoted to long-term memory. Calls raise the
-    errors of `agent_memory_client.errors`.
+    The store returns messages exactly as they were written, including tool calls. The server promotes the messages to
+    long-term memory. Calls raise the errors of `agent_memory_client.errors`.
     """
 
     def __init__(self, client: MemoryClient | SyncMemoryClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -37,7 +40,7 @@ class AgentMemoryChatMessageStore:
         self._namespace = namespace
 
     def write_messages(self, chat_history_id: str, messages: Sequence[ChatMessage]) -> int:
-        """Append messages. Return how many were appended."""
+        """Append messages. Return the number of appended messages."""
         self._session(chat_history_id).append([_our(message) for message in messages])
         return len(messages)
 
@@ -46,14 +49,14 @@ class AgentMemoryChatMessageStore:
         return len(messages)
 
     def retrieve_messages(self, chat_history_id: str, last_k: int | None = None) -> list[ChatMessage]:
-        """Return messages, oldest first. With `last_k`, return only the newest."""
+        """Return messages, oldest first. If `last_k` is given, return only the newest messages."""
         return [_their(message) for message in self._session(chat_history_id).read(last_k)]
 
     async def retrieve_messages_async(self, chat_history_id: str, last_k: int | None = None) -> list[ChatMessage]:
         return [_their(message) for message in await self._session(chat_history_id).aread(last_k)]
 
     def delete_messages(self, chat_history_id: str) -> None:
-        """Delete all messages. Memories made from them stay."""
+        """Delete all messages. Memories made from them are not deleted."""
         self._session(chat_history_id).delete()
 
     async def delete_messages_async(self, chat_history_id: str) -> None:
@@ -64,9 +67,9 @@ class AgentMemoryChatMessageStore:
 
 
 class AgentMemoryRecall:
-    """Return a user's memories as system messages, or no messages if nothing matches.
+    """Return a user's memories as system messages, or an empty list if nothing matches.
 
-    While the server is unavailable, there are no memories. With `needed`, MemoryUnavailableError is raised.
+    If the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError instead.
     """
 
     def __init__(
@@ -96,9 +99,9 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[Tool]:
-    """Return all memory tools, or the named ones, for an `Agent`, bound to `user_id` and `namespace`.
+    """Return all memory tools, or the tools in the list, for an `Agent`, limited to `user_id` and `namespace`.
 
-    Errors are reported to the model. Raises ValueError for an unknown name.
+    The tools report errors to the model. Raises ValueError for an unknown name.
     """
     calls = Tools(client, session_id, user_id, namespace)
 

@@ -1,4 +1,7 @@
-"""A chat message history, a retriever and the tools for LangChain. Needs the extra: `pip install 'agent-memory-api-client[langchain]'`."""
+"""A chat message history, a retriever and tools for LangChain.
+
+Needs the extra: `pip install 'agent-memory-api-client[langchain]'`.
+"""
 
 # langchain-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
@@ -26,16 +29,17 @@ except ImportError as error:
 
 
 MESSAGE = "langchain_message"
-"""The message field with LangChain's own message."""
+"""The message field that contains LangChain's own message."""
 _ROLES = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "function"}
 _TYPES = {"user": "human", "assistant": "ai", "system": "system"}
 
 
 class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
-    """A `BaseChatMessageHistory` on a session of the server; messages return as they were added, tool calls included.
+    """A `BaseChatMessageHistory` stored in a session on the server.
 
-    With a `MemoryClient` use the awaited calls (`aget_messages`, `aadd_messages`, `aclear`); with a `SyncMemoryClient`,
-    any. Calls raise the errors of `agent_memory_client.errors`.
+    The history returns messages exactly as they were added, including tool calls. With a `MemoryClient`, use the
+    awaited calls (`aget_messages`, `aadd_messages`, `aclear`). With a `SyncMemoryClient`, use either kind of call.
+    Calls raise the errors of `agent_memory_client.errors`.
     """
 
     def __init__(
@@ -67,7 +71,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
         await self._session.aappend([_our_message(message) for message in messages])
 
     def clear(self) -> None:
-        """Delete all messages. Memories made from them stay."""
+        """Delete all messages. Memories made from them are not deleted."""
         _blocking(self._client)
         self._session.delete()
 
@@ -76,9 +80,9 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 
 
 class AgentMemoryRetriever(BaseRetriever):
-    """A `BaseRetriever` over long-term memories: documents of their texts, with their fields as metadata.
+    """A `BaseRetriever` for long-term memories. Documents contain the text, and the other fields as metadata.
 
-    `user_id` and `namespace` limit the search. `k` is the number of memories; a call can set its own: `invoke("…",
+    `user_id` and `namespace` limit the search. `k` is the number of memories. A call can override it: `invoke("…",
     k=3)`. With a `MemoryClient`, use `ainvoke`.
     """
 
@@ -113,7 +117,7 @@ def _blocking(client: MemoryClient | SyncMemoryClient) -> SyncMemoryClient:
 
 def _our_message(message: BaseMessage) -> MemoryMessage:
     role = _ROLES.get(message.type) or str(getattr(message, "role", "user"))
-    # Models read the text. The message itself is stored beside it.
+    # Models read the text. The message itself is stored in its own field.
     text = message.content if isinstance(message.content, str) else message.text
     return our_message(role, str(text).strip(), (MESSAGE, message_to_dict(message)))
 
@@ -143,10 +147,10 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[StructuredTool]:
-    """Return all tools of a conversation, or the named ones, bound to `user_id` and `namespace`.
+    """Return all of a conversation's tools, or the tools in the list, limited to `user_id` and `namespace`.
 
-    With a `MemoryClient` use `ainvoke`; with a `SyncMemoryClient`, `invoke` (LangChain awaits it in a thread). Errors
-    are reported to the model. Raises ValueError for an unknown name.
+    With a `MemoryClient`, use `ainvoke`. With a `SyncMemoryClient`, use `invoke` (LangChain runs it in a thread when
+    you await the tool). The tools report errors to the model. Raises ValueError for an unknown name.
     """
     calls = Tools(memory_client, session_id, user_id, namespace)
     return [_tool(calls, schema) for schema in tool_schemas(tools)]

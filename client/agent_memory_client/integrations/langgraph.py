@@ -1,7 +1,7 @@
 """A LangGraph store that keeps its items on the memory server.
 
 Install it with `pip install 'agent-memory-api-client[langgraph]'`. LangMem's tools and LangGraph's prebuilt agents can
-use this store. It is no checkpointer: use one of LangGraph's own.
+use this store. It is not a checkpointer. For that, use one of LangGraph's own.
 """
 
 # langgraph is an optional extra.
@@ -41,13 +41,12 @@ _OPERATORS = frozenset({"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"})
 
 
 class AgentMemoryStore(BaseStore):
-    """A `BaseStore` on the server: all processes share it; searches use filters, meaning and words.
+    """A `BaseStore` on the server. All processes share it. Searches use filters, meaning and keywords.
 
-    `user_id` and `namespace` own the items: stores of different users are separate, and an export or erasure of the
-    user includes them. Blocking and awaited calls work with either client; `close` closes the blocking twin of an
-    asynchronous client. `index` names the searched fields (default: all). `ttl` is LangGraph's config of lifetimes.
-    Calls raise the errors of `agent_memory_client.errors`, InvalidNamespaceError, and ValueError for an unknown
-    operator.
+    `user_id` and `namespace` own the items. Stores of different users are separate, and exporting or erasing a user's
+    data includes the items. Blocking and awaited calls work with either client. `close` closes the blocking twin of an
+    asynchronous client. `index` lists the fields to search (default: all). `ttl` is LangGraph's TTL config. Calls raise
+    the errors of `agent_memory_client.errors`, InvalidNamespaceError, and ValueError for an unknown operator.
     """
 
     supports_ttl = True
@@ -68,7 +67,7 @@ class AgentMemoryStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations. Reads see the state before them. If a key is put several times, the last put wins."""
+        """Run operations. Reads see the state before the batch. If a key is put several times, the last put wins."""
         op_list = list(ops)
         results: dict[int, ItemResult] = {}
         for positions, operations in self._parts(op_list):
@@ -85,11 +84,14 @@ class AgentMemoryStore(BaseStore):
         return [_result(op, results.get(position)) for position, op in enumerate(op_list)]
 
     def close(self) -> None:
-        """Close the blocking twin. The client stays open."""
+        """Close the blocking twin. The original client stays open."""
         self._access.close()
 
     def _parts(self, ops: Sequence[Op]) -> list[tuple[list[int], list[ItemOperation]]]:
-        """Return requests with the positions of their operations, reads before writes. Raises ValueError."""
+        """Split the operations into requests, with reads before writes.
+
+        Return each request with the positions of its operations. Raises ValueError.
+        """
         last = {(op.namespace, op.key): position for position, op in enumerate(ops) if isinstance(op, PutOp)}
         reads = [position for position, op in enumerate(ops) if not isinstance(op, PutOp)]
         order = [*reads, *sorted(last.values())]
@@ -136,7 +138,7 @@ def _json(value: Any, name: str) -> Any:
 
 
 def _check_operators(filters: Mapping[str, Any] | None) -> None:
-    """Raise ValueError for an unknown operator, like LangGraph's own stores."""
+    """Raise ValueError for an unknown operator, as LangGraph's own stores do."""
     for condition in (filters or {}).values():
         words = cast("Mapping[Any, Any]", condition) if isinstance(condition, Mapping) else {}
         unknown = {str(word) for word in words if str(word).startswith("$")} - _OPERATORS
@@ -145,7 +147,10 @@ def _check_operators(filters: Mapping[str, Any] | None) -> None:
 
 
 def _check_labels(op: Op) -> None:
-    """Raise InvalidNamespaceError for an invalid label, like LangGraph's own stores, whose checks a batch skips."""
+    """Raise InvalidNamespaceError for an invalid label, as LangGraph's own stores do.
+
+    LangGraph does not check labels in `batch`.
+    """
     if isinstance(op, GetOp | PutOp):
         paths: list[Sequence[Any]] = [op.namespace]
     elif isinstance(op, SearchOp):

@@ -1,4 +1,7 @@
-"""Chat stores and a memory block for LlamaIndex. Needs the extra: `pip install 'agent-memory-api-client[llama-index]'`."""
+"""Chat stores and a memory block for LlamaIndex.
+
+Needs the extra: `pip install 'agent-memory-api-client[llama-index]'`.
+"""
 
 # llama-index-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
@@ -24,16 +27,17 @@ except ImportError as error:
     raise ImportError("the chat stores need llama-index-core: pip install 'agent-memory-api-client[llama-index]'") from error
 
 MESSAGE = "llama_index_message"
-"""The message field with LlamaIndex's own message."""
+"""The message field that contains LlamaIndex's own message."""
 STATUS = "llama_index_status"
-"""The field with a message's status in LlamaIndex's `Memory`: "archived" after it left the queue."""
+"""The field that contains a message's status in LlamaIndex's `Memory`: "archived" once it has left the queue."""
 
 
 class AgentMemoryChatStore(BaseChatStore):
-    """A `BaseChatStore`: each key is a session. Messages return as they were set, tool calls included.
+    """A `BaseChatStore`. Each key is a session.
 
-    Messages are promoted to long-term memory under `user_id` and `namespace`. Blocking and awaited calls work with
-    either client. Calls raise the errors of `agent_memory_client.errors`.
+    The store returns messages exactly as they were set, including tool calls. The server promotes the messages to
+    long-term memory under `user_id` and `namespace`. Blocking and awaited calls work with either client. Calls raise
+    the errors of `agent_memory_client.errors`.
     """
 
     _owner: tuple[Any, str | None, str | None] = PrivateAttr()
@@ -65,7 +69,7 @@ class AgentMemoryChatStore(BaseChatStore):
         await self._session(key).aappend(_ours([message]))
 
     def delete_messages(self, key: str) -> list[ChatMessage] | None:
-        """Delete and return all messages of a key. Return None for an empty session."""
+        """Delete and return all of a key's messages. Return None if the session is empty."""
         messages = self.get_messages(key)
         self._session(key).delete()
         return messages or None
@@ -76,7 +80,7 @@ class AgentMemoryChatStore(BaseChatStore):
         return messages or None
 
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Delete and return the message at a position. Return None if there is no such message."""
+        """Delete and return the message at a position. Return None if there is no message at that position."""
         return _at(self._session(key).change(lambda messages: _without(messages, idx)), idx)
 
     async def adelete_message(self, key: str, idx: int) -> ChatMessage | None:
@@ -89,7 +93,7 @@ class AgentMemoryChatStore(BaseChatStore):
         return await self.adelete_message(key, -1)
 
     def get_keys(self) -> list[str]:
-        """Return the ids of all sessions of the user and namespace."""
+        """Return the ids of all sessions that belong to the user and namespace."""
         return self._session("-").keys()
 
     async def aget_keys(self) -> list[str]:
@@ -103,8 +107,8 @@ class AgentMemoryChatStore(BaseChatStore):
 class AgentMemoryDBChatStore(AsyncDBChatStore):
     """An `AsyncDBChatStore`: `Memory.from_defaults(session_id=…, chat_store=AgentMemoryDBChatStore(client))`.
 
-    The memory's queue is a session; messages that leave the queue stay in it as archived. `delete_message` counts
-    positions among all messages.
+    The memory's queue is a session. Messages that leave the queue stay in the session as archived messages.
+    `delete_message` counts positions among all messages.
     """
 
     _owner: tuple[Any, str | None, str | None] = PrivateAttr()
@@ -120,7 +124,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
     async def get_messages(
         self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE, limit: int | None = None, offset: int | None = None
     ) -> list[ChatMessage]:
-        """Return the messages with this status, or all if it is None, oldest first."""
+        """Return the messages that have this status, oldest first. If `status` is None, return all messages."""
         start = offset or 0
         messages = [message for message in await self._session(key).aread() if _has(message, status)]
         return _theirs(messages[start:] if limit is None else messages[start : start + limit])
@@ -141,7 +145,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
         return _at(await self._session(key).achange(lambda messages: _without(messages, idx)), idx)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
-        """Delete the messages with this status, or all if it is None."""
+        """Delete the messages that have this status. If `status` is None, delete all messages."""
         if status is None:
             await self._session(key).adelete()
         else:
@@ -173,9 +177,9 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
 class AgentMemoryBlock(BaseMemoryBlock[str]):
     """A memory block with the user's memories: `Memory.from_defaults(memory_blocks=[AgentMemoryBlock(client)])`.
 
-    `limit` is the number of memories. With an `AgentMemoryDBChatStore`, leave `keep_messages` off. With another store,
-    `keep_messages` adds messages that leave the queue to a session. While the server is unavailable, there are no
-    memories. With `needed`, MemoryUnavailableError is raised.
+    `limit` is the number of memories. With an `AgentMemoryDBChatStore`, leave `keep_messages` off. With any other
+    store, `keep_messages` adds the messages that leave the queue to a session. If the server is unavailable, the block
+    is empty. With `needed`, it raises MemoryUnavailableError instead.
     """
 
     keep_messages: bool = False

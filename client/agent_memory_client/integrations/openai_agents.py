@@ -1,4 +1,7 @@
-"""Sessions, tools and memory for the OpenAI Agents SDK. Needs the extra: `pip install 'agent-memory-api-client[openai-agents]'`."""
+"""Sessions, tools and memory for the OpenAI Agents SDK.
+
+Needs the extra: `pip install 'agent-memory-api-client[openai-agents]'`.
+"""
 
 # openai-agents is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
@@ -22,14 +25,14 @@ except ImportError as error:
     raise ImportError("the session needs openai-agents: pip install 'agent-memory-api-client[openai-agents]'") from error
 
 ITEM = "agents_item"
-"""The message field with the Agents SDK's own item."""
+"""The message field that contains the Agents SDK's own item."""
 
 
 class AgentMemorySession:
     """A `Session` of the Agents SDK, stored in a session with the same id on the server.
 
-    Items return as they were added, tools and reasoning included, and are promoted to long-term memory. Calls raise the
-    errors of `agent_memory_client.errors`.
+    The session returns items exactly as they were added, including tool calls and reasoning. The server promotes the
+    items to long-term memory. Calls raise the errors of `agent_memory_client.errors`.
     """
 
     def __init__(
@@ -46,7 +49,7 @@ class AgentMemorySession:
         self._messages = SessionMessages(client, session_id, user_id, namespace)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """Return items, oldest first. With a limit, return only the newest."""
+        """Return items, oldest first. If `limit` is given, return only the newest items."""
         limit = self.session_settings.limit if limit is None and self.session_settings is not None else limit
         if limit is not None and limit <= 0:
             return []
@@ -56,17 +59,17 @@ class AgentMemorySession:
         await self._messages.aappend([message_of(item) for item in items])
 
     async def pop_item(self) -> Any | None:
-        """Remove and return the newest item, or None for an empty session."""
+        """Remove and return the newest item, or None if the session is empty."""
         message = await self._messages.apop()
         return None if message is None else item_of(message)
 
     async def clear_session(self) -> None:
-        """Delete all items. Memories made from them stay."""
+        """Delete all items. Memories made from them are not deleted."""
         await self._messages.adelete()
 
 
 def message_of(item: Any) -> MemoryMessage:
-    """Return an item as a message: its text, its tool calls, and the item itself."""
+    """Convert an item to a message that contains its text, its tool calls, and the item itself."""
     raw = cast("dict[str, Any]", json.loads(json.dumps(item)))
     kind, role = raw.get("type", "message"), raw.get("role")
     if kind == "function_call":
@@ -76,13 +79,13 @@ def message_of(item: Any) -> MemoryMessage:
         text = raw["output"] if isinstance(raw.get("output"), str) else ""
         return our_message("tool", text, (ITEM, raw), tool_call_id=raw.get("call_id"))
     if kind != "message" or not isinstance(role, str):
-        # Reasoning and similar items have no speaker.
+        # Reasoning and similar items do not have a speaker.
         return our_message("tool", "", (ITEM, raw))
     return our_message(role, _text(raw.get("content")), (ITEM, raw))
 
 
 def item_of(message: MemoryMessage) -> dict[str, Any]:
-    """Return the item inside a message. For a message of another program, make an item."""
+    """Return the item stored in a message. If another program wrote the message, build an item from it."""
     raw = message.own_fields.get(ITEM)
     if isinstance(raw, dict):
         return cast("dict[str, Any]", raw)
@@ -97,9 +100,9 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[FunctionTool]:
-    """Return all memory tools, or the named ones, as function tools, bound to `user_id` and `namespace`.
+    """Return all memory tools, or the tools in the list, as function tools limited to `user_id` and `namespace`.
 
-    Errors are reported to the model. Raises ValueError for an unknown name.
+    The tools report errors to the model. Raises ValueError for an unknown name.
     """
     memory_tools = Tools(client, session_id, user_id, namespace)
     return [_tool(memory_tools, schema) for schema in tool_schemas(tools)]
@@ -128,7 +131,7 @@ def memory_filter(
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Return a hook that adds the user's memories to the instructions: `RunConfig(call_model_input_filter=…)`.
 
-    While the server is unavailable, it adds no memories. With `needed`, MemoryUnavailableError is raised.
+    If the server is unavailable, the hook adds no memories. With `needed`, it raises MemoryUnavailableError instead.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 

@@ -1,4 +1,7 @@
-"""Message history, tools and memory for Pydantic AI. Needs the extra: `pip install 'agent-memory-api-client[pydantic-ai]'`."""
+"""Message history, tools and memory for Pydantic AI.
+
+Needs the extra: `pip install 'agent-memory-api-client[pydantic-ai]'`.
+"""
 
 # pydantic-ai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
@@ -30,16 +33,16 @@ except ImportError as error:
     raise ImportError("the message history needs pydantic-ai: pip install 'agent-memory-api-client[pydantic-ai]'") from error
 
 MESSAGE = "pydantic_ai_message"
-"""The message field with Pydantic AI's own message."""
+"""The message field that contains Pydantic AI's own message."""
 
 
 class AgentMemoryHistory:
     """The message history of a conversation, stored in a session with the same id on the server.
 
-    `agent.run(…, message_history=await history.get())` continues the conversation. Then call `await
-    history.add(result.new_messages())`. Messages return as they were added, and are promoted to long-term memory. Use
-    `get_sync`, `add_sync` and `clear_sync` with `agent.run_sync`. Calls raise the errors of
-    `agent_memory_client.errors`.
+    To continue the conversation, call `agent.run(…, message_history=await history.get())`, then `await
+    history.add(result.new_messages())`. The history returns messages exactly as they were added. The server promotes
+    the messages to long-term memory. With `agent.run_sync`, use `get_sync`, `add_sync` and `clear_sync`. Calls raise
+    the errors of `agent_memory_client.errors`.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class AgentMemoryHistory:
         self._session = SessionMessages(client, session_id, user_id, namespace)
 
     async def get(self, limit: int | None = None) -> list[ModelMessage]:
-        """Return messages, oldest first. With a limit, return only the newest."""
+        """Return messages, oldest first. If `limit` is given, return only the newest messages."""
         return [_theirs(message) for message in await self._session.aread(limit)]
 
     def get_sync(self, limit: int | None = None) -> list[ModelMessage]:
@@ -67,7 +70,7 @@ class AgentMemoryHistory:
         self._session.append(_ours(messages))
 
     async def clear(self) -> None:
-        """Delete all messages. Memories made from them stay."""
+        """Delete all messages. Memories made from them are not deleted."""
         await self._session.adelete()
 
     def clear_sync(self) -> None:
@@ -81,9 +84,9 @@ def get_memory_toolset(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> FunctionToolset[Any]:
-    """Return all memory tools, or the named ones, for `Agent(toolsets=[…])`, bound to `user_id` and `namespace`.
+    """Return all memory tools, or the tools in the list, limited to `user_id` and `namespace`.
 
-    Errors are reported to the model. Raises ValueError for an unknown name.
+    Use them in `Agent(toolsets=[…])`. The tools report errors to the model. Raises ValueError for an unknown name.
     """
     calls = Tools(client, session_id, user_id, namespace)
 
@@ -104,10 +107,10 @@ def memory_instructions(
     limit: int = 5,
     needed: bool = False,
 ) -> Callable[[RunContext[Any]], Awaitable[str]]:
-    """Return instructions with the user's memories.
+    """Return instructions that contain the user's memories.
 
-    Use them in `Agent(instructions=[…, memory_instructions(client)])`.
-    While the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError.
+    Use them in `Agent(instructions=[…, memory_instructions(client)])`. If the server is unavailable, the instructions
+    contain no memories. With `needed`, they raise MemoryUnavailableError instead.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 

@@ -1,4 +1,4 @@
-"""Wire models: requests to the server and its answers. Unknown fields are ignored, except in search filters."""
+"""Wire models: requests and responses. Unknown fields are ignored, except in search filters."""
 
 from __future__ import annotations
 
@@ -166,4 +166,4 @@ from agent_memory_client.models.working import WorkingMemoryRequest as WorkingMe
 from agent_memory_client.models.working import WorkingMemoryResponse as WorkingMemoryResponse
 
 ModelNameLiteral: TypeAlias = str
-"""The name of a model. Any is accepted; the name of this type is the one that programs import."""
+"""The name of a language model. Any name is accepted. The type has this name because older programs import it."""

@@ -1,7 +1,7 @@
-"""Constrained types of the wire models: text, identifiers, tags, times and JSON objects.
+"""Constrained types for the wire models: text, identifiers, tags, times and JSON objects.
 
-Every chat turn passes these types, so pydantic's core checks as much as possible. A message costs one Python call per
-identifier and time, and no call for its text.
+Every chat turn passes through these types, so pydantic's core does as much of the checking as possible. A message costs
+one Python call per identifier and time, and none for its text.
 """
 
 from __future__ import annotations
@@ -43,53 +43,53 @@ MAX_FILTER_VALUES = 1000
 _MOST_NORMALIZED_BYTES = 33
 _SLICE = 1024
 MAX_COUNT = 2**53 - 1
-"""The largest integer that a double holds exactly. Redis' Lua and JavaScript use doubles for all numbers."""
+"""The largest integer up to which a double is exact. Redis Lua and JavaScript use doubles for all numbers."""
 MAX_TTL_SECONDS = 100 * 366 * 24 * 3600
 
 ANSWER: Mapping[str, bool] = MappingProxyType({"answer": True})
-"""Validation context for answers of a server. It turns off the rules for callers (sizes, commas)."""
+"""Validation context for server responses. It turns off the rules that apply only to callers (sizes, commas)."""
 
 _NO_CONTROLS = r"^[^\x00-\x08\x0b\x0c\x0e-\x1f]*$"
 _NO_CONTROLS_AT_ALL = r"^[^\x00-\x1f\x7f-\x9f]*$"
 _NOT_BLANK = r"\S"
-# No white space, no control characters, and nothing that Unicode lets a program ignore: zero-width characters,
-# fillers, marks of direction, tags.
+# No white space, no control characters, and nothing that Unicode allows programs to ignore: zero-width characters,
+# fillers, direction marks, tags.
 _VISIBLE = re.compile(
     r"[^\s\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 REPLACEMENT: Final = "\ufffd"
-"""The replacement for a lone surrogate, which UTF-8 cannot express."""
+"""The replacement for lone surrogates, which UTF-8 cannot represent."""
 
 
 now = partial(datetime.now, UTC)
-"""Return the current time in UTC. A partial instead of a function, because each record without times calls it three
+"""Return the current time in UTC. A partial is faster than a function, and a record without times calls it three
 times."""
 
 
 def no_object() -> dict[str, Any]:
-    """Return an empty object. As a field's default, `dict[str, Any]` itself is ten times slower."""
+    """Return an empty object. As a field's default, `dict[str, Any]` itself would be ten times slower."""
     return {}
 
 
 def new_id() -> str:
-    """Return a new ULID: unique, and sorted by time."""
+    """Return a new ULID. ULIDs are unique and sort by time."""
     return str(ULID())
 
 
 def _refuse(schema: CoreSchema, kind: str, message: str) -> CoreSchema:
-    """Report every error of `schema` as type `kind` with `message`."""
+    """Report every error of `schema` as an error of type `kind` with `message`."""
     return core_schema.custom_error_schema(schema, custom_error_type=kind, custom_error_message=message)
 
 
 def is_blank(text: str) -> bool:
-    """True if a text has no visible character: only white space, zero-width, filler and control characters."""
+    """True if the text has no visible characters: only white space, zero-width, filler and control characters."""
     return not text or text.isspace() or _VISIBLE.search(text) is None
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """Replace each lone surrogate with U+FFFD. In a Python str, every surrogate is a lone one."""
+    """Replace each lone surrogate with U+FFFD. In a Python str, every surrogate is a lone surrogate."""
     return text if text.isascii() else _LONE_SURROGATE.sub(REPLACEMENT, text)
 
 
@@ -98,16 +98,16 @@ _SURROGATES = "must be valid Unicode: remove or replace the lone surrogate chara
 
 
 def _strict_string() -> CoreSchema:
-    """Return a schema for str without lone surrogates. It reports them apart from other errors.
+    """Return a schema for str that rejects lone surrogates, with a separate error type.
 
-    The empty pattern finds surrogates: a string schema decodes its input only if it has a constraint.
+    The empty pattern makes this possible: a string schema decodes its input only if it has a constraint.
     """
     no_surrogates = _refuse(core_schema.str_schema(pattern=""), "string_surrogates", _SURROGATES)
     return _string(no_surrogates)
 
 
 def _free_string() -> CoreSchema:
-    """Return a schema for str that replaces lone surrogates. Other text costs no Python call."""
+    """Return a schema for str that replaces lone surrogates. Text without them costs no Python call."""
     valid, other = core_schema.str_schema(pattern=""), core_schema.no_info_plain_validator_function(replace_lone_surrogates)
     return _string(core_schema.union_schema([valid, other], mode="left_to_right"))
 
@@ -121,7 +121,7 @@ def _string(of_python: CoreSchema) -> CoreSchema:
 
 @dataclass(frozen=True, slots=True)
 class _TextRule:
-    """Annotation for text of any characters, checked in pydantic's core."""
+    """Annotation for text that may contain any characters. Pydantic's core checks it."""
 
     blank: bool = True
 
@@ -136,7 +136,7 @@ class _TextRule:
 
 @dataclass(frozen=True, slots=True)
 class _NameRule:
-    """Annotation for ids, tags and names: no control characters."""
+    """Annotation for ids, tags and names. They must not contain control characters."""
 
     blank: bool = True
     line_breaks: bool = True
@@ -177,12 +177,12 @@ def _check_bytes(value: str, limit: int) -> str:
 
 
 def _nfc(value: str) -> str:
-    """Return the text in NFC, so that two spellings of the same characters are equal."""
+    """Return the text in NFC, so that two encodings of the same characters are equal."""
     return value if value.isascii() else unicodedata.normalize("NFC", value)
 
 
 def _check_id(value: str) -> str:
-    # For ASCII, the count of characters is the count of bytes, and is checked already.
+    # In ASCII text, the number of characters equals the number of bytes, which is already checked.
     return value if value.isascii() else _check_bytes(_nfc(value), MAX_ID_BYTES)
 
 
@@ -193,16 +193,16 @@ def _check_session_id(value: str) -> str:
 
 
 def _check_visible(value: str, info: ValidationInfo) -> str:
-    # The archived server stored such texts, so answers may contain them.
+    # The archived server stored such texts, so responses may contain them.
     if info.context is not ANSWER and is_blank(value):
         raise PydanticCustomError("string_blank", BLANK)
     return value
 
 
 def normalized_bytes(text: str, most: int) -> int:
-    """Return the UTF-8 size of a text after NFKC. Stop counting above `most`.
+    """Return the UTF-8 size of a text after NFKC. Stop counting once the size exceeds `most`.
 
-    Search uses the normalized text, where one character may become up to 18 (U+FDFA).
+    Search uses the normalized text, in which one character may become up to 18 (U+FDFA).
     """
     if text.isascii() or len(text) * _MOST_NORMALIZED_BYTES <= most:
         return len(text.encode())
@@ -230,16 +230,16 @@ def _empty_as_none(value: Any) -> Any:
 
 
 FreeText: TypeAlias = Annotated[str, _TextRule()]
-"""Text that may be blank, with any character of JSON. U+FFFD replaces a lone surrogate."""
+"""Text that may be blank and may contain any JSON characters. U+FFFD replaces lone surrogates."""
 
 Text: TypeAlias = Annotated[str, _TextRule(blank=False), AfterValidator(_check_visible)]
-"""As `FreeText`, with at least one visible character."""
+"""Like `FreeText`, but with at least one visible character."""
 
 MemoryText: TypeAlias = Annotated[str, _TextRule(blank=False), AfterValidator(_check_memory_text)]
-"""The text of a memory: not blank, at most 64 KiB, also after NFKC."""
+"""A memory's text: not blank, at most 64 KiB, both before and after NFKC."""
 
 Role: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False, max_chars=MAX_ROLE_CHARS)]
-"""The speaker: any word of at most 64 characters."""
+"""The speaker: any name of at most 64 characters."""
 
 Identifier: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_id)]
 """An id in NFC: not blank, no control characters, at most 512 bytes."""
@@ -247,7 +247,7 @@ Identifier: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False,
 SessionIdentifier: TypeAlias = Annotated[
     str, _NameRule(blank=False, line_breaks=False, slash=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_session_id)
 ]
-"""The id of a session: an `Identifier` without '/', because it is a segment of a path."""
+"""A session's id: an `Identifier` without '/', because the id is a segment of a URL path."""
 
 
 def _check_name(value: str) -> str:
@@ -255,17 +255,17 @@ def _check_name(value: str) -> str:
 
 
 ExactName: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ID_BYTES), Field(min_length=1), AfterValidator(_check_name)]
-"""A name that is compared as it is spelled, without NFC: not empty, at most 512 bytes."""
+"""A name that is compared exactly as spelled, without NFC: not empty, at most 512 bytes."""
 
 ItemKey: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ITEM_KEY_CHARS), Field(min_length=1)]
-"""The key of an item, as it is spelled: not empty, at most 2,000 characters."""
+"""An item's key, exactly as spelled: not empty, at most 2,000 characters."""
 
 _MAYBE_EMPTY: JsonSchemaValue = {"type": "string", "maxLength": MAX_ID_BYTES}
 
 OptionalIdentifier: TypeAlias = Annotated[
     Identifier | None, BeforeValidator(_empty_as_none), WithJsonSchema({"anyOf": [_MAYBE_EMPTY, {"type": "null"}]})
 ]
-"""An `Identifier` or None; the empty string counts as not given."""
+"""An `Identifier` or None. An empty string counts as None."""
 
 
 def _clear_or_check(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
@@ -273,11 +273,11 @@ def _clear_or_check(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
 
 
 ClearableIdentifier: TypeAlias = Annotated[Identifier, WrapValidator(_clear_or_check), WithJsonSchema(_MAYBE_EMPTY)]
-"""An `Identifier`, or the empty string that clears a stored one."""
+"""An `Identifier`, or an empty string to clear the stored value."""
 
 
 def _as_utc(value: datetime) -> datetime:
-    """Return the time in UTC. A time without a zone is UTC."""
+    """Return the time in UTC. A time without a time zone is taken as UTC."""
     if value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     try:
@@ -287,7 +287,7 @@ def _as_utc(value: datetime) -> datetime:
 
 
 Instant: TypeAlias = Annotated[datetime, AfterValidator(_as_utc)]
-"""A time in UTC. Accepts ISO 8601 (UTC without a zone) and epoch seconds as a number. Answers have ISO 8601 with
+"""A time in UTC. Accepts ISO 8601 (UTC if it has no zone) and epoch seconds as a number. Responses use ISO 8601 with
 `Z`."""
 
 
@@ -301,13 +301,13 @@ def _day_or_check(value: Any, check: ValidatorFunctionWrapHandler) -> date:
         try:
             return date.fromisoformat(value)
         except ValueError:
-            pass  # The check of the time reports the error.
+            pass  # The check for an `Instant` reports the error.
     return check(value)
 
 
 @dataclass(frozen=True, slots=True)
 class _DayOrInstantRule:
-    """Annotation for an `Instant`, or a plain day, which stays a `date`."""
+    """Annotation for an `Instant` or a plain day. A plain day stays a `date`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         as_it_is = core_schema.plain_serializer_function_ser_schema(_same, return_schema=core_schema.any_schema())
@@ -323,7 +323,7 @@ DayOrInstant: TypeAlias = Annotated[date, _DayOrInstantRule()]
 
 
 def _check_tags(values: list[str] | None, info: ValidationInfo) -> list[str] | None:
-    """Return tags in NFC without blank ones, as the archived server did. Refuse commas."""
+    """Return the tags in NFC and drop blank tags, as the archived server did. Reject commas."""
     if values is None or info.context is ANSWER:
         return values
     _check_commas(values)
@@ -350,7 +350,7 @@ def _check_references(values: list[str] | None, info: ValidationInfo) -> list[st
 
 
 References: TypeAlias = Annotated[list[Identifier] | None, AfterValidator(_check_references)]
-"""Ids of the messages behind a memory, without commas."""
+"""Ids of the messages that a memory comes from, without commas."""
 
 JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | None
 """A value in a caller's JSON object."""
@@ -359,7 +359,7 @@ JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | N
 def check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return `value` with U+FFFD in place of each lone surrogate. Not recursive.
 
-    Refuses values that are not JSON, and nesting so deep that it would overflow a parser's stack.
+    Rejects values that are not JSON, and nesting that is deep enough to overflow a parser's stack.
     """
     level: list[Any] = [value] if value else []
     has_surrogates = False
@@ -400,7 +400,7 @@ def _without_lone_surrogates(value: Any) -> Any:
 
 
 def _is_container(value: Any) -> bool:
-    """True for a list or an object. Raises for a leaf that is not JSON."""
+    """True for a list or an object. Raises an error for any other value that is not JSON."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise PydanticCustomError("json_not_finite", "must not contain NaN or Infinity, which JSON cannot say: use null or a string")
@@ -422,7 +422,7 @@ def _json_value_schema() -> JsonSchemaValue:
 
 @dataclass(frozen=True, slots=True)
 class _JsonObjectRule:
-    """Annotation for a caller's JSON object. With `typed`, the JSON schema names the types of the values."""
+    """Annotation for a caller's JSON object. With `typed`, the JSON schema specifies the types of the values."""
 
     typed: bool
 
@@ -434,16 +434,16 @@ class _JsonObjectRule:
 
 
 JsonObject: TypeAlias = Annotated[dict[str, JSONTypes], _JsonObjectRule(typed=True)]
-"""A caller's JSON object: finite numbers, at most 32 levels. U+FFFD replaces a lone surrogate."""
+"""A caller's JSON object: finite numbers, at most 32 levels. U+FFFD replaces lone surrogates."""
 
 AnyObject: TypeAlias = Annotated[dict[str, Any], _JsonObjectRule(typed=False)]
-"""As `JsonObject`, but the JSON schema does not name the types of the values."""
+"""Like `JsonObject`, but the JSON schema does not specify the types of the values."""
 
 Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
 """A finite number."""
 
 WindowTokens: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
-"""A context window in tokens. 0 means "not given". Numeric strings are accepted."""
+"""A context window in tokens. 0 means "not set". Numeric strings are accepted."""
 
 
 def _is_none(value: object) -> bool:
@@ -451,4 +451,4 @@ def _is_none(value: object) -> bool:
 
 
 Absent = Field(default=None, exclude_if=_is_none)
-"""A field that answers leave out if it has no value. Older programs see the answers that they know."""
+"""A field that responses omit if it has no value, so that older programs get only the fields that they know."""

@@ -13,7 +13,7 @@ from agent_memory_client.models.messages import MemoryMessage
 
 
 class ChangeKindEnum(StrEnum):
-    """The kind of a change."""
+    """The kind of change."""
 
     UPDATE = "update"
     SUPERSEDE = "supersede"
@@ -23,7 +23,7 @@ class ChangeKindEnum(StrEnum):
 
 
 class ChangeStateEnum(StrEnum):
-    """The state of a change: applied, undone, proposed (it waits for approval) or rejected."""
+    """A change's state: applied, undone, proposed (awaiting approval) or rejected."""
 
     APPLIED = "applied"
     UNDONE = "undone"
@@ -36,15 +36,15 @@ class ChangedMemory(BaseModel):
 
     memory_id: str
     before: MemoryRecord | None = None
-    """The memory before the change; null if it did not exist."""
+    """The memory before the change. Null if it did not exist."""
     after: MemoryRecord | None = None
-    """The memory after the change; null if the change deleted it, or proposes to."""
+    """The memory after the change. Null if the change deleted it, or proposes to delete it."""
     diff: dict[str, list[Any]]
-    """The fields that differ, each with its values before and after: `{"text": ["old", "new"]}`."""
+    """The fields that differ, each with its old and new values: `{"text": ["old", "new"]}`."""
 
 
 class Change(BaseModel):
-    """A recorded change of memories."""
+    """A recorded change to memories."""
 
     id: str
     """The change's id. Use it to undo, approve or reject the change."""
@@ -52,73 +52,73 @@ class Change(BaseModel):
     """The kind of change: an update, a supersession by a newer fact, a merge of duplicates, a deletion on request
     (`forget`), or an undo of one of these."""
     state: ChangeStateEnum
-    """The state of the change: `applied`, `undone`, `proposed` (it waits for approval) or `rejected`."""
+    """The change's state: `applied`, `undone`, `proposed` (awaiting approval) or `rejected`."""
     batch_id: str
-    """The id of the run that made the change. Use it to undo all changes of the run together."""
+    """The id of the run that made the change. Use it to undo all of the run's changes together."""
     at: Instant
     """The time when the change was made or proposed."""
     actor: str
-    """The author of the change, such as `client`, `extraction`, `compaction`, `forgetting`, `import` or `undo`."""
+    """Who made the change, such as `client`, `extraction`, `compaction`, `forgetting`, `import` or `undo`."""
     reason: str | None = None
-    """The reason for the change, in words."""
+    """Why the change was made, in words."""
     strategy: str | None = None
-    """The extraction strategy that made the change; null for other changes."""
+    """The extraction strategy that made the change. Null for other changes."""
     model: str | None = None
-    """The language model that decided the change; null without a model."""
+    """The language model that decided on the change. Null if no model did."""
     prompt_version: str | None = None
-    """The version of the prompt for the language model; null without a model."""
+    """The version of the prompt given to the language model. Null if no model was used."""
     memories: list[ChangedMemory]
     """The changed memories."""
     receipt_id: str | None = None
     """The receipt of a deletion that was just approved. Pass it to `undo_forget_memory` to undo the deletion."""
     undo_until: Instant | None = None
-    """The time until which the deletion can be undone; null if it cannot."""
+    """The deadline for undoing the deletion. Null if the deletion cannot be undone."""
 
 
 class ChangeListResponse(BaseModel):
     """A page of changes, newest first."""
 
     changes: list[Change]
-    """The changes of this page."""
+    """The changes on this page."""
     total: int
     next_offset: int | None = None
 
 
 class MemoryVersion(BaseModel):
-    """A version of a memory, with the time in which it was the server's knowledge."""
+    """A version of a memory, and the period in which it was the server's current version."""
 
     version: int
-    """The version's number; higher numbers are newer."""
+    """The version number. Higher numbers are newer."""
     record: MemoryRecord
     """The memory in this version."""
     recorded_at: Instant | None = None
     """The time when the server stored this version."""
     retired_at: Instant | None = None
-    """The time when another version replaced this one; null for the current version."""
+    """The time when another version replaced this one. Null for the current version."""
     diff: dict[str, list[Any]]
-    """The fields that differ from the version before, each with its values before and after."""
+    """The fields that differ from the previous version, each with its old and new values."""
 
 
 class MemoryHistory(BaseModel):
-    """All versions and changes of a memory."""
+    """All of a memory's versions and changes."""
 
     memory_id: str
     versions: list[MemoryVersion]
     """All versions, newest first."""
     changes: list[Change]
-    """The changes that include the memory."""
+    """The changes that affected the memory."""
 
 
 class EvidenceItem(Evidence):
-    """A piece of evidence, with its messages that still exist."""
+    """A piece of evidence, with the messages that still exist."""
 
     messages: list[MemoryMessage]
-    """The messages of the evidence that still exist."""
+    """The messages behind the evidence that still exist."""
 
 
 class MemoryEvidence(BaseModel):
-    """The evidence of a memory."""
+    """A memory's evidence."""
 
     memory_id: str
     evidence: list[EvidenceItem]
-    """The pieces of evidence; several if the fact was stated more than once."""
+    """The pieces of evidence. There are several if the fact was stated more than once."""

@@ -1,4 +1,4 @@
-"""Messages of chat APIs: content as text, parts or null, and other fields such as `tool_calls`."""
+"""Chat API messages: content as text, parts or null, and other fields such as `tool_calls`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from agent_memory_client.models._types import BLANK, FreeText, check_json, is_blank
 
 NoContent: TypeAlias = Literal["null", "missing"]
-"""The reason for a message without content: it was `null`, or it was not sent."""
+"""Why a message has no content: it was `null`, or it was not sent."""
 
 TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
-"""The types of parts whose `text` belongs to the message's text."""
+"""The types of parts whose `text` is included in the message's text."""
 
 _PART = 'must be an object with a type, such as {"type": "text", "text": "…"}'
 _NOTHING = "must not be {what} in a message that holds nothing else: give text, a list of parts, or tool_calls"
@@ -23,7 +23,7 @@ _TEXT: TypeAdapter[str] = TypeAdapter(FreeText)
 
 
 def _text_or_parts(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Check text as `FreeText`. Leave a list or None to `chat_content`, which sees the whole message."""
+    """Check text as `FreeText`. Leave lists and None to `chat_content`, which sees the whole message."""
     return value if value is None or isinstance(value, list) else check(value)
 
 
@@ -34,11 +34,11 @@ Content: TypeAlias = Annotated[
         {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "object", "additionalProperties": True}}, {"type": "null"}]}
     ),
 ]
-"""The content of a message. Models accept text, a list of parts or null, and store the text."""
+"""A message's content. Models accept text, a list of parts or null, and store the text."""
 
 
 def text_of_parts(parts: Iterable[Any]) -> str:
-    """Join the texts of parts, one per line. Other parts (pictures, files, calls) have no text."""
+    """Join the texts of parts, one per line. Other parts (images, files, calls) have no text."""
     return "\n".join(text for text in map(_text_of_part, parts) if text.strip())
 
 
@@ -52,10 +52,10 @@ def _text_of_part(part: Any) -> str:
 def chat_content(
     content: Any, has_content: bool, parts: list[Any] | None, reason: NoContent | None, fields: dict[str, Any], *, answered: bool
 ) -> tuple[str, list[Any] | None, NoContent | None]:
-    """Return text, parts and the reason for missing content. Raises ValidationError with the field.
+    """Return the text, the parts and the reason for missing content. Raises ValidationError for the invalid field.
 
-    `parts` and `reason` are the fields of answers beside the text; they must agree with `content`. Lone surrogates in
-    `fields` are replaced. An answer (`answered`) may contain blank text, which the archived server stored.
+    `parts` and `reason` come from a response, where they accompany the text. They must agree with `content`. Lone
+    surrogates in `fields` are replaced. A response (`answered`) may contain blank text that the archived server stored.
     """
     checked = [_check_json({name: value}, name) for name, value in fields.items()]
     fields.clear()
@@ -66,7 +66,7 @@ def chat_content(
         parts, reason = _check_json({"content": content}, "content")["content"], None
         content = _checked_text(cast("list[Any]", parts), "content")
     elif content is None or not has_content:
-        # An answer that is sent back names the reason itself.
+        # A response that is sent back as a request states the reason itself.
         reason = "null" if has_content else reason or "missing"
         content = ""
     elif parts is not None:
@@ -80,10 +80,9 @@ def chat_content(
 
 
 def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]) -> None:
-    """Require parts or another field in a message without text. The server decides about an empty text alone.
+    """Require parts or another field in a message without text. An empty text alone is left to the server.
 
-    Programs that only know texts read such a message as "" and send it back like that. The server still has the other
-    fields.
+    Programs that support only text read such a message as "" and send that back. The server still has the other fields.
     """
     if parts or any(value not in (None, "", [], {}) for name, value in fields.items() if name != "name"):
         return
@@ -98,7 +97,7 @@ def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoConten
 
 
 def _checked_text(parts: list[Any], field: str) -> str:
-    """Return the text of parts. Raises ValidationError for an invalid part."""
+    """Return the text of the parts. Raises ValidationError for an invalid part."""
     for position, part in enumerate(parts):
         if not isinstance(part, dict):
             raise _refusal((field, position), "content_part", _PART)
@@ -132,7 +131,7 @@ def _refusal(loc: str | tuple[str | int, ...], kind: str, message: str) -> Valid
 
 
 def as_sent(content: str, parts: list[Any] | None, reason: str | None) -> dict[str, Any]:
-    """Return the `content` as it was sent: text, parts, null or nothing."""
+    """Return a dict with the `content` as it was sent (text, parts or null), or an empty dict if it was missing."""
     if parts is not None:
         return {"content": parts}
     return {} if reason == "missing" else {"content": None if reason == "null" else content}

@@ -1,4 +1,4 @@
-"""Composed filters: on metadata, and conditions joined by and, or and not."""
+"""Composed filters: filters on metadata, and conditions joined by `and`, `or` and `not`."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _Bound: TypeAlias = Annotated[int, Field(strict=True)] | Annotated[Number, Field
 
 
 class MetadataFilter(Filter):
-    """A filter on one metadata key. Bounds are numbers or ISO 8601 dates. A text never equals a number or boolean."""
+    """A filter on one metadata key. Bounds are numbers or ISO 8601 dates. Text never equals a number or boolean."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("gt", "gte"), ("lt", "lte"))
 
     eq: Scalar | None = None
-    """The value must equal this one. A text never equals a number or boolean."""
+    """The value must equal this one. Text never equals a number or boolean."""
     ne: Scalar | None = None
     """The value must differ from this one."""
     any: _Scalars | None = None
-    """The value, or an entry of a list, must be one of these."""
+    """The value, or an entry of the list, must be one of these."""
     all: _Scalars | None = None
     """The list must contain all of these values."""
     none: _Scalars | None = None
-    """The value, and every entry of a list, must differ from all of these."""
+    """The value, or every entry of the list, must differ from all of these."""
     gt: _Bound | None = None
     """Greater than this number, or later than this ISO 8601 date."""
     gte: _Bound | None = None
@@ -62,7 +62,7 @@ MetadataFilters: TypeAlias = Annotated[dict[str, MetadataFilter], Field(max_leng
 
 
 class Condition(BaseModel):
-    """A composed condition: all given fields, all of `and`, at least one of `or`, and not `not`.
+    """A composed condition: all given fields and all of `and` must match, and at least one of `or`, but not `not`.
 
     At most 8 levels and 64 conditions.
     """
@@ -86,20 +86,20 @@ class Condition(BaseModel):
     last_accessed: LastAccessed | None = None
     event_date: EventDate | None = None
     agent_id: TagFilter | None = None
-    """The agent of the memory."""
+    """The memory's agent."""
     slot: TagFilter | None = None
-    """The slot of the fact, such as `home_city`."""
+    """The fact's slot, such as `home_city`."""
     category: TagFilter | None = None
-    """The category of the memory, from the extraction rules."""
+    """The memory's category, from the extraction rules."""
     source_class: TagFilter | None = None
-    """The source of the memory: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
+    """The memory's source: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
     metadata: MetadataFilters | None = None
-    """A filter for each key of the memory's metadata: `{"tool": {"eq": "web"}}`."""
+    """A filter for each key in the memory's metadata: `{"tool": {"eq": "web"}}`."""
 
     @model_validator(mode="before")
     @classmethod
     def _check_size(cls, value: Any) -> Any:
-        """Refuse conditions that are too deep or too many, before they are parsed. Not recursive."""
+        """Reject conditions that are too deep or too numerous before they are parsed. Not recursive."""
         level, count = [value], 0
         for _ in range(MAX_CONDITION_DEPTH):
             level = [part for node in level if isinstance(node, dict) for part in _parts(node)]

@@ -1,4 +1,4 @@
-"""Explain why a search or prompt returned a memory or not."""
+"""Explain why a search or prompt did or did not return a memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory_client.models.search import SearchRequest
 
 
 class ExplainRequest(BaseModel):
-    """A question why a search or prompt returned a memory or not. Give either `search` or `prompt`."""
+    """Asks why a search or prompt did or did not return a memory. Give either `search` or `prompt`."""
 
     memory_id: Identifier
     """The memory that you expected."""
@@ -28,26 +28,27 @@ class ExplainRequest(BaseModel):
 
 
 class Explanation(BaseModel):
-    """The reason why a search or prompt returned a memory or not."""
+    """Why a search or prompt did or did not return a memory."""
 
     memory_id: str
     """The id of the memory in question."""
     returned: bool
-    """True if the answer contains the memory."""
+    """True if the response contains the memory."""
     reason: str
-    """The reason: `returned`, `not_found`, `quarantined` (it waits for a review), `filtered`, `not_ranked` (neither
-    near nor with a common word), `below_threshold`, `beyond_limit`, or `collapsed` (a better result has the same
-    content). Prompts also have `already_shown` (among the session's messages) and `over_budget`."""
+    """The reason: `returned`, `not_found`, `quarantined` (awaiting review), `filtered`, `not_ranked` (neither close in
+    meaning nor with a matching word), `below_threshold`, `beyond_limit`, or `collapsed` (a better result has the same
+    content). Prompts can also have `already_shown` (among the session's messages) and `over_budget`."""
     filters: list[str] = []
     """The filters that exclude the memory, if `reason` is `filtered`."""
     rank: int | None = None
-    """The memory's rank among all results, from 1. A `limit` of at least this number would show it. Null if it was not
-    ranked."""
+    """The memory's rank among all results, starting at 1. A `limit` of at least this number would return it. Null if it
+    was not ranked."""
     by: str | None = None
     """The id of the result with the same content, if `reason` is `collapsed`."""
     tokens_needed: int | None = None
-    """The tokens that the prompt's memories would need to include this one, if `reason` is `over_budget`."""
+    """The number of tokens that the prompt's memories would need if they included this one, if `reason` is
+    `over_budget`."""
     tokens_available: int | None = None
-    """The tokens that the prompt had for memories, if `reason` is `over_budget`."""
+    """The number of tokens that the prompt had available for memories, if `reason` is `over_budget`."""
     explanation: HitExplanation | None = None
-    """The memory's scores; null if the search did not score it."""
+    """The memory's scores. Null if the search did not score it."""

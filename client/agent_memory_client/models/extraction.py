@@ -1,4 +1,4 @@
-"""Rules for the extraction of facts: for all users, a namespace, a user or a session."""
+"""Rules for fact extraction: for all users, a namespace, a user or a session."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ class ExtractionCategory(BaseModel):
     """A category of facts to extract."""
 
     name: Annotated[Identifier, Field(max_length=64)]
-    """The category's name, at most 64 characters. Facts have it in `category`."""
+    """The category's name, at most 64 characters. Facts contain it in `category`."""
     description: Annotated[FreeText, Field(max_length=500)] = ""
-    """The content of the category, in words for the language model. At most 500 characters."""
+    """What belongs in the category, in words for the language model. At most 500 characters."""
 
 
 class ExtractionRules(BaseModel):
-    """Rules about the facts to extract, and how to write them."""
+    """Rules about which facts to extract and how to write them."""
 
     instructions: Annotated[FreeText, Field(max_length=4000)] | None = None
-    """Instructions for the language model, in plain words: facts to extract and facts to leave out. At most 4,000
+    """Instructions for the language model, in plain words: facts to extract and facts to omit. At most 4,000
     characters."""
     categories: Annotated[list[ExtractionCategory], Field(max_length=50)] = Field(default_factory=list[ExtractionCategory])
-    """The categories of facts, at most 50. The model names one of them in each fact."""
+    """The categories of facts, at most 50. The model assigns one of them to each fact."""
     do_not_record: Annotated[list[Annotated[Text, Field(max_length=200)]], Field(max_length=MAX_PHRASES)] = Field(default_factory=list[str])
-    """Phrases to avoid. The server never makes a memory of a message or fact that contains one, in any inflection."""
+    """Phrases to avoid. The server never creates a memory from a message or fact that contains one, in any inflected
+    form."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
-    """The time zone of dates and times, as an IANA name such as `Europe/Lisbon`. Default UTC."""
+    """The time zone of dates and times, as an IANA name such as `Europe/Lisbon`. Default: UTC."""
     language: Annotated[FreeText, Field(max_length=64)] | None = None
-    """The language of facts, such as `English`. Default: the language of the conversation."""
+    """The language to write facts in, such as `English`. Default: the language of the conversation."""
     review: bool = False
-    """True to only propose a new fact that would end an old one. It waits for approval."""
+    """True to only propose new facts that would supersede old ones. The proposals await approval."""

@@ -1,4 +1,4 @@
-"""Search filters. A match must satisfy all given operators. Contradictory pairs and unknown keys are refused.
+"""Search filters. A match must satisfy all given operators. Contradictory pairs and unknown keys are rejected.
 
 Several operators have the same effect. `conditions()` merges them into a `TagConditions` or `DateConditions`.
 """
@@ -34,9 +34,9 @@ class TagConditions:
 
 @dataclass(frozen=True, slots=True)
 class DateConditions:
-    """A date filter with all operators merged: at most one lower and one upper bound, and one excluded time or day.
+    """A date filter with all operators merged: at most one lower bound, one upper bound, and one excluded time or day.
 
-    Of several bounds on one side, the narrowest applies.
+    If there are several bounds on one side, the narrowest applies.
     """
 
     lower: datetime | None = None
@@ -60,11 +60,11 @@ _OPERATORS: Mapping[str, str] = MappingProxyType(
         "none": "Another name of `not_in`.",
     }
 )
-"""Descriptions of the operators that each filter declares with its own value type."""
+"""Descriptions of the operators. Each filter declares the operators with its own value type."""
 
 
 class Filter(BaseModel):
-    """Base of filters. It refuses unknown keys, contradictory pairs, and a filter without an operator."""
+    """Base class of filters. It rejects unknown keys, contradictory pairs, and filters without an operator."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -114,7 +114,7 @@ def _tag_conditions(item: Any, prefix: str | None = None) -> TagConditions:
 
 
 class TagFilter(Filter):
-    """A filter on ids or tags. `in_` means `any`, `not_eq` means `ne`, `none` means `not_in`."""
+    """A filter on ids or tags. `in_` is another name for `any`, `not_eq` for `ne`, and `none` for `not_in`."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = _TAG_EXCLUSIVE + tuple(
         ("startswith", other) for other in ("eq", "ne", "not_eq", "any", "in_", "not_in", "all", "none")
@@ -129,7 +129,7 @@ class TagFilter(Filter):
     all: _Values | None = None
     none: _Values | None = None
     startswith: Identifier | None = None
-    """The beginning of the value. It cannot be combined with other operators."""
+    """The beginning of the value. This operator cannot be combined with others."""
 
     def conditions(self) -> TagConditions:
         """Return the filter with equivalent operators merged."""
@@ -137,13 +137,13 @@ class TagFilter(Filter):
 
 
 class SessionId(TagFilter):
-    """Filters by session."""
+    """Filter by session."""
 
     field: Literal["session_id"] = "session_id"
 
 
 class UserId(TagFilter):
-    """Filters by user. `exists: false` matches memories without a user."""
+    """Filter by user. `exists: false` matches memories without a user."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
         *TagFilter.exclusive,
@@ -152,29 +152,29 @@ class UserId(TagFilter):
 
     field: Literal["user_id"] = "user_id"
     exists: bool | None = None
-    """True if a user must be set, false if no user may be set."""
+    """True if the memory must have a user, false if it must not have one."""
 
 
 class Namespace(TagFilter):
-    """Filters by namespace."""
+    """Filter by namespace."""
 
     field: Literal["namespace"] = "namespace"
 
 
 class Topics(TagFilter):
-    """Filters by topics."""
+    """Filter by topics."""
 
     field: Literal["topics"] = "topics"
 
 
 class Entities(TagFilter):
-    """Filters by entities."""
+    """Filter by entities."""
 
     field: Literal["entities"] = "entities"
 
 
 class ExtractionStrategy(TagFilter):
-    """Filters by the extraction strategy that made the memory."""
+    """Filter by the extraction strategy that created the memory."""
 
     field: Literal["extraction_strategy"] = "extraction_strategy"
 
@@ -183,7 +183,7 @@ _Types: TypeAlias = Annotated[list[MemoryTypeEnum], Field(min_length=1, max_leng
 
 
 class MemoryType(Filter):
-    """Filters by the type of memory."""
+    """Filter by memory type."""
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = _TAG_EXCLUSIVE
 
@@ -204,7 +204,10 @@ class MemoryType(Filter):
 
 
 class DateFilter(Filter):
-    """A filter on times. Bounds combine. A plain day (`2026-11-25`) means the whole day in the request's time zone."""
+    """A filter on times. All bounds must hold.
+
+    A plain day (`2026-11-25`) means the whole day in the request's time zone.
+    """
 
     exclusive: ClassVar[tuple[tuple[str, str], ...]] = (
         ("eq", "ne"),
@@ -216,7 +219,7 @@ class DateFilter(Filter):
     lt: DayOrInstant | None = None
     """Earlier than this time, or before this day."""
     gte: DayOrInstant | None = None
-    """At this time or later. A day counts from its beginning."""
+    """At this time or later. A day counts from its start."""
     lte: DayOrInstant | None = None
     """At this time or earlier. A day counts until its end."""
     eq: DayOrInstant | None = None
@@ -224,9 +227,9 @@ class DateFilter(Filter):
     ne: DayOrInstant | None = None
     """At any other time, or on any other day."""
     between: Annotated[list[DayOrInstant], Field(min_length=2, max_length=2)] | None = None
-    """Between the first and the second time. It cannot be combined with other operators."""
+    """Between the first and the second time. This operator cannot be combined with others."""
     inclusive: Literal["both", "neither", "left", "right"] = "both"
-    """The ends of `between` that match: `both`, `neither`, only the first (`left`) or only the second (`right`)."""
+    """Which ends of `between` match: `both`, `neither`, only the first (`left`) or only the second (`right`)."""
 
     def conditions(self, zone: tzinfo = UTC) -> DateConditions:
         """Return the narrowest bounds of all operators, with days in `zone`."""
@@ -250,7 +253,10 @@ def _upper(value: date, inclusive: bool, zone: tzinfo) -> tuple[datetime, bool]:
 
 
 def start_of_day(day: date, zone: tzinfo, *, after: bool = False) -> datetime:
-    """Return when a day begins in a zone; with `after`, when the next day begins. Clipped to the calendar."""
+    """Return the start of a day in a time zone. With `after`, return the start of the next day.
+
+    The result is limited to the calendar's range.
+    """
     try:
         day = day + timedelta(days=1) if after else day
         return datetime.combine(day, time(), zone).astimezone(UTC)
@@ -259,18 +265,18 @@ def start_of_day(day: date, zone: tzinfo, *, after: bool = False) -> datetime:
 
 
 class CreatedAt(DateFilter):
-    """Filters by the time when the memory was created."""
+    """Filter by the time when the memory was created."""
 
     field: Literal["created_at"] = "created_at"
 
 
 class LastAccessed(DateFilter):
-    """Filters by the time when the memory was last read."""
+    """Filter by the time when the memory was last read."""
 
     field: Literal["last_accessed"] = "last_accessed"
 
 
 class EventDate(DateFilter):
-    """Filters by the time of the event in the memory."""
+    """Filter by the time of the event in the memory."""
 
     field: Literal["event_date"] = "event_date"

@@ -1,4 +1,4 @@
-"""Long-term memories: records, and requests that create, change and forget them."""
+"""Long-term memories: records, and the requests that create, change and forget them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agent_memory_client.models.messages import TrackingFlag
 
 
 class MemoryTypeEnum(StrEnum):
-    """The type of a memory: an event with a time, a fact, a message word for word, or a procedure."""
+    """A memory's type: a fact, an event with a time, a verbatim message, or a procedure."""
 
     EPISODIC = "episodic"
     SEMANTIC = "semantic"
@@ -37,11 +37,11 @@ class MemoryTypeEnum(StrEnum):
 
 
 MEMORY_TYPES_HEADER: Final = "X-Agent-Memory-Types"
-"""The request header in which a client names the memory types it knows beyond the archived server's: `procedural`."""
+"""The request header in which a client lists memory types that the archived server did not have: `procedural`."""
 
 
 class SearchScoreTypeEnum(StrEnum):
-    """The kind of search that made a score."""
+    """The kind of search that produced a score."""
 
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
@@ -49,57 +49,57 @@ class SearchScoreTypeEnum(StrEnum):
 
 
 class MemoryStrategyConfig(BaseModel):
-    """How the server makes long-term memories from a session's messages."""
+    """How the server creates long-term memories from a session's messages."""
 
     strategy: Literal["discrete", "summary", "preferences", "custom"] = "discrete"
-    """The memories to make: facts, events and procedures (`discrete`), a summary of the session (`summary`), only
-    `preferences`, or the answer to `config.custom_prompt` (`custom`)."""
+    """Which memories to create: facts, events and procedures (`discrete`), a summary of the session (`summary`), only
+    `preferences`, or the response to `config.custom_prompt` (`custom`)."""
     config: AnyObject = Field(default_factory=no_object)
-    """Options of the strategy, such as `custom_prompt`, `max_summary_length` (in words), and extraction rules for this
+    """The strategy's options, such as `custom_prompt`, `max_summary_length` (in words), and extraction rules for this
     session."""
 
 
 SourceClass: TypeAlias = Literal["user", "assistant", "tool", "import", "inference", "client"]
-"""The source of a memory: the speaker of a message, or a program that stated, imported or inferred it."""
+"""A memory's source: the speaker of a message, or a program that stated, imported or inferred the memory."""
 
 
 class Evidence(BaseModel):
-    """A source of a memory: messages of a session, or a statement of a program."""
+    """A source of a memory: messages in a session, or a program's statement."""
 
     session_id: OptionalIdentifier = None
-    """The session of the messages; null if a program stated the memory."""
+    """The session that contains the messages. Null if a program stated the memory."""
     message_ids: list[Identifier] = Field(default_factory=list[str], max_length=1000)
     """The ids of the messages, at most 1,000."""
     role: FreeText | None = None
-    """The role of these messages."""
+    """The role of the messages."""
     quote: Annotated[FreeText, Field(max_length=4000)] | None = None
-    """The exact words of the messages, at most 4,000 characters. They stay after the messages are deleted."""
+    """The exact words of the messages, at most 4,000 characters. They remain after the messages are deleted."""
     source: SourceClass | None = None
-    """The source: a message of the `user`, the `assistant` or a `tool`, a program's statement (`client`), an `import`
+    """The source: a message from the `user`, the `assistant` or a `tool`, a program's statement (`client`), an `import`
     or an `inference`."""
     memory_id: OptionalIdentifier = None
-    """The id of a former memory that had the same content, and became evidence of this one."""
+    """The id of a former memory that had the same content and became evidence for this one."""
     at: Instant | None = None
-    """The time of the statement."""
+    """The time when the statement was made."""
 
 
 class MemoryRecord(BaseModel):
-    """A memory: its owner, its text, the time in which it is true, and its source.
+    """A memory: its owner, its text, the period in which it is true, and its source.
 
     Empty strings in scope fields count as not given. The server sets `recorded_at`, `retired_at`, `supersedes` and
     `superseded_by`.
     """
 
     id: Identifier
-    """The memory's id, at most 512 bytes. Storing another text under an existing id replaces the old text."""
+    """The memory's id, at most 512 bytes. Storing a different text under an existing id replaces the old text."""
     text: MemoryText
-    """The memory's text, at most 64 KiB. Write it so that a reader understands it without context."""
+    """The memory's text, at most 64 KiB. Write it so that readers understand it without context."""
     session_id: OptionalIdentifier = None
-    """The session that the memory comes from; null if it comes from no session."""
+    """The session that the memory comes from. Null if it does not come from a session."""
     user_id: OptionalIdentifier = None
-    """The user that the memory belongs to; null for no user."""
+    """The user that the memory belongs to. Null if it does not belong to a user."""
     namespace: OptionalIdentifier = None
-    """The memory's namespace, such as a project's or an application's name; null for no namespace."""
+    """The memory's namespace, such as the name of a project or application. Null means no namespace."""
     last_accessed: Instant = Field(default_factory=now)
     """The time when a search or a read last returned the memory."""
     created_at: Instant = Field(default_factory=now)
@@ -110,117 +110,118 @@ class MemoryRecord(BaseModel):
     access_count: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
     """The number of times that searches and reads returned the memory."""
     topics: Tags = None
-    """The topics in a few words each: at most 64, without commas."""
+    """The topics, in a few words each: at most 64, without commas."""
     entities: Tags = None
-    """The persons, places and things in the text: at most 64, without commas."""
+    """The people, places and things in the text: at most 64, without commas."""
     memory_hash: FreeText | None = None
-    """A SHA-256 of text, scope and type. The server computes it."""
+    """The SHA-256 hash of the text, scope and type. The server computes it."""
     discrete_memory_extracted: TrackingFlag = "f"
-    """`t` if the server has extracted facts from the memory, or must not. `f` if it may still extract facts."""
+    """`t` if the server has extracted facts from the memory, or must not extract any. `f` if it may still extract
+    facts."""
     memory_type: MemoryTypeEnum = MemoryTypeEnum.MESSAGE
-    """The memory's type: a fact (`semantic`), an event (`episodic`), a message word for word (`message`), or a
-    procedure (`procedural`)."""
+    """The memory's type: a fact (`semantic`), an event (`episodic`), a verbatim message (`message`), or a procedure
+    (`procedural`)."""
     persisted_at: Instant | None = None
-    """The time when the memory was stored as a long-term memory. In a session's `memories`: null before that."""
+    """The time when the memory was stored as a long-term memory. In a session's `memories`, this is null until then."""
     extracted_from: References = None
-    """The ids of the messages that the memory was made from."""
+    """The ids of the messages from which the memory was made."""
     event_date: Instant | None = None
-    """The time of the event in the text; null if there is no single time."""
+    """The time of the event in the text. Null if there is no single time."""
     extraction_strategy: Identifier = "discrete"
-    """The extraction strategy that made the memory; `message` for a message word for word."""
+    """The extraction strategy that created the memory. `message` for a verbatim message."""
     extraction_strategy_config: AnyObject = Field(default_factory=no_object)
-    """The options of that strategy."""
+    """The options of the extraction strategy."""
     metadata: JsonObject = Field(default_factory=no_object)
     """Your own data, as a JSON object. Filters can use its first 64 keys."""
     agent_id: OptionalIdentifier = Absent
-    """The agent of the memory. An agent's facts never replace facts of other agents."""
+    """The memory's agent. An agent's facts never replace the facts of other agents."""
     slot: OptionalIdentifier = Absent
-    """The subject of the fact, such as `home_city`. Each user, namespace and agent has one current fact per slot. A new
-    fact ends the old one."""
+    """The subject of the fact, such as `home_city`. Each combination of user, namespace and agent has one current fact
+    per slot. A new fact supersedes the old one."""
     category: OptionalIdentifier = Absent
-    """The category of the memory, from the extraction rules."""
+    """The memory's category, from the extraction rules."""
     valid_from: Instant | None = Absent
     """The time from which the memory is true. Default: `created_at`."""
     valid_to: Instant | None = Absent
-    """The time when the memory stops being true. Later searches return it only with `as_of` or `history`. Left out
+    """The time when the memory stops being true. After that, searches return it only with `as_of` or `history`. Omitted
     while it is true."""
     expires_at: Instant | None = Absent
-    """The time when the memory expires. After it, no answer contains the memory."""
+    """The time when the memory expires. After that, no response contains the memory."""
     recorded_at: Instant | None = Absent
     """The time when the server stored this version. The server sets it."""
     retired_at: Instant | None = Absent
-    """The time when this version stopped being current. The server sets it, and leaves it out for current versions."""
+    """The time when this version stopped being current. The server sets it, and omits it for current versions."""
     supersedes: list[Identifier] | None = Absent
     """The ids of the memories that this one replaced. The server sets it."""
     superseded_by: OptionalIdentifier = Absent
     """The id of the memory that replaced this one. The server sets it."""
     evidence: Annotated[list[Evidence], Field(max_length=200)] | None = Absent
-    """The sources of the memory, at most 200: messages, or a statement of a program."""
+    """The memory's sources, at most 200: messages or program statements."""
     source_class: SourceClass | None = Absent
-    """The source of the memory: a message of the `user`, the `assistant` or a `tool`, a program's statement (`client`),
-    an `import` or an `inference`."""
+    """The memory's source: a message from the `user`, the `assistant` or a `tool`, a program's statement (`client`), an
+    `import` or an `inference`."""
     trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
-    """The trust in the source, from 0 to 1. A user's or a program's own words have 1, tool output has 0.3."""
+    """The trust in the source, from 0 to 1. The words of a user or program have 1, and tool output has 0.3."""
     quarantine: OptionalIdentifier = Absent
-    """The reason why the memory waits for a review. Until then, no search or prompt returns it. Left out for other
+    """Why the memory awaits review. Until it is approved, no search or prompt returns it. Omitted for other
     memories."""
     approved: OptionalIdentifier = Absent
     """A digest of the text that an administrator approved in quarantine. The server sets it."""
     confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
-    """The confidence of the language model, from 0 to 1."""
+    """The language model's confidence, from 0 to 1."""
     model: OptionalIdentifier = Absent
     """The language model that extracted the memory."""
     prompt_version: OptionalIdentifier = Absent
-    """The version of the prompt for that model."""
+    """The version of the prompt given to the language model."""
 
 
 class ClientMemoryRecord(MemoryRecord):
-    """A memory whose id is optional. By default, the client makes a ULID."""
+    """A memory whose id is optional. By default, the client generates a ULID."""
 
     id: Identifier = Field(default_factory=new_id)
-    """The memory's id, at most 512 bytes. Without it, a new id is made."""
+    """The memory's id, at most 512 bytes. If it is missing, a new id is generated."""
 
 
 class ExtractedMemoryRecord(MemoryRecord):
-    """A memory that a program states. Its default type is a fact, and the server extracts nothing from it."""
+    """A memory that a program states. Its default type is a fact, and the server does not extract anything from it."""
 
     discrete_memory_extracted: TrackingFlag = "t"
-    """Always stored as `t`: the server extracts nothing from a program's statement."""
+    """Always stored as `t`: the server does not extract anything from a program's statement."""
     memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
-    """The memory's type: a fact (`semantic`, the default), an event (`episodic`), a message word for word (`message`),
-    or a procedure (`procedural`)."""
+    """The memory's type: a fact (`semantic`, the default), an event (`episodic`), a verbatim message (`message`), or a
+    procedure (`procedural`)."""
 
 
 class HitExplanation(BaseModel):
-    """How a search scored a memory: its rank in the answer and in each list, and the parts of its score."""
+    """How a search scored a memory: its rank in the response and in each list, and the parts of its score."""
 
     rank: int
-    """The rank in the whole answer, from 1."""
+    """The rank in the whole response, starting at 1."""
     score: float | None = None
-    """The score that decided the rank; higher is better."""
+    """The score that determined the rank. Higher is better."""
     similarity: float | None = None
-    """The cosine similarity of query and memory. 1 is the same meaning."""
+    """The cosine similarity between the query and the memory. 1 means the same meaning."""
     similarity_rank: int | None = None
-    """The rank by meaning, from 1; null if the memory is not in this list."""
+    """The rank by meaning, starting at 1. Null if the memory is not in this list."""
     words: float | None = None
-    """The BM25 score of the memory's words. Words that name a time in the query do not count."""
+    """The memory's BM25 score for the query's words. Words in the query that state a time do not count."""
     words_rank: int | None = None
-    """The rank by words, from 1; null if the memory is not in this list."""
+    """The rank by keywords, starting at 1. Null if the memory is not in this list."""
     in_time: bool = False
-    """True if the memory belongs to the time that the query names."""
+    """True if the memory is from the time that the query mentions."""
     recency: float | None = None
-    """The recency from 0 to 1. It changes the rank, not the score."""
+    """The recency, from 0 to 1. It changes the rank but not the score."""
     reranked: float | None = None
-    """The score of a reranking model. It changes the rank, not the score."""
+    """The score from a reranking model. It changes the rank but not the score."""
 
 
 class Passage(BaseModel):
     """A part of a memory's text: `text[start:end]`, in Unicode characters."""
 
     text: str
-    """The words of the part."""
+    """The text of the passage."""
     start: int
-    """The position of the first character, from 0."""
+    """The position of the first character, starting at 0."""
     end: int
     """The position after the last character."""
 
@@ -229,21 +230,24 @@ class MemoryRecordResult(MemoryRecord):
     """A memory that a search found."""
 
     dist: float
-    """The cosine distance from the query, from 0 (same meaning) to 2. Listings have no query, and distance 0."""
+    """The cosine distance from the query, from 0 (same meaning) to 2. It is 0 in listings, which have no query."""
     score: float | None = None
-    """How well the memory matches; higher is better. Compare scores only within one answer."""
+    """How well the memory matches. Higher is better. Compare scores only within one response."""
     score_type: SearchScoreTypeEnum | None = None
-    """The kind of search that made the score; null in listings."""
+    """The kind of search that produced the score. Null in listings."""
     explanation: HitExplanation | None = None
-    """How the memory was scored, if `explain` was true."""
+    """How the search scored the memory, if `explain` was true."""
     relevance: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
-    """The probability that the query asks for this memory, from 0 to 1; left out in listings."""
+    """The probability that the query is asking for this memory, from 0 to 1. Omitted in listings."""
     passage: Passage | None = Absent
-    """The part of a long text that matches the query best; left out for texts shorter than about 300 tokens."""
+    """The part of a long text that best matches the query. Omitted for texts shorter than about 300 tokens."""
 
 
 def _record_kind(value: Any) -> str:
-    """Return the name of the class for an entry of a session's `memories`: without an id, the class that makes ids."""
+    """Return the name of the class for an entry in a session's `memories`.
+
+    Entries without an id use the class that generates ids.
+    """
     if isinstance(value, MemoryRecord):
         return "ClientMemoryRecord" if isinstance(value, ClientMemoryRecord) else "MemoryRecord"
     return "ClientMemoryRecord" if isinstance(value, dict) and "id" not in value else "MemoryRecord"
@@ -257,18 +261,18 @@ SessionMemory: TypeAlias = Annotated[
 
 
 class CreateMemoryRecordRequest(BaseModel):
-    """Memories to store. With `deduplicate`, a memory that repeats a stored one is not stored twice."""
+    """Memories to store. With `deduplicate`, a memory that repeats a stored one is not stored again."""
 
     memories: list[ExtractedMemoryRecord]
     """The memories to store."""
     deduplicate: bool = True
-    """True to turn a memory that repeats a stored one into evidence of the stored one."""
+    """True to turn a memory that repeats a stored one into evidence for the stored one."""
 
 
 class EditMemoryRecordRequest(BaseModel):
     """The fields to change.
 
-    Null, an empty list or an empty string clears a field. Null keeps `text`, `memory_type` and `pinned`.
+    Null, an empty list or an empty string clears a field. For `text`, `memory_type` and `pinned`, null changes nothing.
     """
 
     text: MemoryText | None = None
@@ -292,8 +296,8 @@ class EditMemoryRecordRequest(BaseModel):
     agent_id: ClearableIdentifier | None = None
     """The new agent. An empty string removes the agent."""
     slot: ClearableIdentifier | None = None
-    """The subject of the fact, such as `home_city`. The fact ends the slot's current fact. An empty string removes the
-    slot."""
+    """The subject of the fact, such as `home_city`. The fact supersedes the slot's current fact. An empty string
+    removes the slot."""
     category: ClearableIdentifier | None = None
     """The new category. An empty string removes the category."""
     valid_from: Instant | None = None
@@ -303,11 +307,11 @@ class EditMemoryRecordRequest(BaseModel):
     expires_at: Instant | None = None
     """The time when the memory expires. Null means that it never expires."""
     metadata: JsonObject | None = None
-    """The new metadata, which replaces all former metadata. Null removes the metadata."""
+    """The new metadata, which replaces all previous metadata. Null removes the metadata."""
 
 
 class ForgetPolicy(BaseModel):
-    """Conditions for memories that may be forgotten: see `ForgetRequest.policy`."""
+    """Conditions for memories that may be forgotten. See `ForgetRequest.policy`."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -322,37 +326,38 @@ class ForgetRequest(BaseModel):
     policy: AnyObject
     """The conditions for deletion. `max_age_days`: days since creation. `max_inactive_days`: days since the last read.
     `budget`: the number of memories to keep. `memory_type_allowlist`: delete only these types. `hard_age_multiplier`:
-    default 12. With both ages, the server deletes a memory that is past both, or older than `max_age_days *
-    hard_age_multiplier`. Other keys are ignored."""
+    default 12. If both ages are given, the server deletes a memory that exceeds both, or that is older than
+    `max_age_days * hard_age_multiplier`. Other keys are ignored."""
     pinned_ids: list[FreeText] | None = None
     """The ids of memories to keep. Pinned memories are kept, too."""
 
 
 class ForgetResponse(BaseModel):
-    """The result of a policy; of a dry run, the result that it would have."""
+    """The result of applying a policy. For a dry run, the result that it would have."""
 
     scanned: int
-    """The number of memories that were compared with the policy."""
+    """The number of memories that were checked against the policy."""
     deleted: int
-    """The number of deleted memories. In a dry run: the number to delete."""
+    """The number of deleted memories. In a dry run, the number that would be deleted."""
     deleted_ids: list[str]
-    """The ids of these memories."""
+    """The ids of the deleted memories. In a dry run, the ids of the memories that would be deleted."""
     dry_run: bool
     """True for a dry run, which deletes nothing."""
 
 
 class QuarantineListResponse(BaseModel):
-    """A page of memories that wait for a review."""
+    """A page of memories that await review."""
 
     memories: list[MemoryRecord]
-    """The memories of this page. `quarantine` contains the reason for each."""
+    """The memories on this page. `quarantine` contains the reason for each memory."""
     total: int
     next_offset: int | None = None
 
 
 class AckResponse(BaseModel):
-    """The request was carried out. `status` begins with "ok", or is "pending"."""
+    """The server accepted the request. `status` starts with "ok" if the work is done, and is "pending" otherwise."""
 
     status: str
-    """`ok`, which may have the result (`ok, deleted 2 memories`). `pending` if the work continues in the background."""
+    """`ok`, which may include the result (`ok, deleted 2 memories`). `pending` if the work continues in the
+    background."""
     notices: list[str] | None = Absent

@@ -1,4 +1,4 @@
-"""Messages of a session, and the request and answer of an append."""
+"""Session messages, and the request and response for appending messages."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ MAX_APPENDED_MESSAGES = 1000
 
 MessageStage = Literal["stored", "promoted", "searchable"]
 """How far the server has processed a message: stored in its session, promoted to long-term memory, or searchable by
-meaning and by words."""
+meaning and keywords."""
 
 TrackingFlag = Literal["t", "f"]
-""""t" if facts were extracted from a message or memory, else "f"."""
+""""t" if facts were extracted from a message or memory, otherwise "f"."""
 
 
 def _with_content(schema: dict[str, Any]) -> None:
-    """Require `content` in answers. A request may omit it if the message has other fields."""
+    """Require `content` in responses. A request may omit it if the message has other fields."""
     schema["required"] = ["role", "content"]
     schema["properties"]["content"].pop("default", None)
 
 
 class MemoryMessage(BaseModel):
-    """A message in the form of chat APIs.
+    """A message in the format of chat APIs.
 
-    `content` may be text, a list of parts, null or absent. This model and answers hold the text of the parts. Other
-    fields (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are kept as they are; `to_chat` returns them.
+    `content` may be text, a list of parts, null or missing. This model and all responses contain the text of the parts.
+    Other fields (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are stored unchanged, and `to_chat` returns
+    them.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_with_content)
@@ -50,26 +51,25 @@ class MemoryMessage(BaseModel):
     role: Role
     """The speaker, such as `user`, `assistant`, `tool` or a name. At most 64 characters."""
     content: Content = ""
-    """The content: text, a list of parts as in chat APIs, or null beside `tool_calls`. Answers contain the text of the
-    parts."""
+    """The content: text, a list of parts as in chat APIs, or null for messages with `tool_calls`. Responses contain the
+    text of the parts."""
     id: Identifier = Field(default_factory=new_id)
-    """The message's id, which lets the server detect repeats. The server makes one if it is missing."""
+    """The message's id, which lets the server detect repeated messages. If it is missing, the server generates one."""
     created_at: Instant = Field(default_factory=now)
-    """The time of the message. Default: the time of the request."""
+    """The time when the message was written. Default: the time of the request."""
     persisted_at: Instant | None = None
-    """The time when the message became a long-term memory; null before that."""
+    """The time when the message became a long-term memory. Null until then."""
     discrete_memory_extracted: TrackingFlag = "f"
     """`t` if facts were extracted from the message, `f` if not yet."""
     content_parts: list[Any] | None = Absent
-    """The parts, if the content was sent as a list; left out for text."""
+    """The parts, if the content was sent as a list. Omitted for text."""
     no_content: NoContent | None = Absent
-    """The reason for empty `content`: it was sent as null (`null`) or not sent (`missing`). Left out if there is
-    content."""
+    """Why `content` is empty: it was sent as null (`null`) or not sent (`missing`). Omitted if there is content."""
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> Self:
         content, parts, reason = self.content, self.content_parts, self.no_content
-        # Fast path: most messages are text alone, and a request may hold thousands.
+        # Fast path: most messages are only text, and a request may contain thousands.
         text_alone = content.__class__ is str and content and parts is None and reason is None and not self.__pydantic_extra__
         answered = info.context is ANSWER
         if text_alone and not (content.isspace() if answered else is_blank(content)):
@@ -81,20 +81,19 @@ class MemoryMessage(BaseModel):
 
     @property
     def own_fields(self) -> dict[str, Any]:
-        """The other fields as they were sent: `tool_calls`, `tool_call_id`, `name`, `refusal` and so on."""
+        """The message's other fields as they were sent: `tool_calls`, `tool_call_id`, `name`, `refusal` and so on."""
         return self.__pydantic_extra__ or {}
 
     def to_chat(self) -> dict[str, Any]:
-        """Return the message as it was sent to a chat API: role, content and its own fields."""
+        """Return the message as it was sent to a chat API: role, content and all other fields."""
         return {"role": self.role, **as_sent(self.content, self.content_parts, self.no_content), **self.own_fields}
 
 
 class AppendMessagesRequest(BaseModel):
     """Messages to append to a session.
 
-    The server skips messages that it has (same id, role and content), so a repeat is safe.
-
-    A message with a known id and other content gets a new id; `notices` reports it.
+    The server skips messages that it already has (same id, role and content), so repeating the request is safe. If a
+    message has a known id but different content, the server gives it a new id and reports this in `notices`.
     """
 
     messages: Annotated[list[MemoryMessage], Field(min_length=1, max_length=MAX_APPENDED_MESSAGES)]
@@ -102,11 +101,11 @@ class AppendMessagesRequest(BaseModel):
     namespace: OptionalIdentifier = None
     user_id: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
-    """The agent of the session. Without it, the session keeps its agent."""
+    """The session's agent. If it is missing, the session's agent does not change."""
     model_name: FreeText | None = None
-    """The name of any model. Its context window decides when the server summarizes old messages."""
+    """The name of any model. Its context window determines when the server summarizes old messages."""
     context_window_max: WindowTokens | None = None
-    """The context window in tokens. It overrides `model_name`."""
+    """The context window in tokens. It overrides the window of `model_name`."""
 
 
 class AppendMessagesResponse(BaseModel):
@@ -120,14 +119,14 @@ class AppendMessagesResponse(BaseModel):
     total_messages: Annotated[int, Field(ge=0)]
     """The number of messages in the session."""
     tokens: Annotated[int, Field(ge=0, le=MAX_COUNT)]
-    """The number of tokens of these messages."""
+    """The total number of tokens in these messages."""
     version: Annotated[int, Field(ge=0)]
-    """The session's version, for `If-Match`."""
+    """The session's version, for use with `If-Match`."""
     context_percentage_total_used: float | None = None
-    """The share of the context window that the messages fill, from 0 to 100 percent; null without a model or window."""
+    """The share of the context window that the messages fill, from 0 to 100 percent. Null without a model or window."""
     context_percentage_until_summarization: float | None = None
-    """How near the session is to its next summary, from 0 to 100 percent; null without a model or window."""
+    """How close the session is to its next summary, from 0 to 100 percent. Null without a model or window."""
     reached: MessageStage | None = None
-    """The stage that all messages of the request had reached when `wait` ended: `stored` in the session, `promoted` to
+    """The stage that all messages in the request had reached when `wait` ended: `stored` in the session, `promoted` to
     long-term memory, or `searchable` by meaning. Null without `wait`."""
     notices: list[str] | None = Absent

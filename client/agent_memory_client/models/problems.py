@@ -1,4 +1,4 @@
-"""Errors of refused requests: `{"detail": "…"}`, or a list of problems with their fields."""
+"""Errors of rejected requests: `{"detail": "…"}`, or a list of problems with the invalid fields."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from pydantic import BaseModel, Field
 
 
 class ValidationError(BaseModel):
-    """A problem of a request: its place (`loc`), its message and its type."""
+    """A problem in a request: its location (`loc`), its message and its type."""
 
     loc: list[str | int]
-    """The place of the problem: `body`, `query`, `path` or `header`, then names and positions down to the field."""
+    """The location of the problem: `body`, `query`, `path` or `header`, followed by the names and positions that lead
+    to the field."""
     msg: str
-    """The problem, and how to fix it."""
+    """The problem and how to fix it."""
     type: str
     """A stable code for the kind of problem."""
     input: Any = None
-    """Always left out: this server never repeats a request's values."""
+    """Always omitted: this server never repeats a request's values."""
     ctx: dict[str, Any] = Field(default_factory=dict[str, Any])
-    """Values of the message, such as a limit."""
+    """Values used in the message, such as a limit."""
 
 
 class HTTPValidationError(BaseModel):
-    """All problems of a request (status 422)."""
+    """All problems in a request (status 422)."""
 
     detail: list[ValidationError] = Field(default_factory=list[ValidationError])
-    """The problems of the request."""
+    """The problems in the request."""
 
 
 class ErrorResponse(BaseModel):
-    """Any other refusal of a request."""
+    """The body of any other error response."""
 
     detail: str
-    """The reason, and how to fix it."""
+    """The reason and how to fix it."""
     code: str | None = None
     """A stable code for the reason, such as `not_found`."""

@@ -1,4 +1,4 @@
-"""The memory prompt: request, answer, and content blocks of messages."""
+"""The memory prompt: the request, the response, and content blocks of messages."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ PromptFormat: TypeAlias = Literal["openai", "anthropic", "text"]
 
 
 class PromptQuestion(BaseModel):
-    """The parts of every prompt: a question, a session and a search."""
+    """The fields that every prompt request has: a question, a session and a search."""
 
     query: FreeText
-    """The user's new message. The server searches memory for it, and it becomes the prompt's last message."""
+    """The user's new message. The server searches memory for it and adds it as the last message of the prompt."""
     user_id: OptionalIdentifier = None
-    """The user of the session, unless `session` names one. Without a session: the user whose memories to search."""
+    """The session's user, unless `session` specifies one. Without a session: the user whose memories to search."""
     namespace: OptionalIdentifier = None
-    """The namespace of the session, unless `session` names one. Without a session: the namespace to search."""
+    """The session's namespace, unless `session` specifies one. Without a session: the namespace to search."""
     agent_id: OptionalIdentifier = None
-    """The agent whose memory blocks the prompt shows, unless `session` names one."""
+    """The agent whose memory blocks the prompt shows, unless `session` specifies one."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
-    """The time zone of dates in the prompt, as an IANA name such as `Europe/Lisbon`. Default: the zone of
-    `long_term_search`, else of the user's extraction rules, else UTC."""
+    """The time zone of dates in the prompt, as an IANA name such as `Europe/Lisbon`. Default: the time zone of
+    `long_term_search`, or of the user's extraction rules, or UTC."""
     session: WorkingMemoryRequest | None = None
-    """The conversation whose summary and messages the prompt contains. Default: no conversation."""
+    """The conversation whose summary and messages the prompt includes. Default: no conversation."""
     long_term_search: SearchRequest | bool | None = None
-    """True to search long-term memory, or the options of a search. The search's text is `query`."""
+    """True to search long-term memory, or the search options. The search text is `query`."""
     max_tokens: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
-    """The token limit of summary, messages, memories and query together. Default: the session's context window, or
+    """The token limit for summary, messages, memories and query together. Default: the session's context window, or
     16,000 with a `format`."""
     format: PromptFormat | None = None
-    """The format of the answer. `openai`: messages with string contents, and at most one system message, which is the
-    first. `anthropic`: `system` beside messages of user and assistant in turns. `text`: one string. Without a format,
-    the answer has the archived server's form."""
+    """The response format. `openai`: messages with string content, and at most one system message, which comes first.
+    `anthropic`: a `system` text, and alternating user and assistant messages. `text`: one string. Without a format, the
+    response has the archived server's structure."""
     include_ids: bool = True
-    """True to end each line of a memory with its id, which takes about twenty tokens."""
+    """True to end each memory's line with its id, which takes about twenty tokens."""
 
 
 class MemoryPromptRequest(PromptOptions, PromptQuestion):
@@ -52,7 +52,7 @@ class MemoryPromptRequest(PromptOptions, PromptQuestion):
 
 
 class _Block(BaseModel):
-    """A part of a message in the form of MCP. Unknown keys are kept; `meta` is `_meta` on the wire."""
+    """A part of a message in MCP format. Unknown keys are preserved. `meta` is `_meta` on the wire."""
 
     model_config = ConfigDict(extra="allow", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
@@ -65,23 +65,23 @@ class _Block(BaseModel):
 
 
 class Annotations(_Block):
-    """The audience and importance of a block."""
+    """A block's audience and importance."""
 
     audience: list[Literal["user", "assistant"]] | None = None
-    """The audience, `user` or `assistant`; null for both."""
+    """The audience: `user` or `assistant`. Null means both."""
     priority: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     """The importance, from 0 (optional) to 1 (required)."""
 
 
 class Icon(_Block):
-    """A picture for a resource. `sizes` look like "48x48"."""
+    """An icon for a resource. `sizes` look like "48x48"."""
 
     src: str
-    """The picture's URL or data URI."""
+    """The icon's URL or data URI."""
     mimeType: str | None = None
-    """The picture's media type, such as `image/png`."""
+    """The icon's media type, such as `image/png`."""
     sizes: list[str] | None = None
-    """The sizes in which the picture can be used, such as `48x48`."""
+    """The sizes for which the icon is suitable, such as `48x48`."""
 
 
 class TextContent(_Block):
@@ -89,19 +89,19 @@ class TextContent(_Block):
 
     type: Literal["text"]
     text: str
-    """The text in words."""
+    """The text."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
 
 class ImageContent(_Block):
-    """A picture in base64."""
+    """An image in base64."""
 
     type: Literal["image"]
     data: str
-    """The picture's bytes in base64."""
+    """The image's bytes in base64."""
     mimeType: str
-    """The picture's media type, such as `image/png`."""
+    """The image's media type, such as `image/png`."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
@@ -122,24 +122,24 @@ class ResourceLink(_Block):
     """A link to a resource. `size` is in bytes."""
 
     name: str
-    """The resource's name for programs."""
+    """The resource's name, for programs."""
     title: str | None = None
-    """The resource's title for people."""
+    """The resource's title, for people."""
     uri: AnyUrl
     description: str | None = None
-    """The content of the resource, in words."""
+    """What the resource contains, in words."""
     mimeType: str | None = None
     size: int | None = None
     """The size in bytes, if known."""
     icons: list[Icon] | None = None
-    """Pictures that programs can show for the resource."""
+    """Icons that programs can show for the resource."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
     type: Literal["resource_link"]
 
 
 class TextResourceContents(_Block):
-    """The text of a resource."""
+    """A resource's text."""
 
     uri: AnyUrl
     mimeType: str | None = None
@@ -149,7 +149,7 @@ class TextResourceContents(_Block):
 
 
 class BlobResourceContents(_Block):
-    """The bytes of a resource, in base64."""
+    """A resource's bytes, in base64."""
 
     uri: AnyUrl
     mimeType: str | None = None
@@ -172,21 +172,20 @@ Content: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | 
 
 
 class Message(BaseModel):
-    """A message of the user or the assistant, with its other fields as they were sent (`tool_calls`, ...)."""
+    """A message from the user or the assistant, with its other fields as they were sent (`tool_calls`, ...)."""
 
     model_config = ConfigDict(extra="allow")
 
     role: Literal["user", "assistant"]
-    """The speaker: `user`, or `assistant` for every other speaker."""
+    """The speaker: `user`, or `assistant` for all other speakers."""
     content: Annotated[Content, Field(discriminator="type")]
-    """The content. This server sends text."""
+    """The content. This server always sends text."""
     original_role: str | None = Absent
-    """The speaker if it is neither user nor assistant, such as `tool` or a name; left out otherwise."""
+    """The original speaker if it is neither user nor assistant, such as `tool` or a name. Otherwise omitted."""
     content_parts: list[Any] | None = Absent
-    """The parts, if the content was sent as a list; left out for text."""
+    """The parts, if the content was sent as a list. Omitted for text."""
     no_content: NoContent | None = Absent
-    """The reason for empty content: it was sent as null (`null`) or not sent (`missing`). Left out if there is
-    content."""
+    """Why the content is empty: it was sent as null (`null`) or not sent (`missing`). Omitted if there is content."""
 
 
 class SystemMessage(BaseModel):
@@ -199,43 +198,46 @@ class SystemMessage(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message in an answer with a `format`, with its other fields as they were sent (`tool_calls`, …)."""
+    """A message in a response with a `format`, with its other fields as they were sent (`tool_calls`, …)."""
 
     model_config = ConfigDict(extra="allow")
 
     role: str
-    """The speaker, in the names of the API."""
+    """The speaker, using the role names of the target API."""
     content: str
-    """The text of the message."""
+    """The message's text."""
 
 
 class MemoryPromptResponse(BaseModel):
-    """Messages ready for a chat model, and the long-term memories in them."""
+    """Messages that are ready for a chat model, and the long-term memories in them."""
 
     messages: list[Message | SystemMessage | ChatMessage]
-    """The messages of the prompt, in the order for a chat model; the query is the last. Empty for the format `text`."""
+    """The messages of the prompt, in the order for a chat model. The query is last. Empty for the format `text`."""
     long_term_memories: list[MemoryRecordResult] | None = None
-    """The memories in the prompt; null if the prompt did not search."""
+    """The memories in the prompt. Null if the prompt did not include a search."""
     notices: list[str] | None = None
     explanation: AnswerExplanation | None = None
-    """An explanation of the search, if its `explain` was true."""
+    """An explanation of the search, if it set `explain`."""
     format: PromptFormat | None = Absent
-    """The format of the request; left out if the request has none."""
+    """The requested format. Omitted if the request has none."""
     system: str | None = Absent
-    """The `system` text for the format `anthropic`. Left out if it is empty, and with other formats."""
+    """The `system` text for the format `anthropic`. Omitted if it is empty or the format is different."""
     text: str | None = Absent
-    """The whole prompt for the format `text`; left out with other formats."""
+    """The whole prompt for the format `text`. Omitted for other formats."""
     relevant: bool | None = Absent
-    """True if memory added something to the session's messages, such as a summary or memories. Left out without a
+    """True if memory added something to the session's messages, such as a summary or memories. Omitted without a
     format."""
 
     def to_openai(self) -> list[dict[str, Any]]:
-        """Return messages for chat completion APIs: the session's as they were sent, others as role and text."""
+        """Return messages for chat completion APIs.
+
+        The session's messages are returned as they were sent. Other messages contain only role and text.
+        """
         return prompt_messages(self)
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's content: a string, a text block, or a list of these."""
+    """Return the text of a message's content: a string, a text block, or a list of strings and blocks."""
     if isinstance(content, str):
         return content
     if isinstance(content, Mapping):
@@ -253,7 +255,10 @@ _SHOWN = frozenset({"role", "content", "original_role", "content_parts", "no_con
 
 
 def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a prompt answer (a model, or its JSON as a mapping) as chat messages: `[{"role": …, "content": …}, …]`."""
+    """Return the chat messages of a prompt response: `[{"role": …, "content": …}, …]`.
+
+    Accepts a model, or the JSON of a response as a mapping.
+    """
     if isinstance(response, MemoryPromptResponse):
         return [_chat_message({**dict(message), **(message.model_extra or {})}) for message in response.messages]
     return [_chat_message(message) for message in response["messages"]]

@@ -1,4 +1,4 @@
-"""Searches of long-term memory."""
+"""Searches in long-term memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TEXT_SCORERS = (
 
 
 class SearchModeEnum(StrEnum):
-    """How a search compares: by meaning, by words, or by both."""
+    """How a search compares texts: by meaning, by keywords, or by both."""
 
     SEMANTIC = "semantic"
     KEYWORD = "keyword"
@@ -60,20 +60,20 @@ _HalfLife = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class SearchRequest(BaseModel):
     """A search. Without `text`, it lists all memories that match the filters.
 
-    It returns current memories only, unless `as_of`, `known_at` or `history` is given. It returns quarantined memories
-    only with `quarantined`; prompts never contain them.
+    It returns only current memories, unless `as_of`, `known_at` or `history` is given. It returns quarantined memories
+    only if `quarantined` is set. Prompts never contain quarantined memories.
     """
 
     text: FreeText | None = None
-    """The question, or words to find. Without it, the search lists all memories that match the filters."""
+    """The question, or the words to find. Without it, the search lists all memories that match the filters."""
     search_mode: SearchModeEnum = SearchModeEnum.SEMANTIC
-    """Search by meaning (`semantic`), by words (`keyword`) or by both (`hybrid`). Default: `hybrid`, or `semantic` with
-    a `distance_threshold`."""
+    """Search by meaning (`semantic`), by keywords (`keyword`) or by both (`hybrid`). Default: `hybrid`, or `semantic`
+    with a `distance_threshold`."""
     hybrid_alpha: Annotated[float, Field(ge=0.0, le=1.0)] = 0.7
-    """In hybrid mode, the weight of meaning against words, from 0 to 1. Without it, the server fuses both lists by
-    rank."""
+    """In hybrid mode, the balance from keywords only (0) to meaning only (1). Without it, the server chooses the
+    balance for each search."""
     text_scorer: Annotated[str, AfterValidator(_check_scorer)] = "BM25STD"
-    """The engine's scorer for words: `BM25STD` or another one."""
+    """The search engine's scorer for keywords: `BM25STD` or another scorer."""
     session_id: SessionId | None = None
     namespace: Namespace | None = None
     topics: Topics | None = None
@@ -82,124 +82,126 @@ class SearchRequest(BaseModel):
     last_accessed: LastAccessed | None = None
     user_id: UserId | None = None
     distance_threshold: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
-    """The largest cosine distance of a result, from 0 (same meaning) to 2. In semantic mode only."""
+    """The maximum cosine distance of a result, from 0 (same meaning) to 2. Applies only in semantic mode."""
     memory_type: MemoryType | None = None
     extraction_strategy: ExtractionStrategy | None = None
     event_date: EventDate | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_SEARCH_LIMIT)] = 10
-    """The number of results, at most 100."""
+    """The maximum number of results, at most 100."""
     offset: Annotated[int, Field(ge=0, le=MAX_SEARCH_OFFSET)] = 0
-    """The number of results to skip: `next_offset` of the previous page. At most 1,000,000."""
+    """The number of results to skip: the `next_offset` of the previous page. At most 1,000,000."""
     recency_boost: bool | None = None
     """True to rank newer memories higher. False turns this off, even if other recency fields are given."""
     recency_semantic_weight: Number | None = None
-    """The weight of the match with the query when age counts. Default 0.8."""
+    """The weight of the match with the query if recency counts. Default: 0.8."""
     recency_recency_weight: Number | None = None
-    """The weight of recency when age counts. Default 0.2."""
+    """The weight of recency if recency counts. Default: 0.2."""
     recency_freshness_weight: Number | None = None
-    """Within recency, the weight of the time of the last read. Default 0.6."""
+    """Within recency, the weight of the last read time. Default: 0.6."""
     recency_novelty_weight: Number | None = None
-    """Within recency, the weight of the time of creation, or of the last mention. Default 0.4."""
+    """Within recency, the weight of the time of creation or last mention. Default: 0.4."""
     recency_half_life_last_access_days: _HalfLife | None = None
-    """The days without a read after which freshness is halved. Default 7."""
+    """The half-life of freshness: the number of days without a read after which it is halved. Default: 7."""
     recency_half_life_created_days: _HalfLife | None = None
-    """The days since creation, or since the last mention, after which novelty is halved. Default 30."""
+    """The half-life of novelty: the number of days since creation or last mention after which it is halved. Default:
+    30."""
     server_side_recency: bool | None = None
-    """As `recency_boost`, with the similarity of a semantic search scaled to 0 to 1."""
+    """Like `recency_boost`, but with the similarity of a semantic search scaled to 0 to 1."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
-    """The time zone for times in the text, as an IANA name such as `Europe/Lisbon`. Default UTC."""
+    """The time zone for times in the text, as an IANA name such as `Europe/Lisbon`. Default: UTC."""
     reference_time: Instant | None = None
     """The time to which "yesterday" and "last week" in the text refer. Default: now."""
     distinct: bool | None = None
-    """True to leave out memories that repeat a better result. Default: false for a search, true for a prompt."""
+    """True to omit memories that repeat a better result. Default: false for a search, true for a prompt."""
     explain: bool = False
-    """True to explain in the answer how it was made, and how each result was scored."""
+    """True to include an explanation of the response and of each result's score."""
     min_relevance: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """The least relevance of a result, from 0 to 1. Without it, a search returns the nearest memories at any distance.
-    A prompt leaves out messages below 0.015 (less in small stores)."""
+    """The minimum relevance of a result, from 0 to 1. Without it, a search returns the nearest memories at any
+    distance. A prompt omits messages below 0.015 (lower in small stores)."""
     agent_id: TagFilter | None = None
-    """The agent of the memories."""
+    """The memories' agent."""
     slot: TagFilter | None = None
-    """The slot of the facts, such as `home_city`."""
+    """The facts' slot, such as `home_city`."""
     category: TagFilter | None = None
-    """The category of the memories, from the extraction rules."""
+    """The memories' category, from the extraction rules."""
     source_class: TagFilter | None = None
-    """The source of the memories: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
+    """The memories' source: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
     min_trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """The least trust of a result, from 0 to 1. A user's own words have 1, tool output has 0.3."""
+    """The minimum trust of a result, from 0 to 1. A user's own words have 1, and tool output has 0.3."""
     quarantined: bool = False
-    """True to search only memories that wait for a review. Prompts never contain them."""
+    """True to search only memories that await review. Prompts never contain these memories."""
     metadata: MetadataFilters | None = None
-    """A filter for each key of the memories' metadata: `{"tool": {"eq": "web"}}`."""
+    """A filter for each key in the memories' metadata: `{"tool": {"eq": "web"}}`."""
     filter: Condition | None = None
-    """Conditions joined by `and`, `or` and `not`. They apply together with the filters above."""
+    """Conditions joined by `and`, `or` and `not`. They apply in addition to the filters above."""
     as_of: Instant | None = None
     """Return memories that were true at this time. Default: now."""
     known_at: Instant | None = None
-    """Return memories as the server knew them at this time. Combine it with `as_of` to ask what was true then."""
+    """Return memories as the server knew them at this time. Combine this with `as_of` to ask what was considered true
+    then."""
     history: bool = False
-    """True to return every version, also versions that are no longer current."""
+    """True to return every version, including versions that are no longer current."""
 
 
 class Cut(BaseModel):
-    """A ranked memory that the answer does not contain."""
+    """A ranked memory that the response does not contain."""
 
     memory_id: str
     reason: str
-    """The reason: `collapsed` (another memory has the same content), `already_shown` (among the prompt's messages) or
+    """The reason: `collapsed` (another memory has the same content), `already_shown` (among the session's messages) or
     `over_budget`."""
     by: str | None = None
     """The id of the memory with the same content, if `reason` is `collapsed`."""
     tokens_needed: int | None = None
-    """The tokens that the memories would need to include this one, if `reason` is `over_budget`."""
+    """The number of tokens that the memories would need if they included this one, if `reason` is `over_budget`."""
     tokens_available: int | None = None
-    """The tokens that were available for memories, if `reason` is `over_budget`."""
+    """The number of tokens that were available for memories, if `reason` is `over_budget`."""
 
 
 class AnswerExplanation(BaseModel):
-    """An explanation of an answer."""
+    """An explanation of a response."""
 
     mode: str | None = None
-    """The mode of the search: `semantic`, `keyword` (also if the vector was not ready in time) or `hybrid`. Null for a
-    listing."""
+    """The search mode that was used: `semantic`, `keyword` (even for other requests if the vector was not ready in
+    time) or `hybrid`. Null for a listing."""
     query: str | None = None
     """The text that was compared by meaning."""
     left_out: list[str] = []
-    """Names of speakers in the text. The comparison by meaning ignored them, because most memories contain them."""
+    """Speakers' names in the text. The comparison by meaning ignored them, because most memories contain them."""
     time_start: Instant | None = None
-    """The start of the time that the text names, inclusive; null if it names no time."""
+    """The start of the time that the text mentions, inclusive. Null if it does not mention a time."""
     time_end: Instant | None = None
-    """The end of that time, exclusive; null if the text names no time."""
+    """The end of that time, exclusive. Null if the text does not mention a time."""
     ranked: int = 0
-    """The number of memories that were near enough to be ranked."""
+    """The number of memories that were close enough to be ranked."""
     below_threshold: int = 0
-    """The number of memories that were compared and were too far."""
+    """The number of memories that were compared but were not close enough."""
     cut: list[Cut] = []
-    """Memories that were ranked and left out, except those beyond the limit."""
+    """Memories that were ranked but left out, except for memories beyond the limit."""
     memory_tokens: int | None = None
     """In a prompt, the number of tokens that memories may use."""
     messages_left_out: int | None = None
-    """In a prompt, the number of the session's messages that did not fit."""
+    """In a prompt, the number of session messages that did not fit."""
 
 
 class MemoryRecordResultsResponse(BaseModel):
     """A page of memories."""
 
     memories: list[MemoryRecordResult]
-    """The memories of this page, best first."""
+    """The memories on this page, best first."""
     total: int
     next_offset: int | None = None
     notices: list[str] | None = None
     explanation: AnswerExplanation | None = None
-    """An explanation of the answer, if `explain` was true."""
+    """An explanation of the response, if `explain` was true."""
 
 
 class MemoryRecordResults(MemoryRecordResultsResponse):
-    """The same page under its older name."""
+    """The same response under its older name."""
 
 
 class RecencyConfig(BaseModel):
-    """The weight of a memory's age in a search. None keeps the server's default. Half-lives are in days."""
+    """How a search weighs a memory's age. None means the server's default. Half-lives are in days."""
 
     recency_boost: bool | None = None
     semantic_weight: float | None = None

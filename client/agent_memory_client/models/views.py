@@ -11,7 +11,7 @@ from agent_memory_client.models._types import AnyObject, FreeText, Identifier, I
 
 
 class SummaryViewSource(StrEnum):
-    """The source of a view's memories."""
+    """Where a view's memories come from."""
 
     LONG_TERM = "long_term"
     WORKING_MEMORY = "working_memory"
@@ -28,21 +28,21 @@ def _none_as_false(value: Any) -> Any:
 class CreateSummaryViewRequest(BaseModel):
     """A view to create.
 
-    It names the memories (`filters`, `time_window_days`), the groups, and the model that writes the summaries.
+    It specifies the memories (`filters`, `time_window_days`), the groups, and the model that writes the summaries.
     """
 
     name: FreeText | None = None
-    """A name for people."""
+    """A name, for people."""
     source: Literal["long_term", "working_memory"]
-    """The source of the memories. Only `long_term` is supported."""
+    """Where the memories come from. Only `long_term` is supported."""
     group_by: list[FreeText] = Field(default_factory=list[str])
-    """The fields to group by: `user_id`, `namespace`, `session_id`, `memory_type`. Each group has its own summary.
-    Empty: one summary of all memories."""
+    """The fields to group by: `user_id`, `namespace`, `session_id`, `memory_type`. Each group has its own summary. If
+    the list is empty, there is one summary of all memories."""
     filters: Annotated[AnyObject, BeforeValidator(_no_object_as_empty)] = Field(default_factory=dict[str, Any])
     """Conditions for the memories, by field: a value, a list of values, or operators as in a search, such as
     `{"topics": {"any": ["travel"]}}`."""
     time_window_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
-    """Only memories created in the last days, at most 36,500. Default: all memories."""
+    """Include only memories created in the last `time_window_days` days, at most 36,500. Default: all memories."""
     continuous: Annotated[bool, BeforeValidator(_none_as_false)] = False
     """True if the server keeps the summaries up to date in the background."""
     prompt: FreeText | None = None
@@ -58,36 +58,36 @@ class SummaryView(CreateSummaryViewRequest):
 
 
 class RunSummaryViewRequest(BaseModel):
-    """A full run of a view, with your own task id or a new one."""
+    """A full run of a view, with your own task id or a generated one."""
 
     task_id: Identifier | None = None
-    """The id of the task, which you can use to follow it. By default, a new id is made."""
+    """The task's id, which you can use to follow the task. By default, a new id is generated."""
 
 
 class RunSummaryViewPartitionRequest(BaseModel):
-    """The partition to compute now: a value for every field in the view's `group_by`."""
+    """The partition to compute now, given by a value for every field in the view's `group_by`."""
 
     group: dict[FreeText, FreeText]
-    """A value for each field of the view's `group_by`: `{"user_id": "ada"}`."""
+    """A value for every field in the view's `group_by`: `{"user_id": "ada"}`."""
 
 
 class SummaryViewPartitionResult(BaseModel):
     """The summary of one partition."""
 
     view_id: str
-    """The view of the summary."""
+    """The view that the summary belongs to."""
     group: dict[FreeText, FreeText]
-    """The common values of the memories, by field."""
+    """The values that the memories have in common, by field."""
     summary: str = ""
-    """The summary; empty if no memory matches."""
+    """The summary. Empty if no memories match."""
     memory_count: Annotated[int, Field(ge=0)]
     """The number of matching memories."""
     empty: bool = False
     """True if there was nothing to summarize."""
     empty_reason: str | None = None
-    """The reason for an empty summary: `no_matching_memories`. Null otherwise."""
+    """Why the summary is empty: `no_matching_memories`. Otherwise null."""
     degraded: str | None = None
-    """The reason for a summary without the language model, which lists the most informative memories. Null if the model
-    wrote it."""
+    """Why the language model did not write the summary. In that case, the summary lists the most informative memories.
+    Null if the model wrote it."""
     computed_at: Instant = Field(default_factory=now)
     """The time when the summary was made."""

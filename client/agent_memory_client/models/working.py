@@ -1,4 +1,4 @@
-"""Requests and answers for sessions, and lists of sessions."""
+"""Requests and responses for sessions, and lists of sessions."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ class UpdateWorkingMemory(BaseModel):
     messages: list[MemoryMessage] = Field(default_factory=list[MemoryMessage])
     """The whole conversation, oldest first. It replaces the stored messages."""
     memories: list[SessionMemory] = Field(default_factory=list[SessionMemory])
-    """Facts to store as long-term memories."""
+    """Facts for the server to store as long-term memories."""
     data: JsonObject | None = None
     """Your own data for the session, as a JSON object."""
     context: FreeText | None = None
-    """The summary of the conversation before the messages."""
+    """The summary of the conversation that precedes the messages."""
     user_id: OptionalIdentifier = None
     tokens: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
     """Your own token count. The server returns it unchanged."""
     namespace: OptionalIdentifier = None
-    """The session's namespace, such as an application's name; null for no namespace."""
+    """The session's namespace, such as an application's name. Null means no namespace."""
     agent_id: OptionalIdentifier = Absent
-    """The agent of the session. Prompts of the session show its memory blocks. Left out without an agent."""
+    """The session's agent. Prompts for the session show the agent's memory blocks. Omitted if there is no agent."""
     long_term_memory_strategy: MemoryStrategyConfig = Field(default_factory=MemoryStrategyConfig)
-    """How the server makes long-term memories from the session's messages."""
+    """How the server creates long-term memories from the session's messages."""
     ttl_seconds: Annotated[int, Field(ge=-MAX_TTL_SECONDS, le=MAX_TTL_SECONDS)] | None = None
-    """The session expires this many seconds after its last write. Null: it never expires. 0 or less: it expires at once."""
+    """The session expires this many seconds after its last write. Null means that it never expires. 0 or less means
+    that it expires immediately."""
     last_accessed: Instant = Field(default_factory=now)
     """The time when the session was last read or written."""
     created_at: Instant = Field(default_factory=now)
@@ -63,29 +64,29 @@ class WorkingMemoryResponse(WorkingMemory):
     """A stored session. This server never sends `new_session` and `unsaved`, which older programs may read."""
 
     refused_memories: dict[str, str] | None = Absent
-    """Reasons why some of the session's memories did not become long-term memories, by memory id. Left out if there are
-    no such memories."""
+    """Why some of the session's memories did not become long-term memories, by memory id. Omitted if there are no such
+    memories."""
     context_percentage_total_used: float | None = None
-    """The share of the context window that the messages fill, from 0 to 100 percent; null without a model or window."""
+    """The share of the context window that the messages fill, from 0 to 100 percent. Null without a model or window."""
     context_percentage_until_summarization: float | None = None
-    """How near the session is to its next summary, from 0 to 100 percent; null without a model or window."""
+    """How close the session is to its next summary, from 0 to 100 percent. Null without a model or window."""
     notices: list[str] | None = Absent
     new_session: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
     unsaved: SkipJsonSchema[bool | None] = Field(default=None, exclude=True)
 
 
 class UpdateDataRequest(BaseModel):
-    """Changes of a session's `data`."""
+    """Changes to a session's `data`."""
 
     data: JsonObject
-    """A JSON merge patch (RFC 7396) for the session's data. It merges objects, null removes a key, and other values
-    replace."""
+    """A JSON merge patch (RFC 7396) for the session's data. Objects are merged, null removes a key, and other values
+    replace the stored ones."""
     namespace: OptionalIdentifier = None
     user_id: OptionalIdentifier = None
 
 
 class WorkingMemoryRequest(BaseModel):
-    """The session of a prompt, and the size of the prompt. Any model name is accepted."""
+    """A prompt's session, and the size of the prompt. Any model name is accepted."""
 
     session_id: SessionIdentifier
     namespace: OptionalIdentifier = None
@@ -93,11 +94,11 @@ class WorkingMemoryRequest(BaseModel):
     agent_id: OptionalIdentifier = None
     """The agent whose memory blocks the prompt shows. Default: the session's agent."""
     model_name: FreeText | None = None
-    """The name of any model. The prompt fits into its context window."""
+    """The name of any model. The prompt fits into the model's context window."""
     context_window_max: WindowTokens | None = None
-    """The context window in tokens. It overrides `model_name`."""
+    """The context window in tokens. It overrides the window of `model_name`."""
     long_term_memory_strategy: MemoryStrategyConfig | None = None
-    """Accepted and ignored: a prompt makes no memories."""
+    """Accepted but ignored, because prompts do not create memories."""
 
 
 class SessionIdentity(BaseModel):
@@ -115,11 +116,11 @@ class SessionListResponse(BaseModel):
     """The ids of the sessions."""
     total: int
     identities: list[SessionIdentity] | None = Absent
-    """The users and namespaces of the sessions, in the same order. Only if the request asks for them."""
+    """The users and namespaces of the sessions, in the same order. Included only if the request asks for them."""
 
 
 class HealthCheckResponse(BaseModel):
-    """A sign of life from the server process. `now` is its clock in epoch milliseconds."""
+    """Shows that the server process is alive. `now` is its time in epoch milliseconds."""
 
     now: int
-    """The clock of the process, in milliseconds since 1970 UTC."""
+    """The process's time, in milliseconds since 1970 UTC."""

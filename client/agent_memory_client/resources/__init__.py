@@ -1,1 +1,1 @@
-"""The calls of the API, one file per noun. `client/scripts/make_sync.py` makes the blocking twin of each."""
+"""API calls, one file per resource. `client/scripts/make_sync.py` makes the blocking twin of each."""

@@ -1,4 +1,4 @@
-"""The base class of the API's nouns."""
+"""Base class of the API resources."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Resource:
-    """A noun of the API. All nouns share one transport.
+    """A resource of the API. All resources share one transport.
 
-    Every call raises the errors of `agent_memory_client.errors`: MemoryValidationError before it sends anything,
-    MemoryProtocolError for an unreadable answer, MemoryServerError for a refusal, MemoryUnavailableError if no server
-    answers. The docstrings of calls name only other errors.
+    Every call can raise these errors of `agent_memory_client.errors`:
+
+    - MemoryValidationError: the input is invalid, and the client sent nothing.
+    - MemoryProtocolError: the response is unreadable.
+    - MemoryServerError: the server rejected the request.
+    - MemoryUnavailableError: no server responded.
+
+    The docstrings of the calls mention only other errors.
     """
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
@@ -34,7 +39,7 @@ class Resource:
         return {"namespace": self._namespace(namespace), "user_id": user_id}
 
     def _window(self, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
-        """Return the model and window, or the client's defaults. Leaves out missing values; 0 means "not given"."""
+        """Return the model and window to send, or the client's defaults. Omit unset values. 0 means "not set"."""
         values = {
             "model_name": model_name or self._config.default_model_name,
             "context_window_max": context_window_max or self._config.default_context_window_max,

@@ -1,4 +1,4 @@
-"""Changes of memories: updates, merges, supersessions, and proposals that wait for approval."""
+"""Changes to memories: updates, merges, supersessions, and proposals that await approval."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Changes(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ChangeListResponse:
-        """Return a page of changes, newest first. State "proposed" selects changes that wait for `approve`."""
+        """Return a page of changes, newest first. State "proposed" selects changes that await approval."""
         params = query(
             memory_id=memory_id,
             kind=kind,
@@ -42,19 +42,19 @@ class Changes(Resource):
         return await self._read(Change, Call("GET", f"{_PATH}/{segment('change_id', change_id)}"))
 
     async def undo(self, change_id: str) -> Change:
-        """Undo a change. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Undo a change. Raises MemoryNotFoundError or MemoryConflictError."""
         return await self._end(change_id, "undo")
 
     async def approve(self, change_id: str) -> Change:
-        """Apply a proposal. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Apply a proposal. Raises MemoryNotFoundError or MemoryConflictError."""
         return await self._end(change_id, "approve")
 
     async def reject(self, change_id: str) -> Change:
-        """Reject a proposal. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Reject a proposal. Raises MemoryNotFoundError or MemoryConflictError."""
         return await self._end(change_id, "reject")
 
     async def undo_batch(self, batch_id: str) -> ChangeListResponse:
-        """Undo all applied changes of a batch, the last first. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Undo all applied changes of a batch, newest first. Raises MemoryNotFoundError or MemoryConflictError."""
         path = f"{_PATH}/batches/{segment('change_id', batch_id)}/undo"
         return await self._read(ChangeListResponse, Call("POST", path, headers=idempotency_headers()))
 

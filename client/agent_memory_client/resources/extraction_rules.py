@@ -1,4 +1,4 @@
-"""Read and write extraction rules, by namespace and user."""
+"""Read and write the extraction rules of a namespace and user."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ _PATH = "/v1/extraction-rules"
 
 
 class ExtractionRuleSets(Resource):
-    """Read and write the rules of exactly one namespace and user. Without both, they are the rules for everyone."""
+    """Read and write the rules of exactly one namespace and user. If both are None, the rules apply to everyone."""
 
     async def get(self, namespace: str | None = None, user_id: str | None = None) -> ExtractionRules:
-        """Return the rules of exactly this namespace and user, or empty rules.
+        """Return the rules of exactly this namespace and user. If there are none, return empty rules.
 
-        If both are None: the rules for everyone.
+        If both arguments are None, return the rules that apply to everyone.
         """
         return await self._read(ExtractionRules, Call("GET", _PATH, query(namespace=namespace, user_id=user_id)))
 
     async def put(
         self, rules: ExtractionRules | Mapping[str, Any], namespace: str | None = None, user_id: str | None = None
     ) -> ExtractionRules:
-        """Replace the rules. Put rules of a session into its `long_term_memory_strategy.config`."""
+        """Replace the rules of this namespace and user.
+
+        To set rules for a single session, use the session's `long_term_memory_strategy.config` instead.
+        """
         return await self._read(ExtractionRules, Call("PUT", _PATH, query(namespace=namespace, user_id=user_id), as_body(rules)))
 
     async def delete(self, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the rules. Missing rules are no error."""
+        """Delete the rules. Missing rules are not an error."""
         return await self._read(AckResponse, Call("DELETE", _PATH, query(namespace=namespace, user_id=user_id)))

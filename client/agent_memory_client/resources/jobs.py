@@ -1,4 +1,4 @@
-"""Background work: follow it, retry it, or delete it."""
+"""Track, retry or delete background jobs."""
 
 from __future__ import annotations
 
@@ -10,28 +10,34 @@ _PATH = "/v1/operations"
 
 
 class Jobs(Resource):
-    """List the server's background work. Replay or drop work that failed for good."""
+    """List the server's background jobs. Retry or delete jobs that failed permanently."""
 
     async def list(
         self, state: OperationState | str | None = None, kind: OperationKind | str | None = None, limit: int = 20, offset: int = 0
     ) -> OperationListResponse:
-        """Return a page of unfinished work (`limit` 1 to 100). State "dead" selects work that failed for good.
+        """Return a page of unfinished jobs (`limit` 1 to 100). State "dead" selects jobs that failed permanently.
 
-        `offset` is the `next_offset` of the previous page.
+        To continue, pass the `next_offset` of the previous page as `offset`.
         """
         return await self._read(OperationListResponse, Call("GET", _PATH, query(state=state, kind=kind, limit=limit, offset=offset)))
 
     async def get(self, operation_id: str) -> OperationRecord:
-        """Return one piece of background work. Raises MemoryNotFoundError."""
+        """Return one background job. Raises MemoryNotFoundError."""
         return await self._read(OperationRecord, Call("GET", _job_path(operation_id)))
 
     async def replay(self, operation_id: str) -> OperationRecord:
-        """Retry work that failed for good. Raises MemoryNotFoundError, MemoryConflictError if it is not dead."""
+        """Retry a job that failed permanently.
+
+        Raises MemoryNotFoundError, or MemoryConflictError if the job is not dead.
+        """
         return await self._read(OperationRecord, Call("POST", f"{_job_path(operation_id)}/replay", headers=idempotency_headers()))
 
     async def drop(self, operation_id: str) -> AckResponse:
-        """Delete work that failed for good. Raises MemoryNotFoundError, MemoryConflictError if it is not dead."""
-        # Sent once: the server refuses a second drop, as if the first had failed.
+        """Delete a job that failed permanently.
+
+        Raises MemoryNotFoundError, or MemoryConflictError if the job is not dead.
+        """
+        # Sent only once: the server would reject a second drop, as if the first had failed.
         return await self._read(AckResponse, Call("DELETE", _job_path(operation_id), idempotent=False))
 
     async def get_task(self, task_id: str) -> Task:

@@ -59,7 +59,7 @@ from agent_memory_client.models import (
 from agent_memory_client.resources.base import Resource
 
 COMPACTION_SECONDS = 20.0
-"""The seconds that the server waits for a compaction before it answers `pending`."""
+"""Seconds that the server waits for a compaction before it returns `pending`."""
 
 _FORGET = "/v1/memory/forget"
 _PATH = "/v1/long-term-memory"
@@ -76,12 +76,12 @@ class Memories(Resource):
         wait: Wait = None,
         idempotency_key: str | None = None,
     ) -> Acknowledgement:
-        """Store memories, given as records or dicts. A memory replaces a stored one with the same id.
+        """Store memories, given as records or dicts. A memory replaces a stored one that has the same id.
 
-        A search finds them by words at once, and by meaning a moment later. `wait` (seconds, or True for up to 10)
-        waits for the search by meaning; `searchable` of the answer is the result. The call is safe to repeat. Pass your
-        own `idempotency_key` and equal records to repeat it from another process. Raises MemoryConflictError if the id
-        belongs to another owner.
+        Keyword search finds the memories immediately, and semantic search finds them a moment later. `wait` (seconds,
+        or True for up to 10) waits for semantic search, and `searchable` in the response says whether it finds them.
+        The call is safe to repeat. To repeat it from another process, pass the same records and your own
+        `idempotency_key`. Raises MemoryConflictError if an id belongs to another owner.
         """
         namespace = self._config.default_namespace
         bodies = [record.model_dump(mode="json", exclude_none=True, by_alias=True) for record in as_records(memories)]
@@ -103,9 +103,9 @@ class Memories(Resource):
         batch_size: int = 100,
         delay_between_batches: float = 0.1,
     ) -> list[AckResponse]:
-        """Store memories in requests of at most `batch_size`, with a pause (seconds) between them.
+        """Store memories in requests of at most `batch_size`, with a pause between requests (seconds).
 
-        Return all answers.
+        Return the responses to all requests.
         """
         if batch_size < 1:
             raise MemoryValidationError(f"batch_size: must be at least 1, got {batch_size}")
@@ -120,17 +120,17 @@ class Memories(Resource):
     async def get(
         self, memory_id: str, *, as_of: datetime | None = None, known_at: datetime | None = None, history: bool = False
     ) -> MemoryRecord:
-        """Return a memory, as it was true at `as_of` or known at `known_at`. Raises MemoryNotFoundError.
+        """Return a memory as it was true at `as_of`, or as it was known at `known_at`. Raises MemoryNotFoundError.
 
-        With `history`, return its last version, even if that is no longer current.
+        With `history`, return the last version, even if it is no longer current.
         """
         params = query(as_of=as_of, known_at=known_at, history=history or None)
         return await self._read(MemoryRecord, Call("GET", _path(memory_id), params))
 
     async def edit(self, memory_id: str, updates: dict[str, Any]) -> MemoryRecord:
-        """Change fields of a memory and return it.
+        """Change some fields of a memory and return the memory.
 
-        None clears a field that may be empty. Raises MemoryNotFoundError.
+        None clears a field that is allowed to be empty. Raises MemoryNotFoundError.
         """
         return await self._read(MemoryRecord, Call("PATCH", _path(memory_id), json=as_body(updates)))
 
@@ -168,12 +168,12 @@ class Memories(Resource):
         min_trust: float | None = None,
         min_relevance: float | None = None,
     ) -> MemoryRecordResults:
-        """Return a page of memories that match `text` (`limit` 1 to 100). An empty text lists all memories.
+        """Return a page of memories that match `text` (`limit` 1 to 100). If `text` is empty, list all memories.
 
-        By default, search by meaning and words together. `distance_threshold` is the largest cosine distance (0 to 2).
-        `hybrid_alpha` (0 to 1) weighs meaning against words. `timezone` and `reference_time` resolve a time in the text
-        ("last week"). `explain` adds to each hit how it was scored. `min_trust` and `min_relevance` (0 to 1) exclude
-        memories below them.
+        By default, the search combines meaning and keywords. `distance_threshold` is the maximum cosine distance (0 to
+        2). `hybrid_alpha` sets the balance from keywords only (0) to meaning only (1). `timezone` and `reference_time`
+        are used to resolve times in the text ("last week"). `explain` adds a scoring breakdown to each hit. `min_trust`
+        and `min_relevance` (0 to 1) exclude memories that score lower.
         """
         filters: dict[str, Any] = {
             "session_id": session_id,
@@ -221,7 +221,7 @@ class Memories(Resource):
         memory_type: MemoryType | dict[str, Any] | None = None,
         batch_size: int = 50,
     ) -> AsyncIterator[MemoryRecordResult]:
-        """Yield all hits of a search, in pages of `batch_size` (1 to 100)."""
+        """Yield all hits of a search. Fetch them in pages of `batch_size` (1 to 100)."""
         offset: int | None = 0
         while offset is not None:
             page = await self.search(
@@ -243,7 +243,7 @@ class Memories(Resource):
             if page.next_offset is not None and page.next_offset > offset:
                 offset = page.next_offset
             else:
-                # The archived server sends no `next_offset`. There, a full page may have a next page.
+                # The archived server sends no `next_offset`, so a full page may have a next page.
                 following = offset + batch_size
                 offset = following if len(page.memories) >= batch_size and following <= MAX_SEARCH_OFFSET else None
 
@@ -254,7 +254,7 @@ class Memories(Resource):
         *,
         prompt: MemoryPromptRequest | dict[str, Any] | None = None,
     ) -> Explanation:
-        """Explain why a search or prompt returned a memory or not: filter, rank, threshold or budget."""
+        """Explain why a search or prompt did or did not return a memory: filter, rank, threshold or budget."""
         if prompt is not None:
             body: dict[str, Any] = {"memory_id": memory_id, "prompt": as_body(prompt)}
         else:
@@ -262,7 +262,7 @@ class Memories(Resource):
         return await self._read(Explanation, Call("POST", f"{_PATH}/explain", json=body))
 
     async def evidence(self, memory_id: str) -> MemoryEvidence:
-        """Return the evidence of a memory, with the messages that still exist. Raises MemoryNotFoundError."""
+        """Return a memory's evidence, including the messages that still exist. Raises MemoryNotFoundError."""
         return await self._read(MemoryEvidence, Call("GET", f"{_path(memory_id)}/evidence"))
 
     async def history(self, memory_id: str) -> MemoryHistory:
@@ -272,7 +272,7 @@ class Memories(Resource):
     async def compact(self, namespace: str | None = None, user_id: str | None = None) -> Acknowledgement:
         """Merge duplicate memories. The status contains the number of remaining memories.
 
-        After 20 seconds, the answer is `pending`.
+        If the work takes longer than 20 seconds, the response is `pending`.
         """
         params = query(namespace=namespace, user_id=user_id)
         call = Call("POST", f"{_PATH}/compact", params, headers=idempotency_headers(), wait=COMPACTION_SECONDS)
@@ -290,7 +290,7 @@ class Memories(Resource):
     ) -> ForgetResponse:
         """Delete the memories that `policy` selects.
 
-        With `dry_run`, only list them. A repeat returns the first report.
+        With `dry_run`, only list them. A repeated request returns the first report.
         """
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
@@ -306,19 +306,22 @@ class Memories(Resource):
         session_id: str | None = None,
         dry_run: bool = False,
     ) -> ForgetMemoryResponse:
-        """Forget facts by words (`text`) or by `ids`, and the messages behind them, even in sessions.
+        """Forget facts by description (`text`) or by `ids`, and delete the messages behind them, even from sessions.
 
-        This applies to a user in `namespace`. If `namespace` is None, it applies in all namespaces, even if the client
-        has a default. If the request could mean different things, nothing is deleted: the answer is `ambiguous` and
-        lists them. Pass `receipt_id` to `undo_forget` until `undo_until`.
+        The call covers a user's memories in `namespace`. If `namespace` is None, it covers all namespaces, even if the
+        client has a default. If the request could mean different things, nothing is deleted, and the `ambiguous`
+        response lists the candidates. To undo the call, pass its `receipt_id` to `undo_forget` before `undo_until`.
         """
         values = {"text": text, "ids": ids, "user_id": user_id, "namespace": namespace, "session_id": session_id, "dry_run": dry_run}
         body = as_body(checked(ForgetMemoryRequest, **{name: value for name, value in values.items() if value is not None}))
-        # Sent once: a second request would find nothing, and hide the receipt of the first.
+        # Sent only once: a second request would find nothing, and the first request's receipt would be lost.
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 
     async def undo_forget(self, receipt_id: str) -> ForgetUndoResponse:
-        """Undo `forget_by_request`. Raises MemoryNotFoundError if the time is over. A repeat changes nothing."""
+        """Undo `forget_by_request`. A repeated call changes nothing.
+
+        Raises MemoryNotFoundError after the time limit.
+        """
         return await self._read(ForgetUndoResponse, Call("POST", f"{_FORGET}/{segment('receipt_id', receipt_id)}/undo"))
 
     async def purge(
@@ -330,25 +333,26 @@ class Memories(Resource):
         dry_run: bool = True,
         wait: Wait = True,
     ) -> PurgeResponse:
-        """Delete memories of a source, and memories made only from them. With `dry_run`, only count them.
+        """Delete the memories that come from a source, and memories made only from them.
 
-        This applies to a user in `namespace`. If `namespace` is None, it applies in all namespaces, even if the client
-        has a default. A worker does the work. After `wait` (seconds, or True for up to 10), the answer is `pending`.
-        Then call `jobs.get` with its `operation_id` later to get the counts. Safe to repeat.
+        With `dry_run`, only count them. The call covers a user's memories in `namespace`. If `namespace` is None, it
+        covers all namespaces, even if the client has a default. A worker does the work. If it takes longer than `wait`
+        (seconds, or True for up to 10), the response is `pending`. In that case, get the counts later: call `jobs.get`
+        with the response's `operation_id`. The call is safe to repeat.
         """
         seconds = wait_seconds(wait)
         params = query(namespace=namespace, user_id=user_id, dry_run=dry_run, wait=seconds)
         return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
 
     def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would refuse the record, or if its id is not a ULID.
+        """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID.
 
         Sends nothing.
         """
         check_memory(memory)
 
     def validate_search(self, **filters: Any) -> None:
-        """Raise MemoryValidationError if the server would refuse a search with these parameters. Sends nothing."""
+        """Raise MemoryValidationError if the server would reject a search with these parameters. Sends nothing."""
         check_search(filters)
 
 

@@ -1,4 +1,4 @@
-"""Base of the tools that extensions offer to models."""
+"""Base class of the tools that extensions offer to models."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from agent_memory_client.resources.base import Resource
 
 
 class ModelTools(Resource, ABC):
-    """Tools for one noun. A subclass lists `definitions` and runs their calls."""
+    """Tools for one resource. A subclass lists their `definitions` and runs the calls."""
 
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     @abstractmethod
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return a tool's answer: a dict with `summary` for the model, or `error`.
+        """Run a tool and return a dict with a `summary` for the model, or an `error`.
 
-        The names in `scope` bind the model. A MemoryClientError becomes the answer of a failed call.
+        The model cannot override the user, namespace and agent that `scope` sets. If the method raises
+        MemoryClientError, the caller reports a failed call to the model.
         """
         ...

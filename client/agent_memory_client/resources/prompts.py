@@ -1,4 +1,4 @@
-"""Make memory prompts: messages ready for a chat model."""
+"""Build memory prompts: messages that are ready for a chat model."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_memory_client.resources.base import Resource
 
 
 class Prompts(Resource):
-    """Make prompts from a session and matching long-term memories."""
+    """Build prompts from a session and matching long-term memories."""
 
     async def render(
         self,
@@ -37,12 +37,12 @@ class Prompts(Resource):
     ) -> PromptAnswer:
         """Return messages for a chat model: a session (summary, newest messages) and the memories that match `query`.
 
-        Give a session, a search, or both. `user_id` and `namespace` name their owner. The answer is a dict with
-        attributes. Pass `answer.to_openai()` to a chat completion API. `format` selects the API of the answer: "openai"
-        (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if memory added
-        something. `agent_id` adds the agent's memory blocks; a session stored with this agent does not need it.
-        `timezone` (an IANA name) sets the zone of dates; the default is the user's. `options` add more sections, each
-        as a model or mapping: see `models.features.prompt_options`.
+        Pass a session, a search, or both. `user_id` and `namespace` identify their owner. The result is a dict that
+        also has attributes. Pass `answer.to_openai()` to a chat completion API. `format` selects the target API:
+        "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if memory
+        added something. `agent_id` adds the agent's memory blocks. You can omit it if the session was stored with this
+        agent. `timezone` (an IANA name) sets the time zone of dates. The default is the user's time zone. `options` add
+        more sections, each given as a model or mapping. See `models.features.prompt_options`.
         """
         values = {"max_tokens": max_tokens, "format": format, "agent_id": agent_id, "timezone": timezone}
         values["include_ids"] = None if include_ids else False
@@ -88,7 +88,7 @@ class Prompts(Resource):
         *,
         min_relevance: float | None = None,
     ) -> PromptAnswer:
-        """Return a prompt of long-term memories only: the memories that match `query` and the filters."""
+        """Return a prompt that contains only long-term memories: those matching `query` and the filters."""
         filters: dict[str, Any] = {
             "session_id": session_id,
             "namespace": namespace,
@@ -135,7 +135,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bodies_of(options: PromptOptionArguments) -> dict[str, Any]:
-    """Return the given options as fields of a request. Raises TypeError for an unknown option."""
+    """Return the given options as request fields. Raises TypeError for an unknown option."""
     given = cast("Mapping[str, BaseModel | Mapping[str, Any] | None]", options)
     for name in given:
         if name not in PromptOptions.model_fields:

@@ -1,4 +1,7 @@
-"""Review quarantined memories. Their texts read like instructions to a model, so an administrator must review them."""
+"""Review quarantined memories.
+
+Their texts look like instructions to a model, so an administrator must review them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ class Quarantine(Resource):
     async def list(
         self, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
     ) -> QuarantineListResponse:
-        """Return a page of memories that wait for a review, newest first (`limit` 1 to 100)."""
+        """Return a page of memories that await review, newest first (`limit` 1 to 100)."""
         params = query(namespace=namespace, user_id=user_id, limit=limit, offset=offset)
         return await self._read(QuarantineListResponse, Call("GET", _PATH, params))
 
@@ -29,5 +32,5 @@ class Quarantine(Resource):
 
 
 def _review(memory_id: str, action: str) -> Call:
-    """Build the call that ends a review. Sent once: the server refuses a second call, as if the first had failed."""
+    """Build the call that ends a review. It is sent only once, because the server would reject a repeat as an error."""
     return Call("POST", f"{_PATH}/{segment('memory_id', memory_id)}/{action}", idempotent=False)

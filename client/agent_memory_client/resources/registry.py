@@ -1,4 +1,4 @@
-"""Nouns (`client.blocks`) and tools of extensions. An extension adds a line to each list."""
+"""Resources (such as `client.blocks`) and tools of extensions. An extension adds a line to each list."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from agent_memory_client.resources.model_tools import ModelTools
 from agent_memory_client.transport import Transport
 
 MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools, ProfileTools, ProcedureTools, TimelineTools)
-"""Groups of tools for models, in the order of their schemas."""
+"""Groups of tools for models, in the order in which their schemas are listed."""
 
 
 class FeatureResources:
-    """Nouns of extensions, on the client's transport."""
+    """Resources of extensions, sharing the client's transport."""
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         self.agents = Agents(transport, config)

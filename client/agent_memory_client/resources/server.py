@@ -1,4 +1,4 @@
-"""The state of the server."""
+"""The server's state."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agent_memory_client.resources.base import Resource
 
 
 class Server(Resource):
-    """State of the server."""
+    """Read the server's state."""
 
     async def health(self) -> HealthCheckResponse:
-        """Return the server's clock. It does not check the engines."""
+        """Return the server's time. This call does not check the engines."""
         return await self._read(HealthCheckResponse, Call("GET", "/v1/health"))
 
     async def ready(self) -> dict[str, Any]:
@@ -22,5 +22,5 @@ class Server(Resource):
         return parse_object(await self._send(Call("GET", "/v1/ready", idempotent=False)))
 
     async def load(self, period: LoadPeriod = "hour") -> LoadHistory:
-        """Return the load of the last hour or day. Only operators may."""
+        """Return the server's load over the last hour or day. Requires an operator."""
         return await self._read(LoadHistory, Call("GET", "/v1/metrics/history", query(period=period)))

@@ -1,7 +1,8 @@
 """Sessions: the working memory of a conversation.
 
-Some changes have no endpoint. The client reads the session, changes it, and writes it back with its version (`ETag`,
-`If-Match`). After a concurrent write it starts again, so that no change is lost.
+Some changes have no endpoint. For these, the client reads the session, changes it, and writes it back on the condition
+that its version has not changed (`ETag`, `If-Match`). If another writer was faster, the client starts over, so that no
+change is lost.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _Change: TypeAlias = Callable[[WorkingMemory], dict[str, Any]]
 
 
 class Sessions(Resource):
-    """Read and write sessions. The client's config has the defaults of namespace, model and window."""
+    """Read and write sessions. The client's config supplies the default namespace, model and window."""
 
     async def list(
         self,
@@ -57,7 +58,7 @@ class Sessions(Resource):
         *,
         identities: bool = False,
     ) -> SessionListResponse:
-        """Return a page of session ids (`limit` 1 to 100). With `identities`, also return their users."""
+        """Return a page of session ids (`limit` 1 to 100). With `identities`, include the sessions' users."""
         params = query(limit=limit, offset=offset, **self._scope(namespace, user_id), identities=identities or None)
         return await self._read(SessionListResponse, Call("GET", "/v1/working-memory/", params))
 
@@ -71,7 +72,7 @@ class Sessions(Resource):
         *,
         recent_messages_limit: int | None = None,
     ) -> WorkingMemoryResponse:
-        """Return a session. With a model or window (tokens), return only the newest messages that fit.
+        """Return a session. If a model or window (tokens) is given, return only the newest messages that fit.
 
         Raises MemoryNotFoundError.
         """
@@ -89,10 +90,10 @@ class Sessions(Resource):
         *,
         if_match: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Store a session in place of the stored one and return it.
+        """Store a session, replacing the stored one, and return it.
 
-        `user_id` overrides the one in `memory`. With `if_match` (an `ETag`), raises MemoryPreconditionFailedError if
-        the session has changed since.
+        `user_id` overrides the one in `memory`. If `if_match` (an `ETag`) is given, raises
+        MemoryPreconditionFailedError if the session has changed since.
         """
         condition = {} if if_match is None else {"If-Match": if_match}
         session = memory if isinstance(memory, WorkingMemory) else checked(WorkingMemory, **{**memory, "session_id": session_id})
@@ -108,13 +109,13 @@ class Sessions(Resource):
         context_window_max: int | None = None,
         long_term_memory_strategy: MemoryStrategyConfig | None = None,
     ) -> tuple[bool, WorkingMemoryResponse]:
-        """Return `(created, session)`. A missing session is created empty."""
+        """Return `(created, session)`. If the session does not exist, create an empty one."""
         try:
             session = await self.get(session_id, user_id, namespace, model_name, context_window_max)
         except MemoryNotFoundError:
             pass
         else:
-            # Before 0.12, the archived server answers for a missing session with an empty, `unsaved` session.
+            # For a missing session, the archived server before 0.12 returns an empty, `unsaved` session.
             if session.unsaved is not True:
                 return False, session
         memory = new_session(session_id, namespace, user_id, data={}, long_term_memory_strategy=long_term_memory_strategy)
@@ -132,11 +133,12 @@ class Sessions(Resource):
         *,
         agent_id: str | None = None,
     ) -> AppendMessagesResponse:
-        """Append messages to a session, atomically. Create a missing session.
+        """Append messages to a session atomically. Create the session if it does not exist.
 
-        Messages with known ids are skipped, so a repeat is safe. `wait` delays the answer until the messages are
-        long-term memories ("promoted"), or a search by meaning finds them ("searchable", True, or seconds). `reached`
-        is the stage at the end of the wait. `agent_id` sets the session's agent.
+        The server skips messages that it already has (same id, role and content), so the call is safe to repeat. `wait`
+        delays the response until the messages are long-term memories ("promoted"), or until semantic search finds them
+        ("searchable", True, or seconds). `reached` is the stage at the end of the wait. `agent_id` sets the session's
+        agent.
         """
         more: dict[str, Any] = {**self._window(model_name, context_window_max), **({} if agent_id is None else {"agent_id": agent_id})}
         request = checked(AppendMessagesRequest, messages=as_messages(messages), **self._scope(namespace, user_id), **more)
@@ -155,8 +157,8 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Append messages to a session and return the session.
 
-        Without a `user_id`, the messages go to the session that a read without a user finds. This sends a read, the
-        append and another read. `append` sends only the append, to exactly the given scope.
+        Without a `user_id`, the messages go to the session that a read without a user would return. This method sends a
+        read, the append and another read. `append` sends only one request, and writes to exactly the given scope.
         """
         if not messages:
             _, session = await self.get_or_create(session_id, user_id, namespace, model_name, context_window_max)
@@ -174,7 +176,7 @@ class Sessions(Resource):
     async def set_data(
         self, session_id: str, data: dict[str, Any], namespace: str | None = None, preserve_existing: bool = True
     ) -> WorkingMemoryResponse:
-        """Replace a session's `data`. Without `preserve_existing`, replace the whole session."""
+        """Replace a session's `data`. Unless `preserve_existing` is True, replace the whole session."""
         if not preserve_existing:
             return await self.put(session_id, new_session(session_id, namespace, None, data=data))
         return await self._change(session_id, namespace, None, lambda _: {"data": data})
@@ -189,7 +191,7 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Update a session's `data`.
 
-        `merge` sets keys, `deep_merge` also merges objects, `replace` replaces everything.
+        `merge` sets keys, `deep_merge` also merges nested objects, and `replace` replaces all of `data`.
         """
         merge_data(None, {}, merge_strategy)
         return await self._change(
@@ -205,7 +207,10 @@ class Sessions(Resource):
         *,
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Add structured memories to a session. They replace memories with the same id, or with `replace` all memories."""
+        """Add structured memories to a session. They replace the session's memories that have the same ids.
+
+        With `replace`, they replace all of the session's memories.
+        """
         added = as_records(memories)
         ids = {memory.id for memory in added}
 
@@ -216,10 +221,10 @@ class Sessions(Resource):
         return await self._change(session_id, namespace, user_id, change)
 
     async def promote_memories(self, session_id: str, memory_ids: Sequence[str] | None = None, namespace: str | None = None) -> AckResponse:
-        """Store a session's structured memories (all, or those in `memory_ids`) as long-term memories now.
+        """Store a session's structured memories (all, or the ones in `memory_ids`) as long-term memories now.
 
-        The server also does that in the background. Records keep their ids, so doing both stores nothing twice. Records
-        without a scope get the session's scope. Raises MemoryNotFoundError.
+        The server does this in the background anyway. Records keep their ids, so doing both does not create duplicates.
+        Records without a scope get the session's scope. Raises MemoryNotFoundError.
         """
         session = await self._read(WorkingMemoryResponse, self._get_call(session_id, None, namespace))
         scope = {"namespace": session.namespace, "user_id": session.user_id, "session_id": session_id}
@@ -231,9 +236,9 @@ class Sessions(Resource):
         return await Memories(self._transport, self._config).create(memories) if memories else AckResponse(status="ok")
 
     async def flush(self, session_id: str, namespace: str | None = None, user_id: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Run a session's waiting work now: promotion to long-term memory, summary and extraction of facts.
+        """Run a session's pending work now: promotion to long-term memory, summarization and fact extraction.
 
-        `wait` (seconds, or True for up to 10) waits for the work. The answer is `pending` if it takes longer.
+        `wait` (seconds, or True for up to 10) waits for the work. If the work takes longer, the response is `pending`.
         """
         params = query(**self._scope(namespace, user_id), wait=wait)
         call = Call("POST", f"{_path(session_id)}/flush", params, headers=idempotency_headers(), wait=wait_seconds(wait))
@@ -248,9 +253,10 @@ class Sessions(Resource):
         memories: bool = False,
         wait: Wait = None,
     ) -> Acknowledgement:
-        """Delete a session. A missing session is no error.
+        """Delete a session. A missing session is not an error.
 
-        With `memories`, also delete its long-term memories in the background. `wait` works as in `flush`.
+        With `memories`, the server also deletes the session's long-term memories in the background. `wait` works as it
+        does in `flush`.
         """
         params = query(**self._scope(namespace, user_id), memories=memories or None, wait=wait)
         return parse_acknowledgement(await self._send(Call("DELETE", _path(session_id), params, wait=wait_seconds(wait))))
@@ -258,7 +264,10 @@ class Sessions(Resource):
     async def pop_message(
         self, session_id: str, namespace: str | None = None, user_id: str | None = None, context_window_max: int | None = None
     ) -> MemoryMessage | None:
-        """Remove and return the newest message; None for an empty session. Memories of the message stay."""
+        """Remove and return the newest message, or None if the session is empty.
+
+        Memories made from the message are not deleted.
+        """
         before = await self.change_messages(session_id, lambda messages: messages[:-1], namespace, user_id, context_window_max)
         return before[-1] if before else None
 
@@ -270,10 +279,11 @@ class Sessions(Resource):
         user_id: str | None = None,
         context_window_max: int | None = None,
     ) -> Messages:
-        """Replace a session's messages with the result of `change`. Return the former messages.
+        """Replace a session's messages with the result of `change`. Return the previous messages.
 
-        `change` gets a copy (empty without a session), and runs again after a concurrent write. Nothing is written if
-        it changes nothing. Memories of removed messages stay.
+        `change` receives a copy of the messages (an empty list if there is no session). It runs again after a
+        concurrent write. If it changes nothing, nothing is written. Memories made from removed messages are not
+        deleted.
         """
         before: Messages = []
 
@@ -291,7 +301,7 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Write a session back with the fields that `change` returns for the stored (or an empty) session.
 
-        Reads the session without model or window, because a read with them may leave out messages.
+        The session is read without a model or window, because the server might otherwise leave out messages.
         """
         for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
             try:
@@ -320,7 +330,7 @@ class Sessions(Resource):
     def _put_call(
         self, session_id: str, memory: WorkingMemory, user_id: str | None, window: Mapping[str, Any], condition: Mapping[str, str]
     ) -> Call:
-        """Build a PUT with a condition such as `If-Match`. Sends the session's own times only if they are set."""
+        """Build a conditional PUT (`If-Match`). The session's own times are sent only if they are set."""
         unset_times = _SESSION_TIMES - memory.model_fields_set
         body = memory.model_dump(mode="json", exclude_none=True, by_alias=True, include=set(WorkingMemory.model_fields) - unset_times)
         body |= {"messages": [message_body(message) for message in memory.messages], "session_id": session_id}

@@ -13,38 +13,42 @@ _PATH = "/v1/auth/tokens"
 
 
 class Tokens(Resource):
-    """Create and manage API keys. Raises MemoryAuthError (403) without the administrator role.
+    """Create and manage API keys. Raises MemoryAuthError (403) if the caller is not an administrator.
 
-    Calls that create or revoke a key are sent only once. A repeated create would make a second key whose secret is
-    lost. A repeated delete would fail, because the key no longer exists.
+    Calls that create or revoke a key are sent only once. A repeated create would make a second key and lose the first
+    key's secret. A repeated delete would fail because the key no longer exists.
     """
 
     async def list(self) -> TokenList:
-        """Return the keys of the caller's tenant without secrets, oldest first.
+        """Return the API keys of the caller's tenant, without secrets, oldest first.
 
-        Operators get the keys of all tenants.
+        For operators, return the keys of all tenants.
         """
         return await self._read(TokenList, Call("GET", _PATH))
 
     async def create(self, request: CreateTokenRequest | Mapping[str, Any]) -> CreatedToken:
-        """Create a key. Only this answer contains its secret. Sent once: revoke the key if the answer is lost."""
+        """Create a key. Only this response contains its secret.
+
+        The call is sent only once. If the response is lost, revoke the key.
+        """
         return await self._read(CreatedToken, Call("POST", _PATH, json=as_body(request), idempotent=False))
 
     async def get(self, token_id: str) -> TokenInfo:
-        """Return a key by its id, its hash or the beginning of its hash.
+        """Return a key by its id, its hash or a prefix of its hash.
 
         Raises MemoryNotFoundError, or MemoryConflictError if several keys match.
         """
         return await self._read(TokenInfo, Call("GET", _token_path(token_id)))
 
     async def delete(self, token_id: str) -> AckResponse:
-        """Revoke a key. Afterwards no process accepts it. Raises MemoryNotFoundError, MemoryConflictError."""
+        """Revoke a key. No process accepts it afterwards. Raises MemoryNotFoundError or MemoryConflictError."""
         return await self._read(AckResponse, Call("DELETE", _token_path(token_id), idempotent=False))
 
     async def rotate(self, token_id: str, grace_seconds: float = 3600.0) -> CreatedToken:
-        """Give a key a new secret. The old one stays valid for `grace_seconds` (up to 7 days).
+        """Give a key a new secret. The old secret stays valid for `grace_seconds` (up to 7 days).
 
-        Sent once: rotate again if the answer is lost. Raises MemoryNotFoundError, MemoryConflictError.
+        The call is sent only once. If the response is lost, rotate again. Raises MemoryNotFoundError or
+        MemoryConflictError.
         """
         request = checked(RotateTokenRequest, grace_seconds=grace_seconds)
         return await self._read(CreatedToken, Call("POST", f"{_token_path(token_id)}/rotate", json=as_body(request), idempotent=False))

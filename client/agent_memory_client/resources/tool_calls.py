@@ -1,4 +1,4 @@
-"""Tools for language models: one method for each, and `resolve_tool_call` for any call of a model."""
+"""Tools for language models: one method per tool, and `resolve_tool_call` to run any tool call."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class ToolCalls(Resource):
-    """Tools for a model to search, store, change and delete memories."""
+    """Tools that let a model search, store, change and delete memories."""
 
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         super().__init__(transport, config)
@@ -49,7 +49,7 @@ class ToolCalls(Resource):
 
     @staticmethod
     def schemas(schema_format: SchemaFormat = "openai") -> ToolSchemaCollection:
-        """Return the schemas of all tools in a provider's form: `tools=client.tools.schemas().to_list()`."""
+        """Return the schemas of all tools in a provider's format: `tools=client.tools.schemas().to_list()`."""
         of_features = [definition for group in MODEL_TOOLS for definition in group.definitions]
         return definitions.schemas(schema_format, [*definitions.DEFINITIONS, *of_features])
 
@@ -70,10 +70,11 @@ class ToolCalls(Resource):
         *,
         namespace: str | None = None,
     ) -> dict[str, Any]:
-        """Search memories; return `memories`, `total_found`, `offset`, `next_offset`, `has_more`, `query`, `summary`.
+        """Search memories. Return `memories`, `summary`, `query` and the paging fields.
 
-        A memory has `id`, `text`, `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (at most 1).
-        With `min_relevance` (0 to 1) and without a mode, the search is semantic. Raises MemoryClientError.
+        The paging fields are `total_found`, `offset`, `next_offset` and `has_more`. A memory has `id`, `text`,
+        `memory_type`, `topics`, `entities`, `created_at` and `relevance_score` (at most 1). If `min_relevance` (0 to 1)
+        is given without a mode, the search is semantic. Raises MemoryClientError.
         """
         by_meaning = search_mode in (None, SearchModeEnum.SEMANTIC)
         page = await self._memories.search(
@@ -94,7 +95,7 @@ class ToolCalls(Resource):
         return search_answer(query, offset, page)
 
     async def get_working_memory(self, session_id: str, namespace: str | None = None, user_id: str | None = None) -> dict[str, Any]:
-        """Return a session's counts, newest `messages`, `memories`, `data`, `context` and `summary`; or `error`."""
+        """Return a session's counts, newest `messages`, `memories`, `data`, `context` and `summary`, or an `error`."""
         try:
             _, session = await self._sessions.get_or_create(session_id, user_id, namespace)
         except MemoryClientError as error:
@@ -108,7 +109,7 @@ class ToolCalls(Resource):
         user_id: str | None = None,
         long_term_memory_strategy: MemoryStrategyConfig | None = None,
     ) -> dict[str, Any]:
-        """Return the answer of `get_working_memory`, plus `created`: True if this call created the session."""
+        """Return the result of `get_working_memory`, plus `created`, which is True if this call created the session."""
         try:
             created, session = await self._sessions.get_or_create(
                 session_id, user_id, namespace, long_term_memory_strategy=long_term_memory_strategy
@@ -128,9 +129,9 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Add a memory to a session, which later stores it as long-term.
+        """Add a memory to a session. The server stores it as a long-term memory later.
 
-        Return `success`, `summary` and the memory, or `error`.
+        Return `success`, `summary` and the memory, or an `error`.
         """
         values = {"text": text, "memory_type": memory_type, "topics": topics and list(topics), "entities": entities and list(entities)}
         try:
@@ -149,7 +150,10 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Change a session's `data`. Return `success`, `updated_keys`, `merge_strategy`, `data_preview`, or `error`."""
+        """Change a session's `data`.
+
+        Return `success`, `updated_keys`, `merge_strategy` and `data_preview`, or an `error`.
+        """
         try:
             await self._sessions.update_data(session_id, data, namespace, merge_strategy, user_id)
         except MemoryClientError as error:
@@ -165,10 +169,10 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """Run a model's tool call, in the form of OpenAI, Anthropic or LangChain. Never raises.
+        """Run a model's tool call, in the format of OpenAI, Anthropic or LangChain. Never raises.
 
-        `namespace` and `user_id` bind the model to them. Without a `user_id`, the model may name one. `agent_id`
-        selects the blocks that the tools change. Send `formatted_response` to the model.
+        The model cannot override `namespace` and `user_id`. If `user_id` is None, the model may choose a user.
+        `agent_id` selects the blocks that the tools change. Send `formatted_response` to the model.
         """
         try:
             call = parse_call(tool_call)
@@ -198,7 +202,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """Run a call like `resolve_tool_call`, from a tool's name and arguments (a dict, or a JSON object as text)."""
+        """Run a tool by its name and arguments (a dict, or a JSON object as text), like `resolve_tool_call`."""
         scope = ToolScope(session_id, self._namespace(namespace or None), user_id or None, agent_id or None)
         try:
             values, group = arguments_of(function_arguments), self._groups.get(function_name)
@@ -206,7 +210,7 @@ class ToolCalls(Resource):
             return result_of(function_name, await run(function_name, values, scope))
         except MemoryClientError as error:
             return failure(function_name, str(error))
-        except Exception as error:  # A model waits for the answer to its call, so a fault here must not end the conversation.
+        except Exception as error:  # The model waits for a result, so an error here must not end the conversation.
             log.exception("the tool %s failed", function_name)
             return failure(function_name, f"unexpected {type(error).__name__}: {error}")
 
@@ -286,7 +290,10 @@ class ToolCalls(Resource):
         return forget_answer(answer)
 
     async def _delete(self, tool_input: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
-        """Delete memories. Skip those of other owners, as the server skips unknown ids. Raises if no memory is left."""
+        """Delete memories. Skip memories of other owners, as the server skips unknown ids.
+
+        Raises MemoryNotFoundError if no memory is left.
+        """
         memory_ids = list(tool_input.memory_ids)
         for memory_id in tool_input.memory_ids if scope.binds else ():
             try:

@@ -1,4 +1,4 @@
-"""Export, import and erase all data of a user."""
+"""Export, import and erase all of a user's data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory_client.resources.base import Resource
 
 
 class OwnerData(Resource):
-    """Requests for all data of an owner. `path` is the owner's URL path."""
+    """Requests for all of an owner's data. `path` is the owner's URL path."""
 
     async def _export(self, path: str, namespace: str | None) -> AsyncIterator[bytes]:
         end = ExportEnd()
@@ -36,14 +36,14 @@ class OwnerData(Resource):
 class Users(OwnerData):
     """Export, import and erase users.
 
-    The client's default namespace does not apply: None means all namespaces.
+    These calls ignore the client's default namespace: None means all namespaces.
     """
 
     def export(self, user_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
-        """Yield a user's data as JSON lines, from `namespace`, or from all namespaces if it is None.
+        """Yield a user's data as JSON Lines, from `namespace`, or from all namespaces if `namespace` is None.
 
-        The export contains everything that the server acknowledged before. Raises MemoryProtocolError at the end of an
-        incomplete export.
+        The export contains everything that the server had acknowledged before the call. Raises MemoryProtocolError at
+        the end if the export is incomplete.
         """
         return self._export(_path(user_id), namespace)
 
@@ -52,17 +52,17 @@ class Users(OwnerData):
     ) -> ImportReport:
         """Import the lines of an export as data of this user, into `namespace` if given. A repeat changes nothing.
 
-        An import as another user or into another namespace makes copies with new ids. Stored data does not change. The
-        report lists refused lines by number. `complete` is True if the import included the last line, and its count is
-        right. Use `import_source` with `memories.purge` to delete the import.
+        If the user or namespace differs from the export's, the import creates copies with new ids. Stored data does not
+        change. The report lists rejected lines by number. `complete` is True if the import included the last line and
+        the line count in it is right. To delete the imported data, pass its `import_source` to `memories.purge`.
         """
         return await self._import(_path(user_id), lines, namespace, import_source)
 
     async def delete(self, user_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Delete a user's sessions and memories in `namespace`, or in all namespaces if it is None.
+        """Delete a user's sessions and memories in `namespace`, or in all namespaces if `namespace` is None.
 
-        `wait` (seconds, or True for up to 10) waits for the deletion. The answer is `pending` if it takes longer.
-        `operation_id` is the id of the work.
+        `wait` (seconds, or True for up to 10) waits for the deletion. If the deletion takes longer, the response is
+        `pending`. `operation_id` identifies the background job.
         """
         return await self._delete(_path(user_id), namespace, wait)
 

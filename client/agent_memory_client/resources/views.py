@@ -1,4 +1,4 @@
-"""Summary views: summaries of memories, grouped by fields of the view."""
+"""Summary views: summaries of memories, grouped by fields that the view specifies."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _PARTITIONS = TypeAdapter(PartitionList)
 
 
 class Views(Resource):
-    """Create summary views, run them and read their summaries."""
+    """Create and run summary views, and read their summaries."""
 
     async def list(self) -> SummaryViewList:
         """Return all summary views."""
         return parse_list(_VIEWS, "summary views", await self._send(Call("GET", _PATH)))
 
     async def create(self, request: CreateSummaryViewRequest | Mapping[str, Any]) -> SummaryView:
-        """Create a summary view. The server makes its id."""
+        """Create a summary view. The server generates its id."""
         return await self._read(SummaryView, Call("POST", _PATH, json=as_body(request), headers=idempotency_headers()))
 
     async def get(self, view_id: str) -> SummaryView:
@@ -36,17 +36,17 @@ class Views(Resource):
         return await self._read(SummaryView, Call("GET", _view_path(view_id)))
 
     async def delete(self, view_id: str) -> AckResponse:
-        """Delete a summary view. A missing view is no error."""
+        """Delete a summary view. A missing view is not an error."""
         return await self._read(AckResponse, Call("DELETE", _view_path(view_id)))
 
     async def run(self, view_id: str, force: bool = False) -> Task:
         """Start computing all partitions in the background. Raises MemoryNotFoundError."""
-        # The client makes the task's id, so that a retry asks for the same task.
+        # The client generates the task's id, so that a retry asks for the same task.
         body: dict[str, Any] = {"task_id": new_id(), **({"force": True} if force else {})}
         return await self._read(Task, Call("POST", f"{_view_path(view_id)}/run", json=body, headers=idempotency_headers()))
 
     async def run_partition(self, view_id: str, group: dict[str, str]) -> SummaryViewPartitionResult:
-        """Compute and store the summary of one partition. `group` has a value for every grouped field.
+        """Compute and store the summary of one partition. `group` must have a value for every grouping field.
 
         Raises MemoryNotFoundError.
         """

@@ -1,1 +1,1 @@
-"""Extract facts from messages, and reconcile them with memories."""
+"""Extract facts from messages, and reconcile the facts with existing memories."""

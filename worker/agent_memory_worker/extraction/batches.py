@@ -1,4 +1,4 @@
-"""Limit batches of messages by the configured size and by the room in a model's context."""
+"""Limit message batches to the configured size and to the space in a model's context."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ LEAST_TOKENS = 64
 
 @dataclass(frozen=True, slots=True)
 class PromptShares:
-    """Shares, in tokens, of the room that a prompt leaves in a model's context."""
+    """How to divide the tokens that a prompt leaves free in a model's context."""
 
     messages: int
-    """Tokens for new messages, as the prompt shows them."""
+    """Tokens for new messages in the form that the prompt shows."""
     before: int
     """Tokens for context: earlier messages, or the summary so far."""
     answer: int
 
     @classmethod
     def of(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return shares for extracting facts, or None if the context certainly has no room.
+        """Return the shares for fact extraction, or None if the context certainly has no space left.
 
-        The answer is expected to be about as long as the messages.
+        Assumes that the answer is about as long as the messages.
         """
         return cls._split(chat, chat.room(prompt, answer), messages=0.4, before=0.15)
 
     @classmethod
     def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return shares for summarizing, or None if the context certainly has no room.
+        """Return the shares for summarization, or None if the context certainly has no space left.
 
         The prompt shows the summary so far before the messages.
         """
@@ -56,17 +56,17 @@ class PromptShares:
         return cls(message_tokens, min(int(room * before), most // 2), int(room * (1 - messages - before)))
 
     def beside(self, before: int) -> int:
-        """Return the tokens for messages if the context uses `before` tokens.
+        """Return the tokens available for messages if earlier context uses `before` tokens.
 
-        Messages get their own share and the context's unused share.
+        Messages get their own share and the unused part of the share for earlier context.
         """
         return self.messages + max(self.before - before, 0)
 
 
 def within(messages: Sequence[StoredMessage], tokens: int, prompt_tokens: int | None = None) -> list[StoredMessage]:
-    """Return the first messages that fit into `tokens`; at least one.
+    """Return the first messages that fit into `tokens`, but at least one.
 
-    `prompt_tokens` also limits them, counted as a prompt shows them.
+    `prompt_tokens` is a second limit, for the messages in the form that a prompt shows.
     """
     fitting: list[StoredMessage] = []
     for stored in messages:
@@ -83,7 +83,7 @@ def size(messages: Sequence[StoredMessage]) -> int:
 
 
 def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: int) -> bool:
-    """True if a slow model timed out on about `message_tokens` tokens. From now on it gets half as many.
+    """True if a slow model timed out on about `message_tokens` tokens. The model then gets half as many from now on.
 
     False for other errors, and for requests that are already small.
     """
@@ -96,6 +96,6 @@ def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: in
 def less(planned: int, failed: int) -> int:
     """Return the next request's size after `failed` tokens were too many.
 
-    It is `planned` if that is clearly less than `failed`, else half of `failed`.
+    The result is `planned` if it is clearly less than `failed`, else half of `failed`.
     """
     return planned if planned <= failed * 4 // 5 else failed // 2

@@ -1,7 +1,7 @@
-"""Find contradictions between facts that were never judged together, while their tenant is idle.
+"""While a tenant is idle, find contradictions between facts that no model has judged together.
 
-A pass judges some changed facts with their neighbors. Similarity alone never ends a fact. The cursor moves after the
-write, so repeating a pass that crashed has no further effect.
+A pass judges some changed facts together with their neighbors. Similarity alone never makes a fact outdated. The cursor
+moves after the write, so repeating a crashed pass has no additional effect.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LASTING = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
 
 @dataclass(frozen=True, slots=True)
 class _Fact:
-    """A fact, when it was last said (epoch seconds), and whether a caller edited it."""
+    """A fact, the time of its last mention (epoch seconds), and whether a caller edited it."""
 
     memory: StoredMemory
     last_said: float
@@ -58,7 +58,7 @@ class _Fact:
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A fact, and earlier facts that it may have ended."""
+    """A fact, and the earlier facts that it may supersede."""
 
     newer: _Fact
     older: list[_Fact]
@@ -66,7 +66,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Pass:
-    """One tenant's pass, with the number of facts it ended and the mids of memories it changed."""
+    """One tenant's pass, with the number of superseded facts and the mids of changed memories."""
 
     runtime: Runtime
     scope: Scope
@@ -77,13 +77,13 @@ class _Pass:
     async def is_idle(self) -> bool:
         """True while the tenant is idle.
 
-        Work that this pass causes also counts as activity. The pass then ends, and a later pass continues.
+        Work that this pass causes also counts as activity. The pass then stops, and a later pass continues.
         """
         return bool(await self.runtime[IdleTenants].idle_tenants([self.scope.tenant], self.quiet_seconds))
 
 
 async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Judge some changed facts of each idle tenant; return how many were ended or proposed to be ended."""
+    """Judge some changed facts of each idle tenant; return the number of facts superseded or proposed as outdated."""
     tenants = await runtime[MemoryScan].memory_tenants()
     ended = 0
     for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):
@@ -97,9 +97,9 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 
 
 async def _look_on(work: _Pass) -> None:
-    """Run a tenant's pass: first pairs that need no model, then as many model calls as a pass may make.
+    """Run a tenant's pass: first the pairs that do not need a model, and then as many model calls as a pass may make.
 
-    If the pass does not finish, the cursor stays. Raises ModelUnavailable, including for a spent budget.
+    If the pass does not finish, the cursor does not move. Raises ModelUnavailable, even if the cause is a spent budget.
     """
     runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
@@ -122,9 +122,9 @@ async def _look_on(work: _Pass) -> None:
 
 
 async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
-    """Ask a model, apply its answers and remember the judged pairs; return True if all were judged.
+    """Ask a model, apply its answers, and record the judged pairs; return True if all pairs were judged.
 
-    An unusable answer halves the batch; a single fact without a usable answer is skipped. Raises ModelUnavailable.
+    After an unusable answer, halves the batch; skips a single fact that gets no usable answer. Raises ModelUnavailable.
     """
     waiting = [questions] if questions else []
     for _ in range(_CALLS_PER_PASS):
@@ -152,7 +152,7 @@ async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
-    """Return pairs of a changed fact and a neighbor that were never judged, as (said later, said earlier)."""
+    """Return pairs of a changed fact and a neighbor that were never judged, as (later, earlier)."""
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
     facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
     if not facts:
@@ -200,7 +200,7 @@ def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:
 
 
 async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]) -> list[_Question]:
-    """Return the questions with only the older facts that a model calls outdated.
+    """Return the questions, each with only the older facts that a model considers outdated.
 
     Raises ModelUnavailable, ModelAnswerInvalid.
     """
@@ -223,9 +223,9 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
 
 
 async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
-    """End the older facts, or propose to end them; return True if none is left.
+    """Supersede the older facts, or propose to supersede them; return True if none is left.
 
-    Skips memories that this pass or a concurrent write changed; a later pass sees the change.
+    Skips memories that this pass or a concurrent write has changed; a later pass handles them.
     """
     runtime, newer = work.runtime, question.newer.memory
     if not question.older:
@@ -254,7 +254,7 @@ async def _carry_out(work: _Pass, question: _Question, model: str | None) -> boo
 
 
 async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemory]) -> dict[str, list[StoredChange]]:
-    """Return the latest changes of each memory, in a dict keyed by mid."""
+    """Return the latest changes to each memory, in a dict keyed by mid."""
     changes = runtime[ChangeStore]
     ledgers = await changes.load_ledgers([memory.mid for memory in memories])
     names = list(dict.fromkeys(name for ledger in ledgers for name in ledger.changes[-_MOST_CHANGES:]))
@@ -265,7 +265,7 @@ async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemo
 
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
-    """True if a change in which one fact ends the other is on record: applied, undone, rejected or proposed."""
+    """True if an applied, undone, rejected or proposed change exists by which one fact supersedes the other."""
     decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
     return any(change.id in decided for change in history[older.mid])
 
@@ -277,9 +277,9 @@ def _is_own_word(history: dict[str, list[StoredChange]], fact: _Fact) -> bool:
 
 
 def _counts_more(older: MemoryRecord, newer: MemoryRecord) -> bool:
-    """True if a person must approve that `newer` ends `older`.
+    """True if a person must approve that `newer` supersedes `older`.
 
-    That is so if the older fact begins later or is more trusted, or if only the older one is from a client.
+    Approval is needed if the older fact begins later or is more trusted, or if only the older one is from a client.
     """
     written = source_of(older) == "client" != source_of(newer)
     return written or trust_of(newer) < trust_of(older) or begins_at(older) > begins_at(newer)

@@ -1,4 +1,4 @@
-"""Ask a model for the facts in new messages, batch by batch. The cursor moves in the write that stores the facts."""
+"""Ask a model for the facts in new messages, batch by batch. The write that stores the facts also moves the cursor."""
 
 from __future__ import annotations
 
@@ -62,11 +62,12 @@ _ATTEMPTS = 5
 
 
 async def extract_facts(runtime: Runtime, sid: str) -> int:
-    """Extract facts from all messages after the cursor; return how many memories changed.
+    """Extract facts from all messages after the cursor; return the number of changed memories.
 
-    One call extracts a batch; at most one more reconciles it, if the context allows. A batch that does not fit, or
-    times out, is split. A single message that does not fit is set aside. Raises ModelUnavailable, ModelAnswerInvalid,
-    and TooMany at the tenant's limit. Then nothing is stored and the cursor stays.
+    One model call extracts the facts of a batch. If the context allows, at most one more call reconciles them. A batch
+    that does not fit, or times out, is split. A single message that does not fit is set aside. Raises ModelUnavailable,
+    ModelAnswerInvalid, and TooMany at the tenant's limit. After an error, nothing is stored and the cursor does not
+    move.
     """
     changed, failed = 0, None
     while runtime.chat is not None and (journal := await runtime[SessionStore].journal(sid, "je", BATCH)) is not None and journal.waiting:
@@ -114,7 +115,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
 
 
 def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | None:
-    """Return the shares for messages and answer beside the instructions, or None if there is certainly no room."""
+    """Return the token shares that the instructions leave free, or None if there is certainly no space left."""
     if rules.strategy == "summary":
         return PromptShares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
     task = _task_of(rules, journal, journal.waiting[0].message.created_at, chat.model)
@@ -196,8 +197,9 @@ async def _facts_of(
 ) -> list[ExtractedFact]:
     """Return the facts in new messages.
 
-    If the answer is cut off, ask once about each half of the messages (`halved`); if that is cut off, use its complete
-    facts. Adds reasons for rejected facts to `refused`. Raises ModelUnavailable and ModelAnswerInvalid.
+    If the model's answer is cut off, asks once about each half of the messages (`halved`). If the answer about a half
+    is cut off, uses the complete facts in it. Adds the reasons for rejected facts to `refused`. Raises ModelUnavailable
+    and ModelAnswerInvalid.
     """
     try:
         answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
@@ -219,7 +221,10 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace the ids of facts that another owner's memory already has. Callers can compute ids from messages."""
+    """Replace a fact's id if another owner's memory already has that id.
+
+    This can happen because callers can compute ids.
+    """
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
@@ -231,7 +236,7 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
 def _read_batch(
     statement_filter: StatementFilter, batch: Sequence[StoredMessage], earlier: Sequence[StoredMessage], *, questions: bool
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
-    """Return new messages and earlier messages for the model, and True if a model call is worthwhile."""
+    """Return the new and the earlier messages for the model, and True if a model call is worthwhile."""
     messages = [
         ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := _statement_text(statement_filter, stored))
     ]
@@ -250,19 +255,19 @@ def _find_candidates(
 
 
 def _statement_text(statement_filter: StatementFilter, stored: StoredMessage) -> str | None:
-    """Return a message's text for the model, or None to hide it. A request to forget would be stored as a fact."""
+    """Return a message's text for the model, or None to hide the message. A request to forget would become a fact."""
     return None if asked_to_forget(stored.message) is not None else statement_filter.text_for_model(stored.message)
 
 
 def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int) -> list[PromptMessage]:
-    """Return the last earlier messages that fit into `tokens`."""
+    """Return the latest earlier messages that fit into `tokens`."""
     latest = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
     each = min(_CONTEXT_TOKENS, tokens // max(len(latest), 1) - LINE_TOKENS)
     return _prompt_messages(latest, -len(latest), lambda message: runtime.counter.truncate(message.text, each))
 
 
 def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[ExtractionMessage]) -> list[Candidate]:
-    """Quarantine facts that read like instructions, or come from a message that reads like instructions."""
+    """Quarantine facts that look like instructions, or that come from a message that looks like instructions."""
     settings = runtime.settings
     if not settings.longterm.quarantine:
         return list(facts)
@@ -276,7 +281,7 @@ def _screen(runtime: Runtime, facts: Sequence[Candidate], messages: Sequence[Ext
 def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[ExtractionMessage], *, questions: bool) -> bool:
     """True if the messages may contain a fact: a statement, or an answer to an assistant's question.
 
-    Questions count as statements only with `questions`.
+    Questions count as statements only if `questions` is True.
     """
     spoken = [message for message in messages if message.states]
     if any(worth_asking(message.text) and (questions or not is_bare_question(message.text)) for message in spoken):

@@ -1,7 +1,7 @@
-"""Decide what new facts do to memories, with one model call if its context allows.
+"""Decide how new facts change memories, with one model call if the model's context allows.
 
-A fact with the same words as a memory is evidence; a fact without neighbors is new. The model judges all other facts,
-and may only name memories it was shown.
+A fact with the same words as a memory becomes evidence for it. A fact without neighbors is new. The model judges all
+other facts, and may refer only to memories in its prompt.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OpenFact:
 
 
 async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequence[Candidate]) -> list[Decision]:
-    """Return decisions about a batch of facts, with one embedding call and one model call if its context allows.
+    """Decide about a batch of facts, with one embedding call and one model call if the model's context allows.
 
     Raises ModelUnavailable and ModelAnswerInvalid.
     """
@@ -96,7 +96,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
 
 
 def _same(record: MemoryRecord, around: NearMemories) -> StoredMemory | None:
-    """Return the memory with the same words, apart from function words, or None."""
+    """Return the memory that has the same words as the fact, apart from function words, or None."""
     twin = around.twin
     if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:
         return twin
@@ -105,7 +105,7 @@ def _same(record: MemoryRecord, around: NearMemories) -> StoredMemory | None:
 
 
 def _wording(record: MemoryRecord) -> tuple[object, ...]:
-    """Return a fact's stems in order, negation, type and day, which an embedding does not show."""
+    """Return a fact's stems in order, negation, type and day: details that an embedding does not capture."""
     return (
         tuple(stems(record.text)),
         len(_NEGATION.findall(record.text)) % 2,
@@ -126,9 +126,9 @@ def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
 async def judge_facts(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact]
 ) -> list[DecisionAnswer]:
-    """Return a valid decision for each fact, from one model call, or several for a small context.
+    """Return a valid decision for each fact. Needs one model call, or several if the model's context is small.
 
-    A fact is added if the answer omits it, or decides about it with memories that were not shown.
+    The decision is to add a fact if the model's answer omits it, or refers to memories that the prompt did not show.
     """
     decided: list[DecisionAnswer] = []
     most, tokens = (
@@ -155,7 +155,7 @@ async def judge_facts(
 def _fitting(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], tokens: int
 ) -> Sequence[OpenFact]:
-    """Return the first facts that fit into one model call with their neighbors; at least one."""
+    """Return the first facts that fit into one model call together with their neighbors, but at least one."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
     shown_numbers: set[int] = set()
     for number, open_ in enumerate(open_facts):
@@ -202,7 +202,7 @@ async def _decisions(
 def _with_slots(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
-    """Replace "add" for a fact whose slot already has a value: the fact repeats the value or ends it."""
+    """Replace the decision "add" if the fact's slot already has a value: the fact repeats or supersedes the value."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
     judged: list[DecisionAnswer] = []
     for open_, answer in zip(open_facts, answers, strict=True):
@@ -223,10 +223,10 @@ def _when(record: MemoryRecord) -> str:
 def _apply_answers(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
-    """Return decisions, and new facts that change no memory.
+    """Return the decisions, and the new facts to add without changing an existing memory.
 
-    Pinned memories never change, and events never end; the new fact is added instead. So is a fact that would change a
-    memory that another fact of the batch changes.
+    Pinned memories are never changed and events are never ended; the new fact is added instead. If several facts in a
+    batch would change the same memory, one changes it and the others are added.
     """
     decisions: list[Decision] = []
     fresh: list[MemoryRecord] = []
@@ -260,9 +260,9 @@ def _apply_answers(
 
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
-    """Return a fact that is older than its slot's current value, as valid until that value began.
+    """Return a fact that is older than its slot's current value, with its validity ending when that value began.
 
-    Return None for other facts, and if the value is pinned.
+    Returns None for other facts, and if the current value is pinned.
     """
     holder = next((memory.record for memory in of if memory.mid == holders.get(record.id)), None)
     if holder is None or holder.pinned or begins_at(holder) <= begins_at(record):
@@ -272,16 +272,16 @@ def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[s
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the fact `by` may end `memory`: `memory` is not pinned, not an event, and did not begin later."""
+    """True if the fact `by` may supersede `memory`: it is not pinned, is not an event, and did not begin later."""
     old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)
 
 
 def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the memory may take over the words of the fact `by`.
+    """True if the text of the fact `by` may replace the memory's text.
 
-    That needs a memory that is not pinned, the same type, and no different event dates.
+    The memory must not be pinned, the types must be the same, and the event dates must not differ.
     """
     old = memory.record
     if old.pinned or old.memory_type is not by.memory_type:
@@ -291,9 +291,9 @@ def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
 
 
 def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
-    """Return a memory with the words, tags and dates of a fact. Its id, scope, pin and metadata stay.
+    """Return a memory with a fact's text, tags and dates. The memory keeps its id, scope, pin and metadata.
 
-    Dates that a caller gave stay, because a model only infers dates from words.
+    Dates from a caller take precedence, because a model only infers dates from words.
     """
     update = {name: getattr(new, name) for name in ("text", "model", "prompt_version", "updated_at", "memory_hash")}
     first, second = (old, new) if old.source_class in (None, "client") else (new, old)
@@ -307,8 +307,8 @@ def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
 def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], holders: Mapping[str, str]) -> list[Decision]:
     """Return all decisions, with one current fact per slot.
 
-    New facts of one slot supersede each other in order of time. A new fact loses its slot if a memory keeps it
-    (`holders`: mid of the slot's memory by fact id).
+    New facts for the same slot supersede each other in chronological order. A new fact loses its slot if a memory keeps
+    the slot. `holders` maps fact ids to the mid of the slot's memory.
     """
     settled: list[Decision] = []
     records_by_slot: dict[str, MemoryRecord] = {}

@@ -1,4 +1,4 @@
-"""Set aside batches that extraction gives up, so that later messages are still extracted."""
+"""Set aside batches that extraction gives up on, so that it can continue with later messages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ log = logging.getLogger(__name__)
 
 
 async def set_aside_failed(runtime: Runtime, member: str) -> bool:
-    """Set aside the batch that failed too often. An operator can replay or drop it.
+    """Set aside a batch that failed too often. An operator can replay or drop the batch.
 
-    Returns False if no messages wait, or if the batch was set aside before: it then becomes a dead letter.
+    Returns False if no messages are waiting, or if the batch was set aside before. In the second case, the batch
+    becomes a dead letter.
     """
     if "." in member:
         return False
@@ -30,7 +31,7 @@ async def set_aside_failed(runtime: Runtime, member: str) -> bool:
 async def set_aside_oversized(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
     """Set aside messages that do not fit into the model's context.
 
-    Raises `error` again if the messages are a batch that was set aside before.
+    Re-raises `error` if the messages are a batch that was set aside before.
     """
     if "." in sid:
         raise error

@@ -1,4 +1,4 @@
-"""Apply the strategy "summary": one memory per session, which each batch of messages updates."""
+"""Apply the strategy "summary": each session has one memory, which each batch of messages updates."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LEAST_WORDS = 24
 
 
 def thread_memory_id(ref: SessionRef) -> str:
-    """Return the id of a session's summary, computed as in the archived server."""
+    """Return the id of a session's summary, computed in the same way as the archived server does."""
     parts = f"{ref.namespace or ''}|{ref.user_id or ''}|{ref.session_id}"
     return "thread_summary_" + sha256(parts.encode()).hexdigest()[:24]
 
@@ -50,8 +50,8 @@ async def summarize(
 ) -> list[Decision]:
     """Return the decision that stores a session's summary after these messages.
 
-    Returns no decision if the stored summary is pinned, or the new one is empty or blocked. In a small context the
-    summary so far is shortened. Raises ModelUnavailable and ModelAnswerInvalid.
+    Returns no decision if the stored summary is pinned, or the new one is empty or blocked. Shortens the existing
+    summary if the model's context is small. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     memory_id, summary = await _standing(runtime, scope, ref)
     if summary is not None and summary.record.pinned:
@@ -68,9 +68,9 @@ async def summarize(
 
 
 async def _standing(runtime: Runtime, scope: Scope, ref: SessionRef) -> tuple[str, StoredMemory | None]:
-    """Return the id of a session's summary and its memory, or None if none is stored.
+    """Return the id of a session's summary, and its memory (None if there is no stored summary).
 
-    If another owner has the usual id, the summary gets a second one.
+    If another owner's memory has the usual id, the summary gets a different id.
     """
     names = [thread_memory_id(ref), runtime.ids.instead_of(thread_memory_id(ref))]
     owner = (ref.namespace, ref.user_id, None)

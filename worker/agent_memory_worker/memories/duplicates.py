@@ -1,7 +1,7 @@
 """Merge duplicate memories, found by words and, if a model can judge them, by stored vectors.
 
-A pass compares each changed memory with all memories in its scope. So it finds the same duplicates as a pass over all
-memories.
+A pass compares each changed memory with all memories in its scope. It therefore finds the same duplicates as a pass
+over all memories.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
 
 
 async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> int:
-    """Merge similar memories that changed since the tenant's last such pass; return how many were merged.
+    """Merge similar memories that changed since the tenant's last pass of this kind; return how many were merged.
 
     Does nothing while the tenant is busy (`began` is None). If the model is unavailable or its budget is spent, the
-    cursor stays and the next pass continues.
+    cursor does not move and the next pass continues.
     """
     cursor, scope = f"{_JOB}:{tenant}", scope_of_work(tenant)
     since = await runtime[JobTimes].looked_until(cursor)
@@ -117,7 +117,7 @@ def _whose(record: MemoryRecord) -> Selection:
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merge memories that have the same words, within the page and with all other memories; return how many."""
+    """Merge memories with the same words, within the page and with all other memories; return how many were merged."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
 
     def add_families() -> list[tuple[Selection, list[str]]]:
@@ -156,7 +156,7 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
 
 
 async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
-    """Merge similar memories that a model judges equal; return how many, and True if the pass need not repeat."""
+    """Merge similar memories that a model judges equal; return how many, and True if no repeat is needed."""
     merged_count, complete = 0, True
     pairs = await _similar(runtime, scope, page)
     judged_apart = await runtime[MergeStore].are_judged([pair_by_versions(*pair) for pair in pairs])
@@ -197,7 +197,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
 def _fitting(
     runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]
 ) -> Sequence[tuple[StoredMemory, StoredMemory]]:
-    """Return the first pairs that fit into one model call; at least one."""
+    """Return the first pairs that fit into one model call, but at least one."""
     room = chat.room(find_repeats([]), RepeatsAnswer)
     for number, pair in enumerate(pairs):
         room -= sum(runtime.counter.count(memory.record.text) for memory in pair) + _PAIR_TOKENS
@@ -207,7 +207,7 @@ def _fitting(
 
 
 async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Return pairs of memories with similar vectors, as (would stay, would be merged); each pair once."""
+    """Return each pair of memories with similar vectors once, as (memory to keep, memory to merge)."""
     candidates = [memory for memory in page if not memory.record.pinned]
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in candidates])
     memories_by_mid = {memory.mid: memory for memory in page}
@@ -232,7 +232,7 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
 
 
 def _comparable(pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Return the comparable pairs, as (would stay, would be merged)."""
+    """Return the comparable pairs, as (memory to keep, memory to merge)."""
     ordered = [sorted(pair, key=precedence) for pair in pairs]
     return [(stays, goes) for stays, goes in ordered if comparable(stays.record, goes.record)]
 

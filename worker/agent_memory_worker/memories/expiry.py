@@ -20,7 +20,7 @@ _BATCH = 200
 async def end_forgotten(runtime: Runtime) -> int:
     """Delete memories forgotten more than `forgotten_kept_days` ago; return how many changes were completed.
 
-    Restored memories stay.
+    Keeps restored memories.
     """
     days = runtime.settings.longterm.forgotten_kept_days
     before = datetime.now(UTC) - timedelta(days=days)
@@ -46,9 +46,9 @@ async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> b
 
 
 async def sweep(runtime: Runtime) -> int:
-    """Move expired memories to history and embed ended versions without a vector; return how many.
+    """Move expired memories to history, and embed ended versions that have no vector; return the number of both.
 
-    Reads never wait for it.
+    Reads never wait for the sweep.
     """
     done = 0
     while ended := await runtime[MemoryStore].find_ended(_BATCH):
@@ -64,6 +64,9 @@ async def sweep(runtime: Runtime) -> int:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Update usage counts, sweep, and delete forgotten memories; return how many changed. Reads never wait for it."""
+    """Update usage counts, sweep, and delete forgotten memories; return how many changed.
+
+    Reads never wait for this work.
+    """
     await runtime[Reindexer].drop_former_indexes()
     return await runtime[UsageStore].fold_usage() + await sweep(runtime) + await end_forgotten(runtime)

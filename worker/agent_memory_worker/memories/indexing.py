@@ -26,10 +26,10 @@ _BUSY_SECONDS = 3
 
 
 async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: asyncio.Semaphore | None = None) -> int:
-    """Embed the memories of these claims in one call, and end the claims; return how many became searchable.
+    """Embed the claimed memories in one call, and end the claims; return the number of memories that became searchable.
 
-    Tenants with a token budget get separate calls, and wait when the budget is spent. Long texts are embedded in few
-    tasks at a time; the semaphore `long_texts` limits them. Raises ModelUnavailable and ModelAnswerInvalid.
+    Tenants with a token budget get separate calls, and wait when the budget is spent. The semaphore `long_texts` limits
+    the number of tasks that embed long texts at the same time. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, missing = await runtime[MemoryStore].index_jobs(list(leases))
@@ -104,17 +104,20 @@ async def _index(
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
-    """Delay a memory until the budget has tokens again. Wait at most 300 s, because an operator may raise the limit."""
+    """Delay a memory until the budget has tokens again, but at most 300 s, because an operator may raise the limit."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 
 
 def _context(job: IndexJob) -> list[str]:
-    """Return all texts whose vectors make up this memory's vector. Most neighbors are in the batch or cached."""
+    """Return all texts whose vectors contribute to this memory's vector.
+
+    Most neighbors are in the batch or the cache.
+    """
     return [beginning(job.record.text), *(beginning(near.text) for near in (*job.before, *job.after))]
 
 
 def _passages(job: IndexJob) -> list[str]:
-    """Return the passages of a long, current memory; none for other memories."""
+    """Return the passages of a long, current memory, or an empty list for other memories."""
     text = job.record.text
     return [] if job.terms is not None else [text[start:end] for start, end in split_passages(text)]

@@ -1,4 +1,4 @@
-"""Act on a message's kind (filler, question, request to forget), judged by the vector that indexing makes anyway."""
+"""Act on a message's kind (filler, question, request to forget), judged by the vector that indexing computes anyway."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 def kinds_of(model: str, jobs: Sequence[IndexJob], vectors: Mapping[str, Vectors]) -> dict[str, Kind]:
     """Return the kind of each current short message, in a dict keyed by mid.
 
-    The kind's weights fit one model (`MODEL`); for other models the result is empty.
+    The classifier's weights fit only one model (`MODEL`). For other models, the result is empty.
     """
     messages = [job for job in jobs if job.terms is None and job.record.text in vectors and is_turn(job.record) and is_plain(job.record)]
     if model != MODEL or not messages:
@@ -40,12 +40,15 @@ def _by_user(record: MemoryRecord) -> bool:
 
 
 def _answers(job: IndexJob) -> bool:
-    """True for a user's message after an assistant's question. There even "nope" states something."""
+    """True for a user's message that follows an assistant's question.
+
+    Such an answer states something, even if it is "nope".
+    """
     return _by_user(job.record) and any(not _by_user(near) and near.text.rstrip().endswith(MARKS) for near in job.before[-1:])
 
 
 async def act_on_kinds(runtime: Runtime, jobs: Sequence[IndexJob], kinds: Mapping[str, Kind]) -> set[str]:
-    """Delete filler, and propose to forget what requests name; return the mids of deleted memories."""
+    """Delete filler, and propose to forget what users ask to forget; return the mids of deleted memories."""
     dropped: set[str] = set()
     for job in jobs:
         scope = scope_of_work(job.tenant)
@@ -67,5 +70,5 @@ async def _propose(runtime: Runtime, scope: Scope, record: MemoryRecord) -> None
 
 
 def with_question_mark(record: MemoryRecord) -> MemoryRecord | None:
-    """Return the record marked as a question, or None if it already is."""
+    """Return the record marked as a question, or None if it is already marked."""
     return None if QUESTION in record.metadata else record.model_copy(update={"metadata": {**record.metadata, QUESTION: True}})

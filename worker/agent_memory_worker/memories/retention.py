@@ -1,4 +1,4 @@
-"""Forget memories by the `FORGETTING_*` settings, tenant by tenant."""
+"""Forget memories according to the `FORGETTING_*` settings, tenant by tenant."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_memory.runtime import Runtime
 
 
 async def forget_by_settings(runtime: Runtime) -> int:
-    """Delete the memories that the policy selects; return how many. Each tenant has its own budget."""
+    """Delete the memories that the policy selects; return the number. Each tenant has its own budget."""
     rules = runtime.settings.forgetting
     policy = Policy(max_age_days=rules.max_age_days, max_inactive_days=rules.max_inactive_days, budget=rules.budget_keep_top_n)
     deleted_count = 0

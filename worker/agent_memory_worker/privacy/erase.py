@@ -1,7 +1,7 @@
 """Carry out erasure orders, which are stored requests to delete the data of a session, a user or an agent.
 
-Sessions are deleted first, so that their pending work restores nothing. Until an order is done, Redis refuses writes to
-the same data (`storage/erasures.py`). The worker repeats the erasure until it finds nothing.
+The worker deletes sessions first, so that their pending work cannot restore data. Until an order is done, Redis rejects
+writes to the same data (`storage/erasures.py`). The worker repeats the erasure until it finds nothing.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MOST_ROUNDS = 20
 
 
 class _OrderEnded(Exception):
-    """The order is done or was placed again, so it does not cover the data that exists now."""
+    """The order is done or was replaced by a new one, so it does not cover the data that exists now."""
 
 
 async def erase(runtime: Runtime, name: str) -> int:
-    """Carry out an order and leave a receipt; return how much was deleted. A repeat finds nothing.
+    """Carry out the erasure order `name`, and leave a receipt; return the number of deletions.
 
-    Only versions that were read while the order was open are deleted. So a worker that was suspended deletes nothing
-    newer.
+    A repeat deletes nothing. Each run deletes only versions that it read while the order was open. A worker that
+    resumes after a pause therefore cannot delete newer versions.
     """
     order = await runtime[ErasureStore].load(name)
     if order is None:
@@ -52,7 +52,7 @@ async def erase(runtime: Runtime, name: str) -> int:
 
 
 class _Erasing:
-    """One run of an order. It skips unreadable records; the operation names them."""
+    """One run of an order. It skips unreadable records and lists them in the operation."""
 
     def __init__(self, runtime: Runtime, scope: Scope, order: ErasureOrder) -> None:
         self._runtime = runtime
@@ -64,7 +64,7 @@ class _Erasing:
         self._failure: Exception | None = None
 
     async def carry_out(self) -> None:
-        """Erase until nothing is found; delete traces elsewhere before the last round."""
+        """Erase until a round finds nothing. Before the last round, delete traces elsewhere."""
         await self._round()
         await self._erase_traces()
         for _ in range(_MOST_ROUNDS):
@@ -74,7 +74,7 @@ class _Erasing:
             raise self._failure
 
     async def _round(self) -> int:
-        """Delete all data that one search finds; return how much."""
+        """Delete all data that one search finds; return the number of deletions."""
         if self._what.agent_id is not None:
             erased = await self._erase_agent_sessions(self._what.agent_id)
             erased += await self._purge_agent(self._what.agent_id)
@@ -114,7 +114,7 @@ class _Erasing:
         return counts
 
     async def _sessions(self) -> list[SessionEpoch]:
-        """Return some sessions of the order, then ended sessions with pending work; none when all are deleted."""
+        """Return some of the order's sessions, then ended sessions with pending work; [] if all are deleted."""
         what, sessions = self._what, self._runtime[SessionStore]
         if what.session_id is not None:
             return await sessions.lives(self._scope, [sessions.sid(self._scope, SessionRef(what.session_id, what.namespace, what.user_id))])
@@ -138,7 +138,7 @@ class _Erasing:
         return counts
 
     async def _purge_agent(self, agent_id: str) -> Counter[str]:
-        """Delete data with the agent's id, and memories made only of such data."""
+        """Delete data with the agent's id, and memories derived only from such data."""
         await self._require_standing()
         where = (self._what.namespace, None)
         purged, _ = await purge_source(self._runtime, self._scope, PurgeRequest(agent_id=agent_id), where, self.unreadable)

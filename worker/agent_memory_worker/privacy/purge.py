@@ -1,7 +1,7 @@
-"""Purge a source: delete its memories and the memories made of them, without undo.
+"""Purge a source: permanently delete its memories and the memories derived from them.
 
-The purge repeats until nothing is left, so killed workers and concurrent writes leave nothing behind. Derived memories
-are deleted before the memories that identify them.
+The purge repeats until nothing is left, so killed workers and concurrent writes leave nothing behind. It deletes
+derived memories before the memories that identify them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 
 
 async def purge(runtime: Runtime, order: JobOrder) -> None:
-    """Run or dry-run an order to purge, and leave a receipt."""
+    """Carry out a purge order, or do a dry run of it, and leave a receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     dry = order.arguments.get("dry_run") is not None
     owner = (order.arguments["namespace"], order.arguments["user_id"])
@@ -68,9 +68,9 @@ async def purge_source(
     *,
     dry: bool = False,
 ) -> tuple[Counter[str], list[str]]:
-    """Delete or count the data of a source; return counts, and the ids of some of its memories.
+    """Delete or count a source's data; return the counts, and the ids of some of its memories.
 
-    Unreadable records, whose source is unknown, are kept and noted.
+    Keeps unreadable records, whose source is unknown, and adds them to `unreadable`.
     """
     selection = Selection.of(*owner)
     counts: Counter[str] = Counter()
@@ -134,7 +134,7 @@ class _Run:
         return done
 
     async def _rounds(self) -> list[list[str]]:
-        """Return the mids to delete, in rounds: the source's memories, then memories made only of these, and so on."""
+        """Return the mids to delete in rounds: the source's memories, memories derived only from them, and so on."""
         rounds: list[list[str]] = []
         tainted: set[str] = set()
         while True:
@@ -169,7 +169,7 @@ class _Run:
         return self._runtime[LineageStore].sources(self._scope, about, piece)
 
     async def _reject(self, tainted: Collection[str]) -> None:
-        """End proposals whose memory is made of the source."""
+        """End proposals whose memory is derived from the source."""
         where = {"st": "proposed"}
         where |= {
             name: name_filter.eq
@@ -191,7 +191,7 @@ class _Run:
                         await self._runtime[ChangeStore].end_proposal(self._scope, change)
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
-        """Remove the source's parts from a memory that stays. Always returns True, so that another pass follows."""
+        """Remove the source's parts from a memory that is kept. Always returns True, so that another pass follows."""
         memory, lineage, scope = verdict.memory, self._runtime[LineageStore], self._scope
         self._note(verdict)
         if self._dry:
@@ -212,7 +212,7 @@ class _Run:
         return True
 
     async def _remove(self, mids: list[str], tainted: Collection[str]) -> None:
-        """Delete the memories that are still as they were judged."""
+        """Delete the memories that have not changed since they were judged."""
         judged = await self._judge_page(await self._runtime[LineageStore].read(self._scope, mids, self._unreadable.add), tainted)
         verdicts = [verdict for verdict in judged if verdict.goes]
         for verdict in verdicts:
@@ -235,7 +235,7 @@ class _Run:
         self.counts["evidence"] += verdict.pieces
 
     def _note(self, verdict: PurgeVerdict) -> None:
-        """Note the memory's messages, and the groups whose summaries may contain it."""
+        """Record the memory's messages, and the groups whose summaries may contain the memory."""
         for version in verdict.memory.versions:
             self._source_messages.note(version.record)
             record = version.record

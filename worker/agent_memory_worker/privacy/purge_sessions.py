@@ -23,7 +23,7 @@ _NO_WORDS = "-"
 
 
 class SourceMessages:
-    """The source's messages by session, known from memories that are deleted or lose evidence."""
+    """The source's messages by session, collected from memories that are deleted or lose evidence."""
 
     def __init__(self, source: PurgeRequest) -> None:
         self._source = source
@@ -31,7 +31,7 @@ class SourceMessages:
         self._ids: defaultdict[SessionRef, set[str]] = defaultdict(set)
 
     def note(self, record: MemoryRecord) -> None:
-        """Note the messages of a version of a memory that is deleted or loses evidence."""
+        """Record the messages of a memory version that is deleted or loses evidence."""
         if is_turn(record) and record.session_id is not None:
             self._ids[SessionRef(record.session_id, record.namespace, record.user_id)].update(record.extracted_from or ())
         for piece in record.evidence or ():
@@ -52,7 +52,7 @@ async def strike(
     *,
     dry: bool,
 ) -> Counter[str]:
-    """Remove messages from all sessions of a namespace and user; return counts of `messages` and `contexts`."""
+    """Remove the source's messages from a namespace and user's sessions; return counts of `messages` and `contexts`."""
     counts: Counter[str] = Counter()
     offset = 0
     while True:
@@ -93,7 +93,7 @@ def _is_of(
 
 
 def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], message_ids: Collection[str]) -> bool:
-    """True if the summary may cover the source's messages: some have left the session, or that is unknown."""
+    """True if the summary may cover the source's messages: some have left the session, or may have left it."""
     if message_ids:
         return not {stored.message.id for stored in state.messages}.issuperset(message_ids)
     return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)

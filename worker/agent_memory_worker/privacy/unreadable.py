@@ -1,4 +1,4 @@
-"""Collect records that an erasure or purge cannot read. They never stop it, and its operation names them."""
+"""Collect records that an erasure or purge cannot read. They never stop it, and its operation lists them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class UnreadableRecords:
 
     @contextmanager
     def passing_over(self, name: str) -> Generator[None]:
-        """Note the record if the block fails, and continue.
+        """Record the name if the `with` block fails, and continue.
 
-        An AgentMemoryError, such as an unavailable Redis, is raised.
+        Lets an AgentMemoryError pass, such as the error for an unavailable Redis.
         """
         try:
             yield
@@ -41,7 +41,7 @@ class UnreadableRecords:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return counts for a receipt; empty if all records were readable."""
+        """Return the counts for a receipt. The dict is empty if all records were readable."""
         return {"unreadable": len(self._names)} if self._names else {}
 
     @property

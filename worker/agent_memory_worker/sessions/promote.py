@@ -29,9 +29,9 @@ _BATCH = 50
 
 
 async def promote_session(runtime: Runtime, sid: str) -> list[str]:
-    """Promote all waiting messages of a session; return the mids of new memories, which need embedding.
+    """Promote all of a session's waiting messages; return the mids of the new memories, which need embedding.
 
-    One script writes memories and cursor, so a repeat has no effect.
+    One script writes both the memories and the cursor, so a repeat has no effect.
     """
     promoted: list[str] = []
     taken_ids: set[str] = set()
@@ -90,9 +90,9 @@ def _asks(stored: StoredMessage) -> bool:
 
 
 def _up_to_request(journal: Journal) -> Journal:
-    """Cut the journal before the first request to forget that becomes a proposal.
+    """Truncate the journal before the first request to forget that becomes a proposal.
 
-    The request may name memories of earlier messages, which must be stored first.
+    The request may refer to memories from earlier messages, which must be stored first.
     """
     first = next((position for position, stored in enumerate(journal.waiting) if position and _asks(stored)), None)
     return journal if first is None else replace(journal, waiting=journal.waiting[:first])
@@ -103,7 +103,7 @@ async def _records_of(
 ) -> list[MemoryRecord]:
     """Return messages as memories.
 
-    If no model extracts facts and embeddings are local, they also get the nearest categories.
+    If no model extracts facts and embeddings are local, the memories also get the nearest categories.
     """
 
     def build() -> list[MemoryRecord]:

@@ -1,4 +1,4 @@
-"""Store the memories that callers put into a session, with the rights of these callers."""
+"""Store the memories that callers put into a session, using the rights of those callers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A memory in a session's journal: as stored there (`raw`), as given (`own`), and as it will be stored."""
+    """A memory in a session's journal: as stored in the journal (`raw`), as given (`own`), and as it will be stored."""
 
     raw: str
     own: OwnMemory
@@ -40,10 +40,11 @@ class _Waiting:
 
 
 async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], statement_filter: StatementFilter) -> bool:
-    """Store waiting memories as if their writers had created them: repeats are evidence, slots have one fact.
+    """Store waiting memories as if their writers had created them: repeats become evidence, and a slot has one fact.
 
-    Refuses memories that their writer could not create or whose id is taken; the session reports the reason. Returns
-    False if the session or a memory changed, or if some memories must wait for others. Then read the journal again.
+    Rejects memories that their writer may not create or whose id is taken; the session reports the reason. Returns
+    False if the session or a memory changed, or if some memories must wait for others. The caller must then read the
+    journal again.
     """
     if not runtime.settings.longterm.enabled:
         # Long-term memory was switched off after the memories were put.
@@ -87,9 +88,9 @@ def _reaches(journal: Journal, memory: _Waiting) -> bool:
 
 
 async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
-    """Store memories of writers with equal rights; return the ids stored, or None if something changed meanwhile.
+    """Store memories from writers with equal rights; return the stored ids, or None because of a concurrent change.
 
-    Adds memories whose id another owner has to `refused`. Some memories may wait for others.
+    If another owner has a memory with the same id, adds the memory to `refused`. Some memories may wait for others.
     """
     rights = waiting[0].own.rights
     scope = scope_of_writer(journal.tenant, rights)
@@ -121,5 +122,5 @@ async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[st
 
 
 def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:
-    """Return a fence that keeps the cursor, and only removes these waiting memories from the journal that was read."""
+    """Return a fence that keeps the cursor, and removes only these waiting memories from the journal as read."""
     return Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=own, refused=refused)

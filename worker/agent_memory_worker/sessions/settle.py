@@ -7,7 +7,7 @@ from agent_memory.runtime import Runtime
 
 
 async def settle_session(runtime: Runtime, member: str) -> None:
-    """Clear the record of pending work if nothing waits. Also clear a finished batch that was set aside."""
+    """Clear the record of pending work if nothing is waiting. Also clear a finished batch that was set aside."""
     sid, batch, _ = member.partition(".")
     owner = await runtime[SessionStore].owner(member)
     if owner is None:

@@ -1,4 +1,4 @@
-"""Summarize the oldest messages of a session that outgrew its window, and remove exactly those messages."""
+"""Summarize the oldest messages of a session that exceeds its window, and remove exactly those messages."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
     """Summarize a session whose messages exceed its window; return True if it was summarized.
 
-    `plainly` uses no language model. Raises ModelUnavailable and ModelAnswerInvalid; the session then stays as it is.
+    If `plainly` is True, uses no language model. Raises ModelUnavailable and ModelAnswerInvalid; the session then
+    remains unchanged.
     """
     rules = runtime.settings.working
     if not rules.summarize:
@@ -84,13 +85,13 @@ def _has_room(runtime: Runtime, state: SessionState) -> bool:
 
 
 def summary_tokens(window: int) -> int:
-    """Return a summary's limit in tokens: 1/8, 1/10 or 1/20 of the window as in the archived server, at most 2,048."""
+    """Return a summary's token limit: 1/8, 1/10 or 1/20 of the window, as in the archived server, but at most 2,048."""
     share = 8 if window < 10_000 else 10 if window < 50_000 else 20
     return max(64, min(window // share, 2048))
 
 
 def chunks(messages: Sequence[StoredMessage], tokens: int) -> list[list[StoredMessage]]:
-    """Split messages into chunks of at most `tokens` tokens in a prompt; a longer message is a chunk of its own."""
+    """Split messages into chunks of at most `tokens` tokens in a prompt. A longer message gets its own chunk."""
     runs: list[list[StoredMessage]] = []
     room = 0
     for stored in messages:
@@ -106,7 +107,7 @@ def chunks(messages: Sequence[StoredMessage], tokens: int) -> list[list[StoredMe
 async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
     """Extend the old summary with the language model, chunk by chunk.
 
-    With QUARANTINE, suspicious messages are left out, and a suspicious summary is refused.
+    If QUARANTINE is on, omits suspicious messages and rejects a suspicious summary.
     """
     # Tool calls and pictures have no text.
     left = await run_in_thread(
@@ -159,14 +160,14 @@ async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Seq
 
 
 def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
-    """True if a message reads like instructions to a model. The summary would bring it into prompts."""
+    """True if a message looks like instructions to a model. A summary would carry the instructions into prompts."""
     message = stored.message
     of_user = message.role not in TOOL_ROLES and message.role != "assistant"
     return runtime.settings.longterm.quarantine and suspicion(message.content, of_user=of_user) is not None
 
 
 def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
-    """Return a message cut to fit into a chunk. The stored message stays as it is."""
+    """Return a message truncated to fit into a chunk. The stored message does not change."""
     message = stored.message
     content = message.content if stored.tokens <= room else runtime.counter.shorten(message.content, room)
     return PromptMessage(stored.seq, message.role, content, message.created_at)
@@ -175,7 +176,7 @@ def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
 async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
     """Summarize without a model: pick the most informative statements, each with day and speaker.
 
-    With QUARANTINE, suspicious messages are left out.
+    If QUARANTINE is on, omits suspicious messages.
     """
     longest = max(budget // 2, 16)
 

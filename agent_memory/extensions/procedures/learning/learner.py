@@ -1,6 +1,6 @@
 """Learn a procedure from a session with a result, with or without a language model.
 
-Each result is learned once; a fence detects concurrent learning for the same owner.
+The learner processes each result once. A fence detects concurrent learning for the same owner.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SessionLearner:
         sessions: SessionStore,
         models: tuple[TenantModels, ContextLimits | None, TokenCounter],
     ) -> None:
-        """Without `ContextLimits` in `models`, no language model is used."""
+        """Uses no language model if `models` does not contain `ContextLimits`."""
         self._settings = settings
         self._client, self._keys = stores
         self._procedure_keys = ProcedureKeys(self._keys.root)
@@ -87,10 +87,10 @@ class SessionLearner:
         self._learn = Script(self._client, "procedures/procedure_learn")
 
     async def learn(self, sid: str) -> str:
-        """Learn from the session with this name in keys.
+        """Learn from the session with this name in Redis keys.
 
-        Returns "created", "merged" or "nothing"; or "gone" if its result was already learned, or it was deleted.
-        Raises ModelUnavailable, and Conflict if the compared procedures keep changing; retry later.
+        Returns "created", "merged", "nothing", or "gone" if the result was already learned or the session was deleted.
+        Raises ModelUnavailable, and Conflict if the compared procedures keep changing; then retry later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
         for _ in range(_ATTEMPTS):
@@ -124,7 +124,7 @@ class SessionLearner:
     async def _decide(
         self, session: _Session, answers: dict[tuple[Any, ...], LearnedProcedure | None]
     ) -> tuple[str, StoredProcedure | None, ProcedureContent | None, Any]:
-        """Return the outcome, the procedure to merge with, the new content, and the vector of a new situation."""
+        """Return the outcome, the procedure to merge into, the new content, and the vector if the situation is new."""
         if not session.situation:
             return "nothing", None, None, None
         situation = await self._search.embedded_situation(session.scope.tenant, session.situation)
@@ -165,7 +165,7 @@ class SessionLearner:
         return stored if any(source.session_id == name for source in stored.content.learned_from) else None
 
     async def _like(self, session: _Session, situation: Situation) -> list[Match]:
-        """Return active procedures of exactly the session's owner for similar situations, best first."""
+        """Return active procedures for similar situations that have exactly the session's owner, best first."""
         clause = exactly_owned_by(procedures_of(session.scope), session.scope, session.owner)
         replies = await read(self._client, lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)
@@ -186,7 +186,7 @@ class SessionLearner:
     ) -> LearnedProcedure | None:
         """Return the model's draft, or None if there is no model or its answer is unusable.
 
-        `answers` caches the drafts of earlier tries.
+        `answers` caches the drafts from earlier attempts.
         """
         chat = None if self._limits is None else self._models.chat(session.scope.tenant)
         if chat is None:

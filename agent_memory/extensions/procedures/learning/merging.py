@@ -1,7 +1,8 @@
-"""Merge what sessions taught into existing procedures.
+"""Merge lessons from sessions into existing procedures.
 
-In a procedure that a caller stored, a session only adds pitfalls. In a learned procedure, the steps of a success
-replace those of a failure. Of two successes, the steps that a model wrote win; without a model, the fewer steps win.
+If a caller stored the procedure, a session only adds pitfalls. In a learned procedure, the steps of a success replace
+the steps of a failure. Between two successes, steps written by a model win; without a model, the shorter list of steps
+wins.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ _MOST_PITFALL_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What one session taught. With `by_model`, a model wrote the draft after comparing it with similar procedures."""
+    """A lesson from one session.
+
+    If `by_model` is True, a model wrote the draft after comparing the session with similar procedures.
+    """
 
     draft: LearnedProcedure
     source: ProcedureSource
@@ -49,7 +53,7 @@ def new_procedure(lesson: Lesson, owner: ProcedureOwner, procedure_id: str, now:
 
 
 def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureContent:
-    """Return a procedure with the lesson of a session. The lesson replaces what the same session added before."""
+    """Return a procedure with a session's lesson added. The lesson replaces what the same session added before."""
     existing = without_session(existing, lesson.source.session_id)
     draft = lesson.draft
     takes_steps = existing.origin == "learned" and _takes_steps(existing, lesson)

@@ -1,4 +1,4 @@
-"""Make the prompt that asks a model to write a procedure from a finished session, compared with similar procedures."""
+"""Create the prompt that asks a model to write a procedure from a finished session, given similar procedures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_memory_client.models.features.procedures import (
 )
 
 VERSION = "procedure/1"
-"""The version of the prompt. Changes of procedures cite it; increase it whenever the prompt changes."""
+"""The prompt's version, which is recorded in changes to procedures. Increase it whenever the prompt changes."""
 
 _TASK = f"""You read a session of an agent that is over, and write down what a later agent should do in the same kind of situation.
 

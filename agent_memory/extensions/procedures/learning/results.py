@@ -1,4 +1,4 @@
-"""Store the result of a session in the session's hash. The same script marks the session as due for learning."""
+"""Store a session's result in the session's hash. The same script marks the session as due for learning."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ LEARN_SESSION = "learn_session"
 class MarkedSession(NamedTuple):
     """A session's result, as a worker reads it.
 
-    `epoch` changes if the session is deleted and created again. `mark` is the number of the result.
-    `learned` describes the procedures that came from this or an earlier result.
+    `epoch` changes if the session is deleted and created again. `mark` is the result's number. `learned` describes the
+    procedures learned from this result or an earlier one.
     """
 
     tenant: str
@@ -44,7 +44,7 @@ class MarkedSession(NamedTuple):
 
 
 class _ResultLine(BaseModel):
-    """A session's result in an export. The learned procedure is exported as a line of its own."""
+    """A session's result in an export. The export has a separate line for the learned procedure."""
 
     said: SessionResultRequest
     at: Instant
@@ -52,7 +52,7 @@ class _ResultLine(BaseModel):
 
 
 class ResultStore:
-    """Reads and writes results of sessions, and exports them as a part of the session's line."""
+    """Reads and writes session results, and exports each one as part of its session's line."""
 
     part = "result"
 
@@ -87,7 +87,7 @@ class ResultStore:
         return None if values[0] is None else _result_of(ref, values)
 
     async def load_marked(self, sid: str) -> MarkedSession | None:
-        """Return the result of the session with this name in keys, or None if there is no session or result."""
+        """Return the result of the session with this name in Redis keys, or None if there is no session or result."""
         meta = self._keys.session(sid).meta
         values = (await read(self._client, lambda pipe: pipe.hmget(meta, "tn", "ep", "rm", "rs", "rl")))[0]
         if values[1] is None or values[3] is None:
@@ -103,9 +103,10 @@ class ResultStore:
         return {"said": json.loads(fields[b"rs"]), "at": iso(from_micros(int(fields[b"rt"]))), "learned": learned}
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """Return the hash fields of an exported result, for the import's agent. Raises BadInput, Forbidden.
+        """Return an exported result's hash fields, with the import's agent. Raises BadInput, Forbidden.
 
-        If the result was learned, the tool calls in the session's first `messages` messages count as counted.
+        If the result was already learned, the tool calls in the session's first `messages` messages are not counted
+        again.
         """
         line = validated(_ResultLine, part)
         agent_id = target.agent(line.said.agent_id)
@@ -115,7 +116,7 @@ class ResultStore:
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Order learning from a session whose result was not learned yet when it was exported."""
+        """Request learning from a session whose result had not been learned when it was exported."""
         session_result = await self.load(scope, session)
         if session_result is not None and session_result.learned == "waiting":
             await self.mark(

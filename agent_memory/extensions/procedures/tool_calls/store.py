@@ -1,4 +1,4 @@
-"""Store statistics of tools in Redis: one hash per tool and owner, in the search index of procedures."""
+"""Store tool statistics in Redis: one hash per tool and owner, in the search index for procedures."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from agent_memory_client.models.features.procedures import ProcedureOwner, ToolM
 
 
 def tools_of(scope: Scope, tool: str | None = None) -> str:
-    """Return a filter for the statistics of a tool, or (None) of all tools, within a scope."""
+    """Return a filter for the statistics of one tool, or of all tools if `tool` is None, within a scope."""
     narrowed = (is_value("kd", TOOL), *(() if tool is None else (is_value("tl", tool),)))
     return all_of(where(scope), *narrowed)
 
 
 class ToolStore:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, redacts: bool, fsync: bool = False) -> None:
-        """With `redacts`, secrets in arguments and errors are redacted."""
+        """If `redacts` is set, the store redacts secrets in arguments and errors."""
         self._client = client
         self._keys = keys
         self._procedure_keys = ProcedureKeys(keys.root)
@@ -46,7 +46,7 @@ class ToolStore:
         self._write = Script(client, "procedures/tool_write", fsync=fsync)
 
     def call_arguments(self, scope: Scope, owner: ProcedureOwner, call: ToolCall, at: datetime) -> tuple[str, dict[str, Any]]:
-        """Return the key of a call's tool, and the call in the form that the scripts take."""
+        """Return the key for a call's tool, and the call in the form that the scripts expect."""
         arguments: dict[str, Any] = {
             "fields": tool_fields(scope.tenant, owner, call.tool, at.timestamp()),
             "ok": call.success,
@@ -76,7 +76,7 @@ class ToolStore:
         return hits.total, [decode_tool(hit.fields) for hit in hits.hits if b"d" in hit.fields]
 
     async def walk_fields(self, clause: str) -> AsyncIterator[tuple[str, dict[str, str]]]:
-        """Yield the name in keys and the hash fields of each matching tool."""
+        """Yield the name in Redis keys and the hash fields of each matching tool."""
         async for page in walk(self._client, self._index, clause, "c"):
 
             def build(pipe: Pipe, names: Sequence[str] = page) -> None:
@@ -107,7 +107,10 @@ class ToolStore:
 
     @staticmethod
     def check_fields(fields: dict[str, str]) -> ToolMemory:
-        """Decode exported fields. Raises ValueError, KeyError or TypeError if they are no statistics of a tool."""
+        """Decode exported fields.
+
+        Raises ValueError, KeyError or TypeError if the fields are not a tool's statistics.
+        """
         float(fields["c"])
         json.loads(fields["d"])
         return decode_tool({name.encode(): value.encode() for name, value in fields.items()})

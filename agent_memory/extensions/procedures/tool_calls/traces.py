@@ -1,7 +1,7 @@
 """Extract tool calls and their outcomes from a session's messages, and format them as steps of a procedure.
 
-Reads messages of chat APIs (`tool_calls`, `tool_call_id`) and content parts of Anthropic (`tool_use`, `tool_result`).
-Texts are cut to a maximum length; secrets are redacted if the settings say so.
+Reads chat API messages (`tool_calls`, `tool_call_id`) and Anthropic content blocks (`tool_use`, `tool_result`).
+Truncates text to a maximum length, and redacts secrets if that setting is on.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ _TYPES: tuple[tuple[type[Any], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call and its outcome. `answered` is the number of the answering message, `ms` the duration if known."""
+    """A tool call and its outcome.
+
+    `answered` is the number of the message with the answer; `ms` is the duration, if known.
+    """
 
     tool: str
     arguments: Mapping[str, Any]
@@ -57,7 +60,10 @@ class _Asked:
 
 
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
-    """Return the calls that have an answer, in the order of the answers. `messages` are (number, message)."""
+    """Return the calls that have an answer, in the order of their answers.
+
+    `messages` are pairs of number and message.
+    """
     open_calls: dict[str, _Asked] = {}
     calls: list[ToolCall] = []
     for number, message in messages:
@@ -119,7 +125,10 @@ def _flag(fields: Mapping[str, Any]) -> bool | None:
 
 
 def reads_as_failure(content: str) -> bool:
-    """True if a tool's answer without a failure flag reports an error, in a JSON field or as its first word."""
+    """True if a tool's answer reports an error in a JSON field or as its first word.
+
+    Call this function only for answers without a failure flag.
+    """
     head = content.lstrip()[:200]
     if head.startswith("{"):
         try:
@@ -140,7 +149,7 @@ def shape_of(arguments: Mapping[str, Any]) -> str:
 
 
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
-    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS: long values are cut, later arguments left out.
+    """Return arguments as JSON of at most MAX_EXAMPLE_CHARS characters. Truncate long values and omit later arguments.
 
     `redacts` hides secrets.
     """
@@ -159,7 +168,7 @@ def step_of(call: ToolCall, *, redacts: bool) -> str:
 
 
 def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
-    """Return the successful calls as steps. Calls that repeat the step before are left out."""
+    """Return the successful calls as steps. Omit calls that repeat the previous step."""
     steps: list[str] = []
     for call in calls:
         step = step_of(call, redacts=redacts)[:MAX_STEP_CHARS]
@@ -169,7 +178,7 @@ def steps_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
 
 
 def failures_of(calls: Sequence[ToolCall], *, redacts: bool) -> list[str]:
-    """Return the failed calls as texts, each with its error, without duplicates."""
+    """Return the text of each failed call with its error, without duplicates."""
     failures: dict[str, None] = {}
     for call in calls:
         if not call.success:
@@ -216,7 +225,7 @@ def _type_of(value: Any) -> str:
 
 
 def _arguments(value: Any) -> Mapping[str, Any]:
-    """Parse the arguments of a call, an object or (in chat APIs) its JSON text. Returns {} for anything else."""
+    """Parse a call's arguments: an object, or (in chat APIs) an object as JSON text. Returns {} for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value[: 64 * 1024])

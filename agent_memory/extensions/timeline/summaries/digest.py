@@ -1,4 +1,4 @@
-"""Summarize a period without a model: list its events of most weight, one line each, with days and speaker."""
+"""Summarize a period without a model: list its most important events, one line each, with days and speaker."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def weightiest(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[str, str]] = ()) -> str:
-    """Return the events of most weight in a period, one line each, sorted by day.
+    """Return a period's most important events, one line each, sorted by day.
 
-    `days` are (name, summary) of the period's days. If the lines exceed the limit, every day's first line goes before
-    any day's second line.
+    `days` are pairs (name, summary) for the period's days. If the lines exceed the limit, the first line of each day
+    takes precedence over any day's second line.
     """
     ranked = [(event["start"], event_line(event)) for event in weightiest(events)]
     texts = [(name, _lines(name, text)) for name, text in days]
@@ -66,6 +66,6 @@ def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[
 
 
 def _lines(name: str, text: str) -> list[str]:
-    """Split a day's summary into lines. Lines that a model wrote get the day as a prefix."""
+    """Split a day's summary into lines. Prefix lines written by a model with the day."""
     lines = [line for line in text.split("\n") if line.strip()]
     return [line if _DAY.match(line) else f"{name}: {line}" for line in lines]

@@ -1,4 +1,4 @@
-"""Make the prompt that asks a model to summarize a period, from its events and the summaries of its days."""
+"""Create the prompt that asks a model to summarize a period from its events and the summaries of its days."""
 
 from __future__ import annotations
 

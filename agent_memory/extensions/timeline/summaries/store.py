@@ -1,4 +1,4 @@
-"""Store summaries of periods in Redis; read which periods wait for a summary, and the inputs of one."""
+"""Store summaries of periods in Redis. Read which periods are waiting for a summary, and the inputs for a summary."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MOST_EVENTS = 200
 
 @dataclass(frozen=True, slots=True)
 class PeriodInputs:
-    """The inputs of a period's summary.
+    """The inputs for a period's summary.
 
-    The script compares `mark`, which changes when an event of the period changes. "" means that the period does not
-    wait.
+    The script compares `mark`, which changes when one of the period's events changes. "" means that the period is not
+    waiting for a summary.
     """
 
     mark: str
@@ -37,16 +37,16 @@ class PeriodInputs:
     events: Sequence[dict[str, Any]]
     """The events to summarize. For a week or month, only events without an exact day; `days` covers the others."""
     days: Sequence[tuple[str, dict[str, Any]]] = ()
-    """The summaries of the period's days, with the days' names in keys."""
+    """The summaries of the period's days, with the days' names in Redis keys."""
     waits_until: float | None = None
-    """When (seconds since 1970) the last of its waiting days is due; None if no day waits."""
+    """The time (seconds since 1970) at which the period's last waiting day is due; None if no day is waiting."""
 
 
 class WaitingTimeline(NamedTuple):
-    """A timeline with a finished period that waits for a summary."""
+    """A timeline with a finished period that is waiting for a summary."""
 
     owner: str
-    """The owner's name in keys."""
+    """The owner's name in Redis keys."""
     tenant: str
 
 
@@ -59,7 +59,7 @@ class SummaryStore:
         self._put = Script(client, "timeline/timeline_summary")
 
     async def waiting_timelines(self, limit: int) -> list[WaitingTimeline]:
-        """Return timelines with finished periods that wait for a summary, the longest waiting first."""
+        """Return timelines with finished periods that are waiting for a summary, longest wait first."""
         now = datetime.now(UTC).timestamp()
         key = self._timeline_keys.waiting
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
@@ -69,13 +69,13 @@ class SummaryStore:
         return [WaitingTimeline(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
 
     async def waiting_periods(self, owner: str, limit: int) -> list[str]:
-        """Return the names in keys of an owner's due periods: days before weeks before months."""
+        """Return the names in Redis keys of an owner's due periods: first days, then weeks, then months."""
         key, now = f"{self._timeline_keys.timeline(owner)}:p", datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
         return sorted((name.decode() for name in names), key=lambda name: ("dwm".index(name[0]), int(name[1:])))
 
     async def read_inputs(self, owner: str, key: str) -> PeriodInputs:
-        """Read the inputs of a period's summary, in one round trip."""
+        """Read the inputs for a period's summary in one round trip."""
         period, unit = period_of_key(key)
         low, high = day_number(period.start), day_number(period.end)
         days = [] if unit == "day" else [f"d{number}" for number in range(low, high + 1)]
@@ -100,11 +100,11 @@ class SummaryStore:
         return PeriodInputs(mark.decode(), int(count), parsed, live, max(waiting, default=None))
 
     async def put_summary(self, owner: str, key: str, inputs: PeriodInputs, summary: dict[str, Any]) -> bool:
-        """Store a summary; return False if an event of the period changed after the inputs were read."""
+        """Store a summary; return False if one of the period's events changed after the inputs were read."""
         return await self._store(owner, key, inputs, 0.0, json.dumps(summary, ensure_ascii=False, separators=(",", ":")))
 
     async def put_off(self, owner: str, key: str, inputs: PeriodInputs, until: float) -> bool:
-        """Delay a period until `until` (seconds since 1970); return False if an event changed after the read."""
+        """Delay a summary until `until` (seconds since 1970); return False if an event changed after the read."""
         return await self._store(owner, key, inputs, until, None)
 
     async def _store(self, owner: str, key: str, inputs: PeriodInputs, later: float, summary: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""Summarize finished days, weeks and months, with a language model or by listing the events of most weight."""
+"""Summarize finished days, weeks and months with a language model, or by listing the most important events."""
 
 from __future__ import annotations
 
@@ -32,20 +32,23 @@ _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class PeriodSummarizer:
-    """Writes waiting summaries. Days come first, because the summaries of weeks and months use those of days."""
+    """Writes due summaries.
+
+    Days come first, because summaries of weeks and months are based on the summaries of days.
+    """
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
-        """If `limits` is None, no language model is used."""
+        """If `limits` is None, the summarizer does not use a language model."""
         self._store = store
         self._models = models
         self._limits = limits
         self._counter = counter
 
     async def summarize(self, owner: str, tenant: str) -> int:
-        """Write the waiting summaries of an owner (its name in keys). Return the number of stored summaries.
+        """Write an owner's due summaries, and return the number stored. `owner` is the owner's name in Redis keys.
 
-        Each summary is stored when it is finished, unless an event of its period changed. Raises ModelUnavailable if
-        the model fails or the token budget is spent. The remaining periods then keep waiting.
+        Stores each summary as soon as it is finished, unless one of the period's events has changed. Raises
+        ModelUnavailable if the model fails or the token budget is spent. The remaining periods then stay due.
         """
         chat = None if self._limits is None else self._models.chat(tenant)
         if chat is not None and self._limits is not None:
@@ -92,7 +95,7 @@ class PeriodSummarizer:
         return None if not text or text.strip(".! ").casefold() in _DECLINED else text[:_MOST_CHARS]
 
     def _fitting(self, inputs: PeriodInputs, tokens: int) -> list[str]:
-        """Return lines with the summaries of days, then with events by weight, as many as fit; at least one."""
+        """Return the summaries of days, and then events by weight, as lines: as many as fit, but at least one."""
         fitting_lines: list[str] = []
         for line in event_lines(weightiest(inputs.events), _named_days(inputs)):
             tokens -= self._counter.count(line) + 1
@@ -111,7 +114,7 @@ def _named_days(inputs: PeriodInputs) -> list[tuple[str, str]]:
 
 
 def _summary(text: str, inputs: PeriodInputs, *, by_model: bool) -> dict[str, Any]:
-    """Return a summary as stored. `by` is "model" if a model wrote the text or a day's summary that it contains."""
+    """Return a summary in its stored form. `by` is "model" if a model wrote the text or a day's summary in it."""
     wrote = by_model or any(summary["by"] == "model" for _, summary in inputs.days)
     ends = [part["until"] for part in (*inputs.events, *(summary for _, summary in inputs.days)) if "until" in part]
     hidden = {"until": min(ends)} if ends else {}

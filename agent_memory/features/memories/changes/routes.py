@@ -1,4 +1,4 @@
-"""Routes to read versions, evidence and changes of memories, and to undo changes."""
+"""Routes to read a memory's versions, evidence and changes, and to undo changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BatchPath = Annotated[Identifier, Path(description="The `batch_id` of the change
     responses=errors(404),
 )
 async def get_evidence(services: ServicesDep, scope: ScopeDep, memory_id: MemoryPath) -> Response:
-    """Returns the evidence of a memory, with the messages that still exist."""
+    """Returns a memory's evidence, with the cited messages that still exist."""
     return ModelResponse(await services[HistoryService].read_evidence(scope, memory_id))
 
 
@@ -44,7 +44,7 @@ async def get_evidence(services: ServicesDep, scope: ScopeDep, memory_id: Memory
     responses=errors(404),
 )
 async def get_history(services: ServicesDep, scope: ScopeDep, memory_id: MemoryPath) -> Response:
-    """Returns all versions of a memory, newest first, and the changes that include it."""
+    """Returns all versions of a memory, newest first, and the changes that affected it."""
     return ModelResponse(await services[HistoryService].read_history(scope, memory_id))
 
 
@@ -69,13 +69,13 @@ async def list_changes(
 
 @router.get("/v1/changes/{change_id}", operation_id="get_change", response_model=Change, responses=errors(404))
 async def get_change(services: ServicesDep, scope: ScopeDep, change_id: ChangePath) -> Response:
-    """Returns a change, with the memories before and after it."""
+    """Returns a change, with each memory before and after it."""
     return ModelResponse(await services[HistoryService].read_change(scope, change_id))
 
 
 @router.post("/v1/changes/{change_id}/undo", operation_id="undo_change", response_model=Change, responses=errors(404, 409))
 async def undo_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
-    """Undoes a change. The answer is a new change, which you can undo in turn."""
+    """Undoes a change and returns the new change that records the undo. You can undo that change, too."""
     return ModelResponse(await services[HistoryService].undo_by_id(scope, change_id))
 
 

@@ -1,4 +1,4 @@
-"""Read versions, evidence and changes of memories, and undo changes."""
+"""Read memories' versions, evidence and changes, and undo changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_acc
 
 
 def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
-    """Return the fields in which two records differ, as [before, after]. Server times do not count."""
+    """Return the fields in which two records differ, each with its [before, after] values.
+
+    Ignore times that the server sets.
+    """
     old, new = (
         {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
     )
@@ -50,14 +53,14 @@ class HistoryService:
         self._approvals: dict[str, Approval] = {}
 
     def register_approval(self, kind: str, approval: Approval) -> None:
-        """Call `approval` when a proposal with a member named `kind` is approved."""
+        """Register `approval` to run when a caller approves a proposal that contains the key `kind`."""
         self._approvals[kind] = approval
 
     async def record_at(self, scope: Scope, memory_id: str, as_of: datetime | None, known_at: datetime | None) -> MemoryRecord:
-        """Return the version that was known at `known_at` and true at `as_of`.
+        """Return the version that the server knew at `known_at` and that was true at `as_of`.
 
-        Without `known_at`, only the current version counts. Without `as_of`, it means the same time as `known_at`.
-        Without both, return the last version, even of a memory that ended. Raises NotFound.
+        Without `known_at`, consider only the current version. Without `as_of`, use the time `known_at` for both.
+        Without both, return the latest version, even if the memory has ended. Raises NotFound.
         """
         moment = as_of or known_at
         for memory in await self._versions(scope, memory_id):
@@ -95,12 +98,12 @@ class HistoryService:
         )
 
     async def count_versions(self, scope: Scope, memory_ids: Sequence[str]) -> list[int]:
-        """Return the number of versions of each memory; 1 for unknown ids."""
+        """Return each memory's number of versions; 1 for unknown ids."""
         ledgers = await self._changes.load_ledgers([self._store.mid(scope, name) for name in memory_ids])
         return [1 + len(ledger.versions) for ledger in ledgers]
 
     async def _versions(self, scope: Scope, memory_id: str) -> list[StoredMemory]:
-        """Return the versions of a memory, newest first. An alias resolves to its memory."""
+        """Return a memory's versions, newest first. If the id is an alias, use the memory that it points to."""
         mid = self._store.mid(scope, memory_id)
         versions = await self._versions_of(scope, mid)
         if not versions and (memory := (await self._store.find(scope, [memory_id]))[0]) is not None:
@@ -115,7 +118,7 @@ class HistoryService:
         return [memory for memory in memories if scope.reaches(memory.record.namespace, memory.record.user_id)]
 
     async def read_evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
-        """Return a memory's evidence with the messages that still exist. Raises NotFound."""
+        """Return a memory's evidence, with the cited messages that still exist. Raises NotFound."""
         memory = (await self._store.find(scope, [memory_id]))[0]
         if memory is None or not scope.reaches(memory.record.namespace, memory.record.user_id):
             raise NotFound(f"Memory with ID {memory_id} not found")
@@ -136,7 +139,7 @@ class HistoryService:
     async def read_changes(
         self, scope: Scope, values: dict[str, str], memory_id: str | None, offset: int, limit: int
     ) -> ChangeListResponse:
-        """Return a page of changes, newest first. With `memory_id`, return only this memory's changes."""
+        """Return a page of changes, newest first. With `memory_id`, return only that memory's changes."""
         if memory_id is None:
             total, ids = await self._changes.find_changes(scope, values, offset, limit)
         else:
@@ -151,12 +154,15 @@ class HistoryService:
         return (await self._render_changes(scope, [await self._require(scope, change_id)]))[0]
 
     async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
-        """Undo a change; return the change that undid it. Raises NotFound or Conflict."""
+        """Undo a change, and return the new change that records the undo. Raises NotFound or Conflict."""
         name = await self._changes.write_undo(scope, await self._require(scope, change_id), batch=str(ULID()))
         return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
-        """Undo all applied changes of a batch, last first. Raises NotFound, or Conflict at the first that fails."""
+        """Undo all applied changes of a batch, starting with the last one.
+
+        Raises NotFound if there are none, and Conflict at the first change that cannot be undone.
+        """
         batch, undone = str(ULID()), list[str]()
         _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
@@ -170,7 +176,7 @@ class HistoryService:
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
         """Carry out a proposal.
 
-        Raises NotFound, or Conflict if the change is no proposal or one of its memories changed.
+        Raises NotFound. Raises Conflict if the change is not a proposal, or if one of its memories has changed since.
         """
         change = await self._require(scope, change_id)
         if change.proposal is None:
@@ -232,7 +238,7 @@ class HistoryService:
 
 
 def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> bool:
-    """True if a caller may see a change. A change does not record its agents, so its memories decide."""
+    """True if the caller may see a change. A change does not store agents, so its memories' agents decide."""
     if scope.agents is None:
         return True
     record = (change.proposal or {}).get("record")
@@ -264,7 +270,10 @@ def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | 
 
 
 def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
-    """Return a message from its memory. If its id is only an alias, take speaker, time and words from the evidence."""
+    """Return the message that a memory was made from.
+
+    If the message's id is only an alias of the memory, take the speaker, time and words from the evidence instead.
+    """
     itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
     role, stated_at, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
     return MemoryMessage.model_construct(

@@ -1,4 +1,4 @@
-"""Read and undo recorded changes. A change names versions of memories; the history stores their content."""
+"""Read and undo recorded changes. A change refers to versions of memories; the history stores the versions' content."""
 
 from __future__ import annotations
 
@@ -42,14 +42,17 @@ class StoredChange:
 
     @property
     def memories(self) -> list[tuple[str, str, str]]:
-        """The changed memories: mid, version before and version after; "" for no version."""
+        """The changed memories, each as its mid, version before and version after.
+
+        "" means that there is no version.
+        """
         moved = [line[1:] for line in self.lines if line[0] == "m"]
         return [(mid, "" if before == "-" else before, "" if after == "-" else after) for mid, before, after in moved]
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """A memory's former versions, the mids of its aliases, and the ids of its changes."""
+    """A memory's earlier versions, the mids of its aliases, and the ids of its changes."""
 
     versions: list[str] = field(default_factory=list[str])
     aliases: list[str] = field(default_factory=list[str])
@@ -63,22 +66,22 @@ class ChangeStore:
         self._scripts = scripts
 
     async def load_changes(self, scope: Scope, ids: Sequence[str]) -> list[StoredChange | None]:
-        """Return changes by id; None if missing or not accessible to the caller."""
+        """Return changes by id, with None for each change that is missing or that the caller may not access."""
         names = ["t", "kd", "st", "bt", "at", "o", "i", "ns", "u", "p"]
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change_id), names) for change_id in ids])
         return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
 
     async def find_changes(self, scope: Scope, values: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
-        """Return the total and a page of ids of matching changes, newest first.
+        """Return the number of matching changes, and the ids on one page of them, newest first.
 
-        `values` filter by index fields: `ns` namespace, `u` user, `kd` kind, `bt` batch, `st` state.
+        `values` maps index fields to required values: `ns` namespace, `u` user, `kd` kind, `bt` batch, `st` state.
         """
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
         hits = await search(self._client, change_index_name(self._keys), name_query(clause, offset, limit, sort_by=("at", "DESC")))
         return hits.total, [hit.mid for hit in hits.hits]
 
     async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
-        """Return (tenant, change id) of forget changes before a time that nobody undid, oldest first."""
+        """Return (tenant, change id) pairs for forget changes made before a time and not undone, oldest first."""
         clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
         query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
         query.paging(offset, limit)
@@ -101,7 +104,10 @@ class ChangeStore:
         ]
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
-        """Return versions of memories by (mid, version), current or not; None if deleted or not accessible."""
+        """Return current or earlier versions of memories by (mid, version).
+
+        Return None for each version that was deleted or that the caller may not access.
+        """
 
         def build(pipe: Pipe) -> None:
             for mid, version in names:
@@ -118,12 +124,12 @@ class ChangeStore:
         return [parse(mid, version, rows[3 * index : 3 * index + 3]) for index, (mid, version) in enumerate(names)]
 
     async def load_evidence(self, mid: str) -> dict[str, StoredEvidence]:
-        """Return by field the evidence that was added after the memory was written."""
+        """Return the evidence added after the memory was written, by hash field."""
         values = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.evidence(mid))))[0]
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
-        """Undo a change; return the id of the change that undid it.
+        """Undo a change, and return the id of the new change that records the undo.
 
         Raises Conflict if the change is not applied, or if one of its memories was changed or deleted since.
         """
@@ -156,7 +162,7 @@ class ChangeStore:
         return name
 
     async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
-        """Reject a proposal. Raises Conflict if the change is no proposal."""
+        """Reject a proposal. Raises Conflict if the change is not an open proposal."""
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         steps.add_group({"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")})
         if (await steps.run_steps(self._scripts))[0] != "ok":

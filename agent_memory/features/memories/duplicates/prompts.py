@@ -1,4 +1,4 @@
-"""The prompt that asks a model whether similar memories say the same."""
+"""The prompt that asks a model whether two similar memories state the same thing."""
 
 from __future__ import annotations
 

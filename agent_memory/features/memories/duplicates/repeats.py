@@ -1,8 +1,8 @@
-"""Choose repeats to merge. Pure functions.
+"""Choose repeated memories to merge. Pure functions.
 
-Only unedited facts that a worker extracted are merged into another memory, because no caller knows their ids. Memories
-that differ only in ids, times and counts are the exception: a client that repeats a create makes them. Messages are
-never merged.
+Usually, only facts that a worker extracted and that nobody edited are merged into another memory, because no caller
+knows their ids. Memories that differ only in ids, times and counts are also merged: they come from a client that
+repeated a create request. Messages are never merged.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _INCIDENTAL = {
 
 
 def made_here(record: MemoryRecord) -> bool:
-    """True if a worker extracted the memory as a fact and nobody edited it since. Decides by its id and times."""
+    """True if a worker extracted the memory as a fact and nobody has edited it since. Its id and times show this."""
     ref = SessionRef(record.session_id or "", record.namespace, record.user_id)
     ids = (fact_memory_id(ref, record.text), fact_memory_id(ref, record.text, record.extracted_from or ()))
     if record.session_id is None or record.persisted_at is None or record.id not in ids:
@@ -64,7 +64,10 @@ def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
 
 
 def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
-    """Return the sort key that decides which repeat stays: pinned, then known to a caller, then oldest."""
+    """Return the sort key that decides which repeat stays.
+
+    Pinned memories come first, then memories whose ids callers know, then the oldest.
+    """
     record = memory.record
     return not record.pinned, made_here(record), record.created_at, record.id
 
@@ -82,7 +85,7 @@ def plan(group: Sequence[StoredMemory]) -> list[Merge]:
 
 
 def merge_records(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord:
-    """Return `stays` with its repeats' source messages, tags and counts, and with metadata that it lacks."""
+    """Return `stays` with the repeats' source messages, tags and counts added, and any metadata that only they have."""
     everyone = [stays, *repeats]
     return stays.model_copy(
         update={

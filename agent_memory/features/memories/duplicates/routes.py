@@ -23,10 +23,10 @@ router = operations("long-term memory")
     responses=errors(400),
 )
 async def compact(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
-    """Merges memories that say the same. A worker does this; the answer comes when it is done.
+    """Merges memories that state the same thing. A worker does this, and the server answers when the work is done.
 
-    If the work takes longer, the answer comes after 20 seconds with `X-Pending: true`, and the work goes on. If no
-    worker has begun, it comes after 3 seconds. `X-Operation-Id` names the work.
+    After 20 seconds, or after 3 seconds if no worker has started, the server answers with `X-Pending: true`, and the
+    work goes on. `X-Operation-Id` is the id of the operation.
     """
     services[MemoryService].require()
     mark = await services[DuplicateService].order_compaction(scope, namespace, user_id)

@@ -1,4 +1,4 @@
-"""Place orders for compactions (merges of duplicates), and count the remaining memories. Workers run the orders."""
+"""Request compactions (merges of duplicates) from the workers, and count the remaining memories."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 
-# The job's name in Redis. The job merges repeats in a `namespace`, of a `user_id` or `session_id`, or all repeats.
+# The job's name in Redis. The job merges the repeats of a namespace, user or session, or all repeats.
 COMPACT = "compact"
 
 
@@ -19,7 +19,10 @@ class DuplicateService:
         self._survey = survey
 
     async def order_compaction(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
-        """Order a merge of repeats; return the mark to wait for. None selects all namespaces, users or sessions."""
+        """Queue a job that merges repeats, and return the mark to wait for.
+
+        None selects all namespaces, users or sessions.
+        """
         order = JobOrder.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)

@@ -1,4 +1,4 @@
-"""Merge repeats, and remember the pairs that a model judged, so that it is not asked again."""
+"""Merge repeats, and store which pairs a model has judged, so that the model is not asked again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MergeStore:
         self._commits = commits
 
     async def merge_memories(self, scope: Scope, stays: StoredMemory, merged: MemoryRecord, repeats: Sequence[StoredMemory]) -> bool:
-        """Merge repeats into `stays` as one change that can be undone. Return False if a memory changed meanwhile.
+        """Merge repeats into `stays`, as one change that callers can undo. Return False if a memory changed meanwhile.
 
         Do not call this for messages.
         """
@@ -32,7 +32,10 @@ class MergeStore:
         return (await self._commits.commit(scope, decisions, ChangeOrigin("compaction"), background=True)).done
 
     async def are_judged(self, pairs: Sequence[str]) -> list[bool]:
-        """Return True for each pair that was judged before. `pair_by_versions` or `pair_by_words` names a pair."""
+        """Return True for each pair that a model has judged before.
+
+        Pass keys made by `pair_by_versions` or `pair_by_words`.
+        """
         return [bool(reply) for reply in await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(pair)) for pair in pairs])]
 
     async def remember_judged(self, pairs: Sequence[str]) -> None:
@@ -44,13 +47,16 @@ class MergeStore:
 
 
 def pair_by_words(memory: StoredMemory, other: StoredMemory) -> str:
-    """Name a pair by words and slots. The name stays the same after an undo, which makes a new version."""
+    """Return a pair's key, made from words and slots. An undo creates a new version but does not change the key."""
     first, second = sorted((memory, other), key=lambda either: either.mid)
     parts = [part for either in (first, second) for part in (either.mid, either.record.text, either.record.slot)]
     return digest("contradiction", *parts)
 
 
 def pair_by_versions(memory: StoredMemory, other: StoredMemory) -> str:
-    """Name a pair by versions. Any change of either memory gives a new name, so the model is asked again."""
+    """Return a pair's key, made from versions.
+
+    Any change to either memory changes the key, so the model is asked again.
+    """
     first, second = sorted((memory, other), key=lambda either: either.mid)
     return digest("pair", first.mid, str(first.version), second.mid, str(second.version))

@@ -1,4 +1,4 @@
-"""Routes to review memories in quarantine, which read like instructions to a model."""
+"""Routes to review quarantined memories: memories that read like instructions to a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def list_quarantine(
     limit: Annotated[int, Query(ge=1, le=100, description="At most so many memories.")] = 20,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
 ) -> Response:
-    """Lists memories that wait for a review, the newest first; `quarantine` says why."""
+    """Lists memories that await review, newest first; `quarantine` gives the reason."""
     return ModelResponse(await services[QuarantineService].list_quarantined(scope, namespace, user_id, offset, limit))
 
 
@@ -43,9 +43,9 @@ async def list_quarantine(
     responses=errors(404, 409),
 )
 async def approve_quarantined(services: ServicesDep, scope: AdminScopeDep, memory_id: MemoryPath) -> Response:
-    """Ends the quarantine of a memory with its current text, so that searches find it.
+    """Releases a memory with its current text from quarantine, so that searches find it.
 
-    For administrators: a writer must not approve its own text.
+    For administrators only: writers must not approve their own text.
     """
     return ModelResponse(await services[QuarantineService].approve_memory(scope, memory_id))
 
@@ -57,5 +57,5 @@ async def approve_quarantined(services: ServicesDep, scope: AdminScopeDep, memor
     responses=errors(404, 409),
 )
 async def reject_quarantined(services: ServicesDep, scope: WriteScopeDep, memory_id: MemoryPath) -> Response:
-    """Deletes a memory that is in quarantine, for good."""
+    """Permanently deletes a quarantined memory."""
     return ModelResponse(await services[QuarantineService].reject_memory(scope, memory_id))

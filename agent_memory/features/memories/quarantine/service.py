@@ -23,7 +23,7 @@ from agent_memory.foundation.text.injection import Rule, rules_for, suspicion
 from agent_memory_client.models import AckResponse, MemoryRecord, QuarantineListResponse
 
 DERIVED = "derived"
-# Answers show ids, too, and a long id can carry an instruction.
+# Responses also contain ids, and a long id can contain an instruction.
 _LONG_ID = 40
 _USERS = ("user", "client")
 _TRIES = 16
@@ -44,7 +44,7 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
 
 
 def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> str | None:
-    """Return the reason why a memory needs a review, or None. `rules` come from `rules_of`."""
+    """Return the reason why a memory needs a review, or None. Pass the result of `rules_of` as `rules`, or omit it."""
     if not settings.longterm.quarantine or (record.approved is not None and record.approved == approval(record.text)):
         return None
     rules = rules_of(settings, (record,)) if rules is None else rules
@@ -55,13 +55,16 @@ def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | 
 
 
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """Return the record, quarantined if it is suspicious. `derived`: it was made from a suspicious message."""
+    """Return the record, quarantined if it is suspicious.
+
+    `derived` is True if it was made from a suspicious message.
+    """
     reason = reason_of(settings, record, rules) or (DERIVED if derived else None)
     return record if record.quarantine == reason else record.model_copy(update={"quarantine": reason})
 
 
 def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
-    """Screen a caller's record. Ignore its own `quarantine` and `approved`."""
+    """Screen a record from a caller. Ignore the caller's values for `quarantine` and `approved`."""
     if not rules and rules is not None and record.approved is None and record.quarantine is None:
         return record
     if record.approved is not None:
@@ -89,9 +92,9 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Release a memory with its current text. It loses its slot if another memory has it.
+        """Release a memory from quarantine with its current text.
 
-        Raises Forbidden, NotFound or Conflict.
+        Clear its slot if another memory already has that slot. Raises Forbidden, NotFound or Conflict.
         """
         administering(scope)
         for _ in range(_TRIES):
@@ -107,7 +110,7 @@ class QuarantineService:
         raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
 
     async def reject_memory(self, scope: Scope, memory_id: str) -> AckResponse:
-        """Delete a quarantined memory for good. Raises NotFound or Conflict."""
+        """Permanently delete a quarantined memory. Raises NotFound or Conflict."""
         record, version = await self._waiting(writing(scope), memory_id)
         if not (await self._memories.drop_records(scope, [(record, version)]))[0]:
             raise Conflict(f"Memory with ID {memory_id} was changed meanwhile: look at it again")

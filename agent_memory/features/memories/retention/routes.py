@@ -1,4 +1,4 @@
-"""The route that forgets memories by a policy."""
+"""The route that deletes memories according to a policy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def forget(
 ) -> Response:
     """Deletes memories that are too old, were not read for too long, or exceed a budget. Never deletes pinned memories.
 
-    Compares all matching memories (`scanned`). Deletes at most `limit` of them, oldest first; call again for the rest.
+    Evaluates all matching memories (`scanned`). Deletes at most `limit` of them, oldest first; call again for the rest.
     """
     selection = Selection.of(namespace, user_id, session_id)
     return ModelResponse(await services[RetentionService].forget_by_request(scope, body, selection, limit=limit, dry_run=dry_run))

@@ -1,6 +1,6 @@
-"""Forget memories by a policy: choose among all that match, and delete at most `limit` of them.
+"""Delete memories according to a policy: evaluate all matching memories, and delete at most `limit` of them.
 
-Pinned memories, spared ids and memories changed meanwhile stay.
+Never delete pinned memories, memories with a spared id, or memories that changed meanwhile.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What to forget. `types` limits it to some memory types (None for all); `budget` is how many memories stay."""
+    """Which memories to delete.
+
+    `types` restricts the policy to certain memory types (None: all types). `budget` is the number of memories to keep.
+    """
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -45,9 +48,10 @@ class Policy:
 
 
 def parse_policy(raw: Mapping[str, Any]) -> Policy:
-    """Return the policy in a request. Ignore unknown keys and values that are no numbers, as the contract does.
+    """Return the policy in a request. As in the archived server's API, ignore unknown keys and non-numeric values.
 
-    Raises BadInput for negative numbers and an invalid allow-list: to ignore them would delete more than requested.
+    Raises BadInput for a negative number or an invalid allow-list, because ignoring it would delete more than
+    requested.
     """
     types = raw.get("memory_type_allowlist")
     if types is not None and not (isinstance(types, list) and all(isinstance(name, str) for name in cast("list[Any]", types))):
@@ -73,10 +77,10 @@ def _number(raw: Mapping[str, Any], name: str) -> float | None:
 
 
 def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
-    """True if a memory is older, or unread for longer, than the policy allows.
+    """True if the memory is older than the policy allows, or has been unread for longer than it allows.
 
-    If both limits are set, a memory must exceed both, or `hard_age_multiplier` times the maximum age (the contract's
-    rule).
+    If the policy sets both limits, a memory must exceed both, or `hard_age_multiplier` times the maximum age. The
+    archived server has the same rule.
     """
     age = (now - record.created_at).total_seconds() / _DAY
     idle = (now - record.last_accessed).total_seconds() / _DAY
@@ -89,7 +93,7 @@ def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
 
 
 def recency(record: MemoryRecord, now: datetime) -> float:
-    """Return 0.6 * 2^(-days since read / 7) + 0.4 * 2^(-days since created / 30), the contract's recency score.
+    """Return the archived server's recency score: 0.6 * 2^(-days since read / 7) + 0.4 * 2^(-days since created / 30).
 
     Park et al., "Generative Agents", UIST 2023.
     """
@@ -98,7 +102,7 @@ def recency(record: MemoryRecord, now: datetime) -> float:
 
 @dataclass
 class Choice:
-    """Chooses at most `limit` memories among those passed to `look`. Keeps at most twice that many in memory."""
+    """Chooses at most `limit` of the memories passed to `look`. Holds at most twice that many in memory."""
 
     policy: Policy
     now: datetime
@@ -118,7 +122,7 @@ class Choice:
             return
         self._staying += 1
         if policy.budget is not None and self.limit:
-            # A heap of the stalest memories so far, with the freshest of them on top.
+            # A heap of the stalest memories seen so far, with the freshest of them on top.
             item = (-recency(record, self.now), -self._staying, memory)
             if len(self._stale) < self.limit:
                 heapq.heappush(self._stale, item)
@@ -126,14 +130,17 @@ class Choice:
                 heapq.heappushpop(self._stale, item)
 
     def chosen(self) -> list[StoredMemory]:
-        """Return the memories to delete: outdated ones, then those beyond the budget, stalest first."""
+        """Return the memories to delete: outdated memories, then those beyond the budget, stalest first."""
         beyond = 0 if self.policy.budget is None else max(self._staying - self.policy.budget, 0)
         room = min(self.limit - len(self._old), beyond)
         return [*self._old, *(memory for *_, memory in sorted(self._stale, key=lambda item: (-item[0], -item[1]))[:room])]
 
 
 def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Selection:
-    """Narrow the selection by the policy's ages, so that the index returns fewer memories, but all outdated ones."""
+    """Narrow the selection to the policy's age limits.
+
+    The index then returns fewer memories, but still all outdated ones.
+    """
     if policy.budget is not None:
         return selection
     if policy.max_age_days is not None:
@@ -166,7 +173,7 @@ class RetentionService:
     async def forget_by_policy(
         self, scope: Scope, policy: Policy, selection: Selection, *, spared: Collection[str] = (), limit: int, dry_run: bool
     ) -> ForgetResponse:
-        """Delete at most `limit` matching memories, oldest first, and never more than 10,000.
+        """Delete at most `limit` matching memories, oldest first, and never more than 10,000 in one call.
 
         With `dry_run`, delete nothing, and return what would be deleted.
         """

@@ -1,4 +1,4 @@
-"""Queue the candidate lists of a search on a pipeline, and parse their replies."""
+"""Queue the commands for a search's candidate lists on a pipeline, and parse the replies."""
 
 from __future__ import annotations
 
@@ -22,14 +22,20 @@ class CandidateList(Enum):
     """Only counts the memories that match the filter."""
     BEST_BY_WORDS = auto()
     NEAREST_IN_TIME = auto()
-    """This list and the next have only memories of the time that the query names; elsewhere they may rank far down."""
+    """This list and the next contain only memories of the time that the query mentions.
+
+    Other lists may rank these too low.
+    """
     BEST_BY_WORDS_IN_TIME = auto()
     NEAREST_FACTS = auto()
-    """This list and the next have no messages, so that chat cannot crowd out facts."""
+    """This list and the next exclude messages, so that chat cannot crowd out facts."""
     BEST_FACTS_BY_WORDS = auto()
-    """Used only in searches by words alone."""
+    """Used only in keyword searches."""
     NEAREST_PASSAGES = auto()
-    """This list and the next have passages of long memories; the other lists know only a memory's beginning."""
+    """This list and the next contain passages of long memories.
+
+    The other lists cover only the beginning of a memory.
+    """
     BEST_PASSAGES_BY_WORDS = auto()
 
 
@@ -43,13 +49,16 @@ _BY_WORDS = frozenset(
 )
 _OWN_SCORER = "BM25STD"
 FACTS_DEPTH = 16
-"""Depth of the lists of facts. A prompt shows half as many facts."""
+"""The depth of the lists of facts. A prompt shows half as many facts."""
 
 Candidates = Mapping[CandidateList, Hits]
 
 
 def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
-    """Return the lists that a query needs, in the order of its commands. A query that can match nothing needs none."""
+    """Return the lists that a query needs, in the order of its commands.
+
+    A query that cannot match anything needs no lists.
+    """
     if query.empty:
         return ()
     if query.meaning is None:
@@ -67,7 +76,7 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
 def _hybrid_lists(query: SearchQuery) -> list[CandidateList]:
     lists = [CandidateList.NEAREST]
     if query.paged:
-        # Only an answer with pages shows a total.
+        # Only paged results contain a total.
         lists.append(CandidateList.MATCHING)
     by_words = bool(query.words.terms)
     if by_words:
@@ -77,13 +86,13 @@ def _hybrid_lists(query: SearchQuery) -> list[CandidateList]:
     if query.span is not None:
         lists += [CandidateList.NEAREST_IN_TIME, *([CandidateList.BEST_BY_WORDS_IN_TIME] if by_words else [])]
     if query.facts_apart:
-        # A list of facts by words would cost more. The words of a fact count only if the main list has the fact.
+        # A keyword list of facts would cost more. A fact's words count only if the main list contains the fact.
         lists.append(CandidateList.NEAREST_FACTS)
     return lists
 
 
 def queue_candidates(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
-    """Queue a query's commands; return the number of replies, which `parse_candidates` takes."""
+    """Queue a query's commands. Return the number of replies to pass to `parse_candidates`."""
     lists = lists_of(query)
     for kind in lists:
         _queue_list(pipe, store, query, kind, query.clause, past=False)
@@ -122,7 +131,7 @@ def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, kind: Candid
 
 
 def parse_candidates(query: SearchQuery, replies: Sequence[Any]) -> Candidates:
-    """Return the hits of each list from a query's replies. Raises RedisUnavailable for an incomplete answer."""
+    """Return the hits in each list, parsed from a query's replies. Raises RedisUnavailable if a reply is incomplete."""
     lists = lists_of(query)
     hits = list(map(parse_hits, replies))
     if query.words.weights and query.request.text_scorer == _OWN_SCORER:
@@ -141,7 +150,7 @@ def _with_history(current: Hits, past: Hits) -> Hits:
 
 
 def times_of(candidates: Candidates, field: bytes) -> dict[str, float]:
-    """Return by name the times (epoch seconds) in one field of the hits."""
+    """Return one time field of the hits as a dict of hit names and times (epoch seconds)."""
     times: dict[str, float] = {}
     for hits in candidates.values():
         times |= hits.numbers(field)

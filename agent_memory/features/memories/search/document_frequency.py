@@ -1,4 +1,4 @@
-"""Count how common a query's words are among the searched memories."""
+"""Count how common the query's words are in the searched memories."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.text.languages.speakers import speakers_of
 from agent_memory_client.models import SearchRequest
 
-# The newest memories are a sample for mean length and speakers.
+# This many of the newest memories are the sample for mean length and speakers.
 _SAMPLE = 100
 _SAMPLE_TRUST_SECONDS = 600.0
-# A search waits for vectors if more memories lack one than this number and more than this share.
+# A search waits for vectors if the memories without one exceed both this number and this share.
 _FEW = 20
 _MISSING_SHARE = 0.05
 _LOOK_SECONDS = 0.05
 _RARE_SHARE = 0.1
 _STALLED_SECONDS = 30.0
-# Add this many memories without any of the words: a word that is common among a few memories may be rare otherwise.
+# Add this many memories without any of the words: a word common in a few memories may be rare in general.
 _OTHERS = 100
-# Counts of terms are reused for a minute, unless the total changes much. Each search counts the total.
+# Reuse counts of terms for a minute, unless the total changes a lot. Each search counts the total.
 _TRUST_SECONDS = 60.0
 _MOST_CLAUSES = 1000
 _MOST_TERMS = 256
 
 
 class TermStatistic(NamedTuple):
-    """How many memories have a term, and the most that the term adds to a score."""
+    """The number of memories that contain a term, and the highest score that the term gives to any of them."""
 
     memories: int
     best_score: float
@@ -51,11 +51,11 @@ class TermStatistics:
     speakers: Collection[str] = frozenset()
 
     def weights(self) -> Mapping[str, float]:
-        """Return each term's weight (IDF); empty without memories."""
+        """Return each term's weight (IDF). The result is empty if there are no memories."""
         return inverse_frequencies(self.total, {term: statistic.memories for term, statistic in self.terms.items()})
 
     def unknown_share(self, terms: Collection[str]) -> float:
-        """Return the share of the terms' weight that belongs to terms in no memory, smoothed by `_OTHERS`."""
+        """Return the share of the terms' total weight that belongs to terms in no memory, smoothed by `_OTHERS`."""
         memory_counts = {term: self.terms[term].memories for term in terms if term in self.terms} if self.total else {}
         weights = inverse_frequencies(self.total + _OTHERS, memory_counts)
         total_weight = sum(weights.values())
@@ -64,7 +64,7 @@ class TermStatistics:
 
 @dataclass(slots=True)
 class _KnownTerms:
-    """The counts for one clause, which are valid for a minute from `since` (monotonic seconds)."""
+    """The counts for one clause. They are valid for a minute from `since` (monotonic seconds)."""
 
     since: float
     total: int = 0
@@ -78,7 +78,10 @@ class _Sample(NamedTuple):
 
 
 class DocumentFrequencies:
-    """Counts terms, and caches the counts for a minute. This saves 8 % CPU when the same user searches again."""
+    """Counts terms, and caches the counts for a minute.
+
+    If the same user searches again, this saves 8% of the CPU time.
+    """
 
     def __init__(self, settings: Settings, reader: PipelineReader, store: MemoryStore) -> None:
         self._settings = settings
@@ -89,10 +92,10 @@ class DocumentFrequencies:
         self._samples: dict[str, _Sample] = {}
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
-        """Return the statistics of terms among the memories of a clause from `around`, usually in one round trip.
+        """Return the statistics of terms in the memories that match a clause from `around`, usually in one round trip.
 
-        Also counts memories that have not begun or have just ended, because excluding them would take the index 50 %
-        longer. With `settle`, wait briefly until a bulk of new memories has vectors.
+        Include memories that are not valid yet or have just ended, because excluding them would take the index 50%
+        longer. With `settle`, wait briefly if many new memories do not have vectors yet.
         """
         counted_before, now = self._counts_by_clause.get(clause), monotonic()
         if counted_before is None or counted_before.since + _TRUST_SECONDS < now or len(counted_before.terms) > _MOST_TERMS:
@@ -140,7 +143,10 @@ class DocumentFrequencies:
         self._store.queue_count(pipe, clause, embedded=True)
 
     async def _wait_for_vectors(self, clause: str, missing: int) -> None:
-        """Wait for vectors up to `settle_seconds`. If no worker makes progress, no search waits for 30 seconds."""
+        """Wait for vectors up to `settle_seconds`.
+
+        If no worker makes progress, do not wait in any search for 30 seconds.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + self._settings.search.settle_seconds
         if loop.time() < self._no_wait_until:
@@ -158,17 +164,19 @@ AROUND = frozenset({"user_id", "namespace"})
 
 
 def around(scope: Scope, request: SearchRequest) -> str:
-    """Return the clause for the memories that word counts cover: those of the request's users and namespaces."""
+    """Return a clause for the memories in which to count words: those of the request's users and namespaces."""
     owners: Any = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)
     return filters.where(scope, owners)
 
 
 def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]:
-    """Return common words whose wrong scores would outweigh all others. Empty if this holds for all words.
+    """Return common words whose incorrect scores would outweigh all other words.
 
-    RediSearch 2.10 computes N - n in BM25's IDF as an unsigned number, and counts rewritten documents several times
+    Return nothing if all words are affected.
+
+    RediSearch 2.10 computes N - n in BM25's IDF as an unsigned number. It also counts rewritten documents several times
     until its garbage collector runs. A word in nearly all memories then gets an IDF of about 39 instead of 0. A correct
-    score is at most (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009), here with N as high as ten million.
+    score is at most (k1 + 1) * ln(1 + N / (n + 0.5)) (Robertson, Zaragoza 2009), computed here with N = ten million.
     """
     too_high: list[str] = []
     for term in terms:

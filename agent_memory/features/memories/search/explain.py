@@ -1,4 +1,4 @@
-"""Explain why a search did not return a memory, with the search's own query and ranking."""
+"""Explain why a search did not return a memory, using the search's own query and ranking."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ class SearchExplainer:
         self._read = reader
 
     async def explain_search(self, scope: Scope, memory_id: str, request: SearchRequest, *, paged: bool = True) -> Explanation:
-        """Return the memory's rank in the answer, or the reason why it is missing. A prompt's search is not `paged`."""
+        """Return the memory's rank in the search result, or the reason why it is missing.
+
+        Use `paged=False` for a prompt's search.
+        """
         mid = self._store.mid(scope, memory_id)
         record = (await self._store.get(scope, [memory_id]))[0]
         if record is None:
@@ -43,7 +46,7 @@ class SearchExplainer:
         rank = ranking.rank_of(mid)
         if rank is not None:
             returned = any(name == mid for _, name in ranking.scored[page_of(query)])
-            # The ranking of a listing has only the page.
+            # A listing's ranking contains only the page.
             rank_in_answer = rank + request.offset if query.mode is None else rank
             return _ranked(memory_id, ranking, rank, rank_in_answer, "returned" if returned else "beyond_limit")
         below = next((scored for scored in ranking.below_threshold if scored[1] == mid), None)
@@ -64,7 +67,7 @@ class SearchExplainer:
         return _ranked(memory_id, ranking, rank, rank, "below_threshold" if too_far else "beyond_limit")
 
     async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> list[str]:
-        """Return the filters that exclude the memory. Each filter is tested alone."""
+        """Return the filters that exclude the memory, each tested separately."""
         names = [name for name in filters.FILTERS if getattr(request, name) is not None]
 
         def build(pipe: Pipe) -> None:

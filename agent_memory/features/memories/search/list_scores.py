@@ -1,7 +1,7 @@
 """Score candidates by words and passages. Pure functions.
 
-RediSearch scores by statistics of its whole index. This module rescores by statistics of the searched memories, so that
-other users' memories have no effect.
+RediSearch computes scores from statistics of its entire index. This module computes them again from statistics of the
+searched memories, so that other users' memories do not influence the scores.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from agent_memory.foundation.storage.search.results import Hits
 # Robertson, Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009; the usual values.
 _K1, _B = 1.2, 0.75
 TERMS_FIELD = b"k"
-# The best of many passages is nearer by chance alone: by this much similarity per log(number of passages).
-# Measured on answers of assistants (0.02 to 0.08; docs/recall.md).
+# By chance alone, the best of many passages is more similar, by this much per log(number of passages).
+# Measured on assistants' answers (0.02 to 0.08; docs/recall.md).
 _BY_CHANCE = 0.05
 _RESCORED = 100
 _FEW_TERMS = 6
@@ -28,7 +28,7 @@ def inverse_frequencies(total: int, frequencies: Mapping[str, int]) -> dict[str,
 
 
 def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: float) -> list[float]:
-    """Return the BM25 score of each document. A document is a text of terms, separated by spaces."""
+    """Return each document's BM25 score. A document is a string of terms separated by spaces."""
     is_weighted, scores = weights.__contains__, list[float]()
     fixed, growing = _K1 * (1 - _B), _K1 * _B / max(mean_length, 1.0)
     for document in documents:
@@ -44,9 +44,10 @@ def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: fl
 
 
 def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hits:
-    """Return keyword hits rescored by these statistics, best first.
+    """Return keyword hits with scores computed from the given statistics, best first.
 
-    Only the first hundred get new scores. The rest keep their order behind them, so lists of any depth begin the same.
+    Only the first hundred hits get new scores. The others follow in their original order, so lists of different depths
+    begin with the same hits.
     """
     first = hits.texts(TERMS_FIELD)[:_RESCORED]
     scores = bm25([text.decode() for text in first], weights, mean_length)
@@ -59,7 +60,7 @@ def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hi
 
 
 def is_quoted(hits: Hits | None, weights: Mapping[str, float]) -> bool:
-    """True if a query has at least six terms, and the best hit has nearly all of them by weight (80 %)."""
+    """True if the query has at least six terms, and the best hit contains at least 80% of them by weight."""
     if hits is None or not hits.rows or len(weights) < _FEW_TERMS:
         return False
     terms = frozenset(hits.texts(TERMS_FIELD)[0].decode().split(" "))
@@ -67,15 +68,15 @@ def is_quoted(hits: Hits | None, weights: Mapping[str, float]) -> bool:
 
 
 def mean_length(documents: Collection[str]) -> float:
-    """Return the mean number of terms in a document, at least 1."""
+    """Return the mean number of terms per document, at least 1."""
     return max(sum(document.count(" ") + 1 for document in documents) / max(len(documents), 1), 1.0)
 
 
 def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Return similarities by memory, and the number of each memory's best passage.
+    """Return each memory's similarity, and the number of its best passage.
 
-    A long memory's similarity is the mean for its beginning and its best passage. From this, subtract what the best of
-    many passages gains by chance.
+    A long memory's similarity is the mean of the similarities of its beginning and its best passage. The function then
+    subtracts what the best of many passages gains by chance.
     """
     similarities, best = dict(near), dict[str, int]()
     if passages is None or not passages.names:
@@ -93,7 +94,10 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Return by memory the best score of the whole and its passages, and the number of its best passage."""
+    """Return each memory's score, and the number of its best passage.
+
+    The score is the higher of the scores of the whole memory and its best passage.
+    """
     scores, best = dict(words), dict[str, int]()
     if passages is None:
         return scores, best

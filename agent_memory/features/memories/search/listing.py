@@ -1,4 +1,4 @@
-"""List memories by creation time, newest first, and memories of the same time by name."""
+"""List memories by creation time, newest first. Sort memories with the same time by name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from agent_memory.foundation.storage.search.syntax import all_of
 
 
 class MemoryListing:
-    """Assembles lists. The engine orders memories of the same time by last write; this class orders them by name."""
+    """Builds listings. The engine sorts memories with the same time by last write; this class sorts them by name."""
 
     def __init__(self, reader: PipelineReader, store: MemoryStore) -> None:
         self._read = reader
         self._store = store
 
     def queue_list(self, pipe: Pipe, query: SearchQuery) -> int:
-        """Queue the list's commands; return the number of replies."""
+        """Queue the commands for a listing, and return the number of replies."""
         start, most = _span(query)
         self._store.queue_newest(pipe, query.clause, start, most)
         if query.history is None:
@@ -32,9 +32,9 @@ class MemoryListing:
         return 2
 
     async def rank_list(self, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-        """Return the page's memories; with history, all up to the page's end.
+        """Return the memories on the page; if the history is searched, return all memories up to the end of the page.
 
-        If memories with the same time lie beyond the page, a second round trip reads them.
+        If more memories have the same time as the page's first or last one, read them in a second round trip.
         """
         request, answers = query.request, [parse_listed(reply) for reply in replies]
         start, most = _span(query)
@@ -42,7 +42,7 @@ class MemoryListing:
         rows = sorted((row for answer in answers for row in answer.rows), key=_newest_first)
         if not rows or not request.limit:
             return Ranking(total, [], listed=True)
-        # Memories with the time of the page's first or last memory may lie beyond the rows that were read.
+        # More memories with the same time as the page's first or last one may follow the rows that were read.
         first, last = request.offset - start, min(request.offset - start + request.limit, len(rows)) - 1
         cut = [answer.rows[-1].at for answer in answers if len(answer.rows) >= most]
         open_: set[float] = {rows[last].at} & set(cut) if last >= 0 else set()
@@ -58,7 +58,7 @@ class MemoryListing:
         return Ranking(total, [(0.0, row.mid) for row in page], listed=True)
 
     async def _moments(self, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
-        """Return how many memories are newer than the first moment, and all memories of these moments."""
+        """Return the number of memories newer than the first moment, and all memories of the given moments."""
 
         def build(pipe: Pipe) -> None:
             for clause, past in clauses:
@@ -74,9 +74,9 @@ class MemoryListing:
 
 
 def _span(query: SearchQuery) -> tuple[int, int]:
-    """Return the offset and length to read: the page and one memory more at either end.
+    """Return the offset and length to read: the page, and one more memory before and after it.
 
-    With history, read all memories up to the page's end.
+    If the history is searched, read all memories up to the end of the page.
     """
     request = query.request
     start = 0 if query.history is not None else max(request.offset - 1, 0)

@@ -1,8 +1,8 @@
-"""Find memories in an answer that repeat another one. Pure functions.
+"""Find memories in a search result that repeat another memory. Pure functions.
 
-A repeat has the same owner and the same words, apart from case, accents, punctuation, articles and fillers. Events and
-messages must also have the same day. Similarity is not enough: "I live in Berlin" and "I used to live in Berlin" are
-similar by every measure.
+A repeat has the same owner and the same words, ignoring case, accents, punctuation, articles and fillers. Events and
+messages must also have the same day. Similarity alone is not enough: "I live in Berlin" and "I used to live in Berlin"
+are similar by every measure.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Key = tuple[object, ...]
 
 
 def deciding_words(text: str) -> tuple[str, ...]:
-    """Return the words of a text without fillers, or all words if it has only fillers."""
+    """Return a text's words without fillers, or all its words if it consists only of fillers."""
     words = [bare for chunk in fold(text).split() if (bare := chunk.strip(_EDGES))]
     return tuple(word for word in words if word not in _FILLERS) or tuple(words) or (text,)
 
 
 def _ends(text: str) -> tuple[str, str] | None:
-    """Return the first and last word that is no filler, or None. This cheaply shows that two texts differ."""
+    """Return the first and last word that is not a filler, or None. If these words differ, so do the texts."""
     folded = text.lower() if text.isascii() else fold(text)
     outer = folded.split(None, 1)
     first, last = (_bare(outer[0]), _bare(folded.rsplit(None, 1)[-1])) if outer else ("", "")
@@ -47,11 +47,11 @@ class DuplicateFilter:
     def __init__(self) -> None:
         self._timeless: dict[Key, str] = {}
         self._dated: dict[Key, str] = {}
-        # Keyed by owner, first and last word. Full texts are compared only on a collision, which is rare.
+        # Keyed by owner, first word and last word. Only a collision, which is rare, needs the full texts.
         self._unread: dict[Key, list[ShownMemory]] = {}
 
     def add_memory(self, memory: ShownMemory) -> str | None:
-        """Return the id of an earlier memory that this one repeats, or add it and return None."""
+        """Return the id of an earlier memory that this one repeats, or add this memory and return None."""
         key = (memory.user_id, memory.namespace, _ends(memory.text))
         alike = self._unread.get(key)
         if alike is None:

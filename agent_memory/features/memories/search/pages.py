@@ -1,4 +1,4 @@
-"""Read the memories on a ranking's page from Redis, with their scores and passages."""
+"""Read the memories on one page of a ranking from Redis, with their scores and passages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text.terms import phrases, query_terms
 from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, HitExplanation, MemoryRecordResultsResponse
 
-# With at most this many memories more than a page, whole records are the fastest way to read their age.
+# If there are at most this many more memories than the page holds, reading whole records is fastest.
 _FEW_MORE = 10
-# Facts below the threshold that a prompt reads in the same round trip, at 10 µs each.
+# A prompt reads up to this many facts below the threshold in the same round trip, at 10 µs each.
 _FURTHER_FACTS = 8
 _FURTHER_SAID = 8
 # The index gives a message's words to its neighbors, too, so several hits belong to one message.
@@ -58,7 +58,7 @@ class PageReader:
     async def read_page(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], bool]:
-        """Return the request's page, and True if the ranking filled it. Leave out memories deleted meanwhile."""
+        """Return the requested page, and True if the ranking filled it. Omit memories that were deleted meanwhile."""
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         if query.age is Age.BREAKS_TIES_ON_PAGE:
             return await self._read_newer_first(scope, query, ranking, scored)
@@ -68,16 +68,16 @@ class PageReader:
     async def read_kinds(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Return a prompt's memories, best first, and further candidates below the threshold.
+        """Return the memories for a prompt, best first, and further candidates below the threshold.
 
-        Facts and messages get half of the limit each, and the places that the other kind does not need. Further
-        candidates are facts that a found message may support. If places are left, they include the nearest messages.
+        Facts and messages each get half of the limit, plus any places that the other kind does not use. The further
+        candidates are facts that a returned message may support and, if places are left, the nearest messages.
         """
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         apart = bool(ranking.facts) and not query.request.offset
         facts = [each for each in scored if each[1] in ranking.facts] if apart else []
         rest = [each for each in scored if each[1] not in ranking.facts] if apart else scored
-        # Facts below the threshold matter only beside messages that support them.
+        # Facts below the threshold matter only together with messages that support them.
         further = [each for each in ranking.below_threshold if each[1] in ranking.facts][:_FURTHER_FACTS] if apart and rest else []
         further = [*further, *_said_further(query, ranking, scored, without)]
         if not facts and not further:
@@ -104,14 +104,14 @@ class PageReader:
         )
 
     async def read_ranked(self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]) -> list[ShownMemory]:
-        """Return those ranked memories that still exist."""
+        """Return the ranked memories that still exist."""
         rows = await self._cards.load_rows([name for _, name in scored])
         return await self._with_places(scope, query, ranking, scored, rows)
 
     async def read_said_since(self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
-        """Return, for each (text, moment), users' messages since the moment that contain the text's words in a row.
+        """For each (text, moment), return users' messages since that moment that contain the text's words in sequence.
 
-        Also return messages next to such a message.
+        The result also includes messages next to such a message.
         """
 
         def build(pipe: Pipe) -> None:
@@ -129,7 +129,10 @@ class PageReader:
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
     ) -> tuple[list[ShownMemory], bool]:
-        """Return the page with ties broken by age. Reading all ages from the index costs a prompt 10 % more CPU."""
+        """Return the page, with ties broken by age.
+
+        This method does not read all ages from the index, because that would cost 10% more CPU time for a prompt.
+        """
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE
@@ -146,7 +149,7 @@ class PageReader:
     async def _with_places(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
     ) -> list[ShownMemory]:
-        """Return the memories of rows with their scores and passages. Use a thread if they are long."""
+        """Return the memories in `rows` with their scores and passages. Use a thread if the rows are long."""
         characters = sum([len(value) for row in rows for value in row.fields if value is not None])
         return await run_in_thread(lambda: self._placed(scope, query, ranking, scored, rows), characters)
 
@@ -172,10 +175,10 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
 
 
 def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], without: Collection[str]) -> list[Scored]:
-    """Return the nearest messages below the threshold, for a prompt's free places.
+    """Return the nearest messages below the threshold, to fill a prompt's free places.
 
-    Return an empty list if the query names a time and a subject. If it names only a time, a message may name that time
-    without being similar to the query.
+    Return an empty list if the query mentions a time and a subject. If it mentions only a time, a message about that
+    time may be relevant although it is not similar to the query.
     """
     left = query.request.limit - len(scored)
     beside = bool(scored) and query.span is None
@@ -186,7 +189,10 @@ def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
 
 
 def page_of(query: SearchQuery) -> slice:
-    """Return the slice of a ranking that is the request's page. A listing without history has only this page."""
+    """Return the slice of a ranking that forms the requested page.
+
+    A listing without history consists of this page only.
+    """
     start = 0 if query.mode is None and query.history is None else query.request.offset
     return slice(start, start + query.request.limit)
 

@@ -1,4 +1,4 @@
-"""Turn a search request into a query for the index: filter, words, named time and vector."""
+"""Turn a search request into an index query: filter, words, mentioned time and vector."""
 
 from __future__ import annotations
 
@@ -32,20 +32,23 @@ from agent_memory_client.models import SearchModeEnum, SearchRequest, is_blank
 
 log = logging.getLogger(__name__)
 
-# Depth of each list before fusion. Later pages go deeper in steps, so that pages agree.
+# The depth of each list before fusion. Later pages go deeper in steps, so that pages are consistent.
 _DEPTHS = (100, 400, 1600, 6400)
-# Without pages, half the depth gives an equal ranking; docs/recall.md has the measurements.
+# Without pages, half the depth gives an equally good ranking; docs/recall.md has the measurements.
 _DEPTH_WITHOUT_PAGES = 50
-# Recent memories may rank far down by words and meaning.
+# By words and meaning, recent memories may rank very low.
 _AGE_DEPTH = 400
 
 
 @dataclass(slots=True)
 class QueryWords:
-    """The words of a query.
+    """The query's words.
 
-    `subject` excludes words of time. `muted` words find no candidates by themselves. `phrase` is a clause of quoted
-    phrases. `weights` are the terms' IDF. `mean_length` is the mean number of terms in a memory.
+    - `subject`: the terms that do not express a time.
+    - `muted`: terms that do not find candidates alone.
+    - `phrase`: a clause for the quoted phrases.
+    - `weights`: the IDF of each term.
+    - `mean_length`: the mean number of terms in a memory.
     """
 
     terms: Sequence[str] = ()
@@ -56,14 +59,14 @@ class QueryWords:
     mean_length: float = 1.0
     memories: int = 0
     unknown: float = 0.0
-    """The share of the weight of the subject, or else of all terms, that belongs to terms in no memory."""
+    """The share of the subject's weight that belongs to terms in no memory. Without a subject, all terms count."""
 
 
 @dataclass(slots=True)
 class QueryMeaning:
-    """A query's vector, the text it was made from, the names left out of that text, and the model's profile.
+    """A query's vector, the embedded text, the names omitted from that text, and the embedding model's profile.
 
-    `unknown_script` is True if the model has not learned the text's script. The vector then says almost nothing.
+    `unknown_script` is True if the model was not trained on the text's script. The vector is then almost meaningless.
     """
 
     vector: NDArray[np.float32]
@@ -75,10 +78,12 @@ class QueryMeaning:
 
 @dataclass(slots=True)
 class SearchQuery:
-    """A search that is ready for its round trip. If `mode` is None, it is a listing without a query text.
+    """A search that is ready to send to Redis. If `mode` is None, it is a listing without a query text.
 
-    Without `meaning`, only words count. `history` is the clause for the history, if that is searched. `paged` is True
-    if further pages may follow. With `facts_apart`, facts have lists of their own.
+    - `history`: the clause for the history, or None if the history is not searched.
+    - `meaning`: the query's vector; None in a search by words alone.
+    - `paged`: True if more pages may follow.
+    - `facts_apart`: True if facts get separate candidate lists.
     """
 
     request: SearchRequest
@@ -98,18 +103,18 @@ class SearchQuery:
 
     @property
     def empty(self) -> bool:
-        """True if nothing can match, because the query has no searchable words and no vector."""
+        """True if the query cannot match anything, because it has no searchable words and no vector."""
         return self.mode is not None and self.meaning is None and not self.words.terms
 
     @property
     def score_type(self) -> str | None:
-        """The kind of the scores, as the answer names it; None for a listing."""
+        """The type of the scores in the response; None for a listing."""
         if self.mode is None:
             return None
         return "keyword" if self.meaning is None else self.mode.value
 
 
-# Returns the time zone of a user in a namespace, UTC if unknown.
+# Returns a user's time zone in a namespace, or UTC if it is unknown.
 LoadZone = Callable[[Scope, str | None, str | None], Awaitable[tzinfo]]
 
 
@@ -123,7 +128,7 @@ class QueryBuilder:
         *,
         reranks: bool,
     ) -> None:
-        """`embedder_of` returns a tenant's embedder. `reranks` is True if a model reranks each ranking."""
+        """`embedder_of` returns a tenant's embedder. `reranks` is True if a model reranks every ranking."""
         self._settings = settings
         self._frequencies = frequencies
         self._embedder_of = embedder_of
@@ -137,8 +142,8 @@ class QueryBuilder:
     async def build_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
         """Return the query for a request. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        With `optimize_query`, a language model rewrites the text for the comparison by meaning. If the embedding model
-        fails, the query uses words alone. Its notices name each failure.
+        With `optimize_query`, a language model rewrites the text for the search by meaning. If the embedding model
+        fails, the query uses words alone. `notices` reports each failure.
         """
         if not self._settings.longterm.enabled:
             raise UnsupportedRequest(
@@ -157,7 +162,7 @@ class QueryBuilder:
         if span is not None and subject and not span.is_in_words:
             terms = subject  # "Three days ago" must not find "three", nor "before May 2022" that month.
         spoken, rewritten = text, False
-        # The contract rewrites only semantic searches. A search without a mode is semantic there.
+        # The archived server rewrites only semantic searches. There, a search without a mode is semantic.
         named = "search_mode" in request.model_fields_set
         if optimize_query and mode is not SearchModeEnum.KEYWORD and (mode is SearchModeEnum.SEMANTIC or not named):
             spoken, notice = await self._rewriter.rewritten(scope.tenant, text)
@@ -167,12 +172,12 @@ class QueryBuilder:
         statistics = await self._statistics(scope, request, where, [*dict.fromkeys([*terms, *spoken_terms])], mode)
         meaning: QueryMeaning | None = None
         if mode is not SearchModeEnum.KEYWORD:
-            # The distance in a semantic search must be that of the unchanged text.
+            # In a semantic search, the distance must be the distance from the unchanged text.
             hybrid = mode is SearchModeEnum.HYBRID
             spoken, omitted_names = without_names(ending(spoken), statistics.speakers) if hybrid else (spoken, ())
             meaning, notice = await self._meaning(scope.tenant, spoken, omitted_names)
             notices += [f"{notice}: searched by words alone"] if notice else []
-        # In the contract, a search without a mode is semantic, and quotes have no meaning.
+        # On the archived server, a search without a mode is semantic, and quotation marks have no meaning.
         phrase = _phrase(text, mode) if named and mode is not SearchModeEnum.SEMANTIC else ""
         whole = bool(self._reranks or request.explain or request.distinct or history is not None)
         return SearchQuery(
@@ -202,8 +207,11 @@ class QueryBuilder:
         )
 
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
-        """Return the request, with its user's time zone if days matter, and the time span that its text names."""
-        # It takes longer to find dates in a text than words.
+        """Return the request and the time span that its text mentions.
+
+        Add the user's time zone if the request depends on days.
+        """
+        # Finding dates in a text takes longer than finding words.
         span = await run_in_thread(lambda: span_of(request, text), 2 * len(text))
         if request.timezone is not None or self._load_zone is None or (span is None and not filters.names_days(request)):
             return request, span
@@ -218,7 +226,7 @@ class QueryBuilder:
         return await self._frequencies.count_terms(around, terms, settle=mode is not SearchModeEnum.KEYWORD)
 
     async def _meaning(self, tenant: str, spoken: str, omitted_names: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
-        """Return the query's meaning and None, or None and the reason for its absence."""
+        """Return the query's meaning and None, or None and the reason why there is no meaning."""
         try:
             timeout = self._settings.models.query_embedding_timeout_seconds
             embedder = self._embedder_of(tenant)
@@ -232,7 +240,7 @@ class QueryBuilder:
             return None, "the embedding model does not answer"
 
     def _bounded(self, request: SearchRequest) -> tuple[SearchRequest, list[str]]:
-        """Return the request with its query cut to the limit, and a notice if it was cut."""
+        """Return the request with its query truncated to the size limit, and a notice if it was truncated."""
         text = "" if is_blank(request.text or "") else plain_text(request.text or "").strip()
         if text != (request.text or ""):
             request = request.model_copy(update={"text": text})
@@ -240,20 +248,23 @@ class QueryBuilder:
         # A character takes at most four bytes.
         if len(text) * 4 <= most or (len(text) <= most and len(text.encode()) <= most):
             return request, []
-        # That many bytes have at most that many characters. A partial character at the end is dropped.
+        # `most` bytes contain at most `most` characters. Drop a partial character at the end.
         beginning = text[:most].encode()[:most].decode(errors="ignore")
         notice = f"the query is longer than {most} bytes (MAX_QUERY_BYTES): searched for its beginning"
         return request.model_copy(update={"text": beginning}), [notice]
 
 
 def _phrase(text: str, mode: SearchModeEnum) -> str:
-    """Return the clause for quoted phrases. In a search by words alone, one phrase or loose term is enough."""
+    """Return the clause for quoted phrases. In a keyword search, a hit needs only one of the phrases or loose terms."""
     phrases = analysis.phrases(text)
     return syntax.quoting(phrases, analysis.loose_terms(text), every=mode is SearchModeEnum.HYBRID) if phrases else ""
 
 
 def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
-    """Return how many hits of each list the request's page needs, or its answer without pages."""
+    """Return how many hits of each list the requested page needs.
+
+    Without pages, return how many the whole answer needs.
+    """
     least = 2 * (request.offset + request.limit)
     if asks_for_recency(request):
         least = max(least, _AGE_DEPTH)
@@ -265,7 +276,7 @@ def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
 def mode_of(request: SearchRequest) -> SearchModeEnum:
     """Return the requested mode. The default is hybrid, or semantic if the request has a distance threshold.
 
-    Raises UnsupportedRequest for a distance threshold with another mode.
+    Raises UnsupportedRequest if the request combines a distance threshold with another mode.
     """
     threshold = request.distance_threshold
     if "search_mode" not in request.model_fields_set:
@@ -278,7 +289,10 @@ def mode_of(request: SearchRequest) -> SearchModeEnum:
 
 
 def span_of(request: SearchRequest, text: str) -> Span | None:
-    """Return the time span that the query names, in its user's zone. Raises BadInput for an unknown zone."""
+    """Return the time span that the query mentions, in the request's time zone.
+
+    Raises BadInput for an unknown time zone.
+    """
     try:
         zone = zone_of(request.timezone)
     except ValueError as error:
@@ -286,7 +300,7 @@ def span_of(request: SearchRequest, text: str) -> Span | None:
     return asked_time(text, request.reference_time or datetime.now(UTC), zone)
 
 
-# Words in questions about a time that name no subject.
+# Words that do not name a subject in a question about a time.
 _ANYTHING = frozenset(
     analysis.terms(
         "anything everything something thing things stuff happen happened happening event events news new go goes going went on up tell"
@@ -301,5 +315,8 @@ _ANYTHING = frozenset(
 
 
 def subject_of(text: str, span: Span | None) -> Sequence[str]:
-    """Return the query's words apart from the time that it names. Empty if it names no time or no subject."""
+    """Return the query's words without the mentioned time.
+
+    Return an empty result if it mentions no time or has no subject.
+    """
     return () if span is None else tuple(term for term in analysis.query_terms(beside(text, span)) if term not in _ANYTHING)

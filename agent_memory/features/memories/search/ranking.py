@@ -1,4 +1,4 @@
-"""Fuse candidate lists into a scored ranking. Pure functions; docstrings name the sources of the formulas."""
+"""Fuse candidate lists into a scored ranking. Pure functions; docstrings cite the sources of the formulas."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from agent_memory.foundation.llm.profiles import UNKNOWN
 from agent_memory.foundation.storage.search.filters import FILTERS
 from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
 
-# The default weight of meaning; words have the rest. docs/recall.md has the measurements.
+# The default weight of meaning; words get the rest. docs/recall.md has the measurements.
 ALPHA = 0.5
-# The weight of meaning where words match by chance: both lists name different memories, or the query names a time,
-# whose words stand in memories of other years, too. Chosen on six sets, each left out in turn (docs/recall.md).
+# The weight of meaning where words match by chance: the two lists contain different memories, or the query
+# mentions a time, whose words also occur in memories of other years. Cross-validated on six sets (docs/recall.md).
 ALPHA_BY_CHANCE, _UNALIKE = 0.6, 1
 _COMPARED = 10
 # The weight of meaning for a query that quotes a memory or a passage.
@@ -30,8 +30,8 @@ ALPHA_QUOTED = 0.3
 # The weight of meaning for a query in a script that the model does not know: the vector only breaks ties.
 ALPHA_UNKNOWN_SCRIPT = 0.02
 NEAR_SHARE = 0.5
-"""In a prompt about a time, a memory that shares no word is on the subject from this share of the best similarity."""
-# Bonus for memories of the named time, on scores from 0 to 1. R@10 by MiniLM on LoCoMo (116) and REALTALK (22):
+"""In a prompt about a time, a memory that shares no word needs at least this share of the highest similarity."""
+# The bonus for memories of the query's time, on scores from 0 to 1. R@10 of MiniLM, LoCoMo (116) and REALTALK (22):
 # 0.2: 88.6, 68.2; 0.1: 87.9, 63.6; 0.3: 90.2, 61.4; without times 84.3, 61.4; that time first 87.1, 36.4.
 TIME_BONUS = 0.2
 _LONGEST = timedelta(days=31)
@@ -44,7 +44,7 @@ Scored = tuple[float, str]
 
 
 class ScoreParts(NamedTuple):
-    """A fused score and its parts. Ranks count from 1. None means that the memory is not in this list."""
+    """A fused score and its parts. Ranks start at 1. A part is None if the memory is not in the corresponding list."""
 
     name: str
     score: float
@@ -65,11 +65,13 @@ def fuse(
     least: float | None = None,
     far: float = 0.0,
 ) -> list[Scored]:
-    """Fuse by alpha * similarity + (1 - alpha) * words, each divided by the best of its list; best first, 0..1.
+    """Fuse two lists by alpha * similarity + (1 - alpha) * words, and return the scores (0..1), best first.
 
-    Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023. Words start at 0,
-    similarities at `far`. A memory missing from the similarities gets the last one, or `least` if several lists are
-    merged. A memory missing from a cut-off list of words gets `last_word`, or 0 if it is `in_time`.
+    Both values are divided by the best value in their list. The similarity scale starts at `far`, and the word scale at
+    0. A memory without a similarity gets `least`; the default is the lowest similarity. A memory without a word score
+    gets `last_word`, or 0 if it is `in_time`.
+
+    Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023.
     """
     nearest = max(similarities.values(), default=0.0)
     best = max(words.values(), default=0.0)
@@ -78,7 +80,7 @@ def fuse(
         far = 0.0
     nearest, least = nearest - far, max(least - far, 0.0)
     rest = 1 - alpha
-    # To divide first makes the best of a list exactly 1. A list without a best adds nothing.
+    # Dividing first makes the best value in a list exactly 1. An empty list adds nothing.
     near_unit, word_unit = nearest if nearest > 0 else math.inf, best if best > 0 else math.inf
     if in_time:
         words = {**{name: 0.0 for name in in_time if name in similarities}, **words}
@@ -93,13 +95,16 @@ def fuse(
 
 
 def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, float], *, names_time: bool) -> float:
-    """Return the weight of meaning. It depends on the number of memories that both lists have among their first ten."""
+    """Return the weight of meaning. It depends on how many memories the first ten of both lists have in common.
+
+    If the query mentions a time, the overlap does not matter.
+    """
     nearest, best = (set(nlargest(_COMPARED, scores, key=scores.__getitem__)) for scores in (similarities, words))
     return ALPHA_BY_CHANCE if names_time or len(nearest & best) <= _UNALIKE else ALPHA
 
 
 def timed(fused: Iterable[Scored], in_time: Collection[str], bonus: float = TIME_BONUS) -> list[Scored]:
-    """Add a bonus to memories of the time that the query names, and scale scores back to 0..1."""
+    """Add a bonus to memories of the time that the query mentions, and scale scores back to 0..1."""
     return _ordered(((score + (bonus if name in in_time else 0.0)) / (1.0 + bonus), name) for score, name in fused)
 
 
@@ -110,7 +115,7 @@ def relevant(
     least_similarity: float,
     also: Collection[str] = (),
 ) -> tuple[list[Scored], list[Scored]]:
-    """Split a ranking into two: memories that share a word, are similar enough or are in `also`; and the rest."""
+    """Split a ranking in two: memories that share a word, are similar enough or are in `also`; and all others."""
     if similarities and min(similarities.values()) >= least_similarity:
         return list(fused), []
     answers = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
@@ -135,12 +140,12 @@ class ScoreExplainer:
 
 
 def saturated(score: float) -> float:
-    """Map a BM25 score x to 0..1 by x / (x + 10). A score of 10 gives 0.5. The result does not depend on the page."""
+    """Map a BM25 score x to 0..1 by x / (x + 10). A score of 10 gives 0.5. The result is the same on every page."""
     return score / (score + 10.0) if score > 0 else 0.0
 
 
 class RankedMemory(NamedTuple):
-    """A memory's score (0..1), distance (0..2) and parts. `reranked` is a score on the reranker's own scale."""
+    """A memory's score (0..1), distance (0..2) and score parts. `reranked` is a score on the reranker's own scale."""
 
     mid: str
     score: float | None
@@ -152,10 +157,12 @@ class RankedMemory(NamedTuple):
 
 @dataclass(slots=True)
 class Ranking:
-    """A ranking, best first. The memories in `below_threshold` were ranked, but are not near enough.
+    """A ranking, best first. The memories in `below_threshold` were ranked but are not relevant enough.
 
-    `total` counts the matches; in a hybrid search without pages, all ranked memories. `facts` came from lists of facts.
-    `sharing_words` share a word with the query. `similarities` is None for a search by words alone.
+    - `total`: the number of matches; in a hybrid search without pages, the number of ranked memories.
+    - `facts`: the memories from the lists of facts.
+    - `sharing_words`: the memories that share a word with the query.
+    - `similarities`: None in a search by words alone.
     """
 
     total: int
@@ -181,26 +188,26 @@ class Ranking:
         return RankedMemory(name, score, self.distance_of(scored), parts, self.recencies.get(name), self.reranked.get(name))
 
     def distance_of(self, scored: Scored) -> float:
-        """Return the distance (0..2) of a memory from the query; 0 in a listing."""
+        """Return a memory's distance (0..2) from the query; 0 in a listing."""
         if self.listed:
             return 0.0
         return 1.0 - (scored[0] if self.similarities is None else self.similarities.get(scored[1], 0.0))
 
     def rank_of(self, name: str) -> int | None:
-        """Return a memory's rank, from 1; None if not ranked."""
+        """Return a memory's rank, starting at 1, or None if the memory is not ranked."""
         return next((rank for rank, (_, ranked) in enumerate(self.scored, start=1) if ranked == name), None)
 
 
 def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: float) -> Ranking:
     """Rank candidates, and move memories with too little relevance below the threshold.
 
-    Without pages, also move memories that share no word and are less similar than `min_similarity`.
+    In a search without pages, also move memories that share no word and are less similar than `min_similarity`.
     """
     ranking = _rank(query, candidates, min_similarity)
     least = least_relevance(query)
     if least is None or (relevance := ranking.relevance) is None:
         return ranking
-    # A prompt filters only messages: facts are few, and extraction found them worth keeping.
+    # A prompt filters only messages: there are few facts, and extraction found them worth storing.
     facts = ranking.facts if query.request.min_relevance is None else ()
     enough = {name for _, name in ranking.scored if name in facts or relevance(name) >= least}
     scored = [each for each in ranking.scored if each[1] in enough]
@@ -209,7 +216,7 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
 
 
 def least_relevance(query: SearchQuery) -> float | None:
-    """Return the least relevance that a hit needs; None if every hit counts."""
+    """Return the lowest relevance that a hit may have, or None if every hit counts."""
     request = query.request
     if request.min_relevance is not None:
         return request.min_relevance
@@ -265,7 +272,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
         near = near_facts | near
     matching = candidates.get(CandidateList.MATCHING)
     if query.words.phrase:
-        # Only the keyword index knows phrases, and every hit must have them.
+        # Only the keyword index supports phrases, and every hit must contain them.
         near = {name: similarity for name, similarity in near.items() if name in words}
         matching = candidates[CandidateList.BEST_BY_WORDS]
     request = query.request
@@ -289,18 +296,18 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     if not query.paged:
         fused, below_threshold = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
         if not fused and filters_content(request):
-            # A caller's own filter defines the answer: do not empty it only because all memories are far.
+            # The caller's filter defines the result: do not empty the result only because all memories are far.
             fused, below_threshold = below_threshold, []
-    # If the list by meaning has every match, memories below the threshold do not count as matches.
+    # If the list by meaning contains every match, memories below the threshold do not count as matches.
     total = len(fused) if matching is None or matched < query.depth else matching.total
     parts = ScoreExplainer(near, words, in_time) if request.explain else None
     return Ranking(total, fused, below_threshold, near, parts, facts, words, passages=passages, relevance=relevance)
 
 
 def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
-    """Return the similarity that counts as far. The model's profile decides: 0, or the median of a first page.
+    """Return the similarity that counts as far: 0 or the median of a first page, depending on the model's profile.
 
-    Memories missing from a full first page count as 0, because all of only a few memories may be near.
+    If there are fewer memories than a full first page, count the missing ones as 0: a few memories may all be near.
     """
     if query.meaning is None or query.meaning.profile.far == "zero":
         return 0.0
@@ -309,7 +316,7 @@ def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
 
 
 def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, float], float]:
-    """Flatten scores beyond a first page's depth, so that a later page does not repeat an earlier one."""
+    """Flatten the scores beyond a first page's depth, so that later pages do not repeat memories of earlier pages."""
     if len(scores) < _FIRST_DEPTH:
         return scores, least
     end = sorted(scores.values(), reverse=True)[_FIRST_DEPTH - 1]
@@ -317,12 +324,15 @@ def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, flo
 
 
 def names_days(query: SearchQuery) -> bool:
-    """True if a query has a subject and names a time of at most a month. Too many memories belong to a year."""
+    """True if the query has a subject and mentions a time of at most a month.
+
+    Longer times do not count, because too many memories belong to them.
+    """
     return _is_short(query) and bool(query.words.subject)
 
 
 def names_time_alone(query: SearchQuery) -> bool:
-    """True if a query names a time of at most a month, and no subject."""
+    """True if the query mentions a time of at most a month, but no subject."""
     return _is_short(query) and bool(query.words.terms) and not query.words.subject
 
 
@@ -343,7 +353,7 @@ _OWNERS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
 
 
 def filters_content(request: SearchRequest | Condition) -> bool:
-    """True if a request filters by more than user, namespace, session and agent."""
+    """True if the request filters by anything other than user, namespace, session and agent."""
     if any(getattr(request, name) is not None for name in FILTERS if name != "filter" and name not in _OWNERS):
         return True
     if isinstance(request, SearchRequest):
@@ -353,7 +363,7 @@ def filters_content(request: SearchRequest | Condition) -> bool:
 
 
 def _ordered(fused: Iterable[Scored]) -> list[Scored]:
-    """Sort best first, and equal scores by name. The engine would order equal scores by last write."""
+    """Sort best first, and sort equal scores by name. The engine would sort equal scores by last write."""
     return sorted(fused, reverse=True)
 
 

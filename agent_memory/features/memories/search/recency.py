@@ -1,4 +1,4 @@
-"""Weigh the age of memories in an answer's order. Pure functions with the contract's formulas."""
+"""Let the age of memories influence their order. Pure functions with the archived server's formulas."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ Item = TypeVar("Item")
 
 
 class Age(Enum):
-    """How age affects the order of an answer."""
+    """How age affects the order of a search result."""
 
     IGNORED = auto()
-    """The request asks for this, or its query names a time."""
+    """The request disables recency, or its query mentions a time."""
     BREAKS_TIES_ON_PAGE = auto()
-    """Of equal memories, the newer comes first. Only memories that may be on the page have their age read."""
+    """The newer of two equal memories comes first.
+
+    The search reads the age only of memories that may be on the page.
+    """
     BREAKS_TIES = auto()
-    """Of equal memories in the whole ranking, the newer comes first: for explain, distinct, history and reranking."""
+    """The newer of two equal memories comes first in the whole ranking.
+
+    Used for explain, distinct, history and reranking.
+    """
     WEIGHED = auto()
 
     @property
     def index_fields(self) -> Sequence[str]:
-        """The times that the index returns with scores: created, last said, last read."""
+        """The times that the index returns with the scores: created, last said, last read."""
         return _INDEX_FIELDS[self]
 
 
@@ -41,7 +47,7 @@ _INDEX_FIELDS: Mapping[Age, Sequence[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class RecencyWeights:
-    """The contract's weights and half-lives (days)."""
+    """The archived server's weights and half-lives (days)."""
 
     semantic: float = 0.8
     recency: float = 0.2
@@ -51,17 +57,18 @@ class RecencyWeights:
     half_life_created: float = 30.0
 
 
-# The default: of equal memories, the one said last comes first.
-# Readings do not count, or a memory would rank higher because it was found before.
+# The default: if memories are equal, the one that was said last comes first.
+# Readings do not count: otherwise, a memory would rank higher because a search found it before.
 TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0)
 
 
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:
-    """Return the recency (0..1) by the contract's decay, from seconds since last read (`idle`) and last said (`age`).
+    """Return the recency (0..1), computed with the archived server's decay formula.
 
-    The contract counts age from creation. For a memory said once, that is the same.
+    `idle` is the time in seconds since the memory was last read, and `age` since it was last said. The archived server
+    counts age from creation. For a memory that was said only once, this makes no difference.
     """
-    # A search computes hundreds of these.
+    # A search calls this function hundreds of times.
     recent = weights.novelty * 0.5 ** (age / 86400 / weights.half_life_created) if age > 0 else weights.novelty
     if weights.freshness:
         recent += weights.freshness * 0.5 ** (max(idle, 0.0) / 86400 / weights.half_life_accessed)
@@ -69,7 +76,7 @@ def recency(idle: float, age: float, weights: RecencyWeights) -> float:
 
 
 def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
-    """Return the `recency` for each of many ages, for weights without freshness."""
+    """Return the `recency` for many ages, for weights without freshness."""
     novelty, half_life = weights.novelty, weights.half_life_created * 86400
     if not 0 <= novelty <= 1:
         return [recency(age, age, weights) for age in ages]
@@ -83,7 +90,7 @@ def recency_score(similarity: float, accessed: datetime, created: datetime, now:
 
 
 def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[tuple[float, Item]]:
-    """Return the scored memories that may be among the first `count` once age breaks ties."""
+    """Return the scored memories that may be among the first `count` after age has broken ties."""
     if len(scored) <= count:
         return scored
     least = scored[count - 1][0] - TIEBREAK.recency / TIEBREAK.semantic
@@ -94,14 +101,14 @@ def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[t
 
 
 def newer_first(scored: Sequence[tuple[float, Item]], said_times: Iterable[float], now: float) -> list[tuple[float, Item]]:
-    """Break ties by when memories were last said (epoch seconds), newest first. Scores do not change."""
+    """Break ties by the time when memories were last said (epoch seconds), newest first. Scores do not change."""
     return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in said_times], TIEBREAK), TIEBREAK)
 
 
 def weigh_age(
     scored: Sequence[tuple[float, Item]], similarities: Iterable[float], recencies: Iterable[float], weights: RecencyWeights
 ) -> list[tuple[float, Item]]:
-    """Order scored memories by weighted similarity and recency (0..1). Scores do not change."""
+    """Sort scored memories by weighted similarity and recency (0..1). Scores do not change."""
     semantic, weight = weights.semantic, weights.recency
     aged = [(semantic * alike + weight * new, memory) for alike, new, memory in zip(similarities, recencies, scored, strict=True)]
     aged.sort(key=itemgetter(0), reverse=True)
@@ -109,7 +116,7 @@ def weigh_age(
 
 
 def now_of(request: SearchRequest) -> float:
-    """Return the time (epoch seconds) that ages count from."""
+    """Return the time (epoch seconds) from which to count ages."""
     return (request.reference_time or datetime.now(UTC)).timestamp()
 
 
@@ -124,7 +131,7 @@ _WEIGHTS = {
 
 
 def asks_for_recency(request: SearchRequest) -> bool:
-    """True if the request uses any of the contract's recency parameters."""
+    """True if the request uses any of the archived server's recency parameters."""
     if request.recency_boost is False:
         return False
     if request.recency_boost or request.server_side_recency:
@@ -133,7 +140,7 @@ def asks_for_recency(request: SearchRequest) -> bool:
 
 
 def weights_of(request: SearchRequest) -> RecencyWeights:
-    """Return the request's weights. If it uses no recency parameter, the weights only break ties."""
+    """Return the request's weights. If it uses no recency parameters, return weights that only break ties."""
     if not asks_for_recency(request):
         return TIEBREAK
     changes: dict[str, Any] = {name: value for field, name in _WEIGHTS.items() if (value := getattr(request, field)) is not None}
@@ -141,7 +148,10 @@ def weights_of(request: SearchRequest) -> RecencyWeights:
 
 
 def age_of(request: SearchRequest, *, names_time: bool, whole: bool) -> Age:
-    """Return the effect of age on a request's answer. `whole` is True if the whole ranking must be in final order."""
+    """Return how age affects the result of a request.
+
+    `whole` is True if the entire ranking must be in its final order.
+    """
     if request.recency_boost is False:
         return Age.IGNORED
     if asks_for_recency(request):

@@ -1,4 +1,4 @@
-"""Let a language model rewrite a query within a time budget."""
+"""Let a language model rewrite a query within a time limit."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from agent_memory.foundation.llm.base import ChatModel
 log = logging.getLogger(__name__)
 
 _ANSWER_TOKENS = 200
-# A query of a few pages is a text to compare with, not a question.
+# A query that is several pages long is a text to compare, not a question.
 _LONGEST = 4000
-# The number of cached rewrites; further pages of a question use them.
+# The number of cached rewrites. Later pages of the same search use them.
 _KNOWN = 1000
 
 
 class QueryRewriter:
-    """Rewrites queries. Without a model, or if the model fails, a query stays as it is."""
+    """Rewrites queries. Without a model, or if the model fails, the query remains unchanged."""
 
     def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:
         """`chat_of` returns the model that a tenant may use, or None."""
@@ -30,7 +30,7 @@ class QueryRewriter:
         self._rewritten_queries: dict[str, str] = {}
 
     async def rewritten(self, tenant: str, text: str) -> tuple[str, str | None]:
-        """Return the rewritten query and None, or the unchanged query and the reason."""
+        """Return the rewritten query and None, or the unchanged query and the reason why it was not rewritten."""
         chat = self._chat_of(tenant)
         if chat is None:
             return text, "optimize_query: no language model is configured; searched for the query as it is"

@@ -1,4 +1,4 @@
-"""Search memories, on one path for REST, MCP and the memory prompt: request → query → candidates → ranking → page."""
+"""Search memories. REST, MCP and the memory prompt share these steps: request → query → candidates → ranking → page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search import filters
 from agent_memory_client.models import Cut, MemoryRecordResultsResponse, SearchModeEnum, SearchRequest
 
-# Depth of the search for duplicates. Each page must check all ranks before it.
+# The depth of the search for duplicates. Each page must check all ranks before it.
 _MOST_DISTINCT = 400
 
 
@@ -61,19 +61,19 @@ class SearchService:
         self._queries.register_zones(load_zone)
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
-        """Return the answer of `search_page` as the wire model."""
+        """Return the result of `search_page` as the model used in REST responses."""
         return (await self.search_page(scope, body, optimize_query=optimize_query)).model()
 
     async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> Page:
         """Return a page of memories. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
         With `optimize_query`, a language model rewrites the query first. If the embedding model fails, the search uses
-        words alone. `notices` names each failure.
+        words alone. `notices` reports each failure.
         """
         query = await self.prepare_query(scope, body, optimize_query=optimize_query)
         ranking = await self.rank_query(scope, query)
         if not ranking.scored and query.rewritten and body.distance_threshold is not None:
-            # As in the contract: if nothing matches the model's words, use the caller's own.
+            # Like the archived server: if nothing matches the model's words, use the caller's words.
             query = await self.prepare_query(scope, body)
             notice = "optimize_query: nothing is near enough to the rewritten query; searched for the query as it is"
             query = replace(query, notices=[notice, *query.notices])
@@ -98,22 +98,22 @@ class SearchService:
         return await self._queries.build_query(scope, request, optimize_query=optimize_query, paged=paged)
 
     def empty_query(self, scope: Scope, request: SearchRequest) -> SearchQuery:
-        """Return a query that finds nothing. Raises BadInput for the requests for which a real query would raise it."""
+        """Return a query that finds nothing. Raises BadInput for any request for which a real query would raise it."""
         filters.where(scope, request)
         span_of(request, "")
         return SearchQuery(request, "", None, 0, mode_of(request))
 
     async def rank_query(self, scope: Scope, query: SearchQuery) -> Ranking:
-        """Return the ranking of a query. Reads the candidates in a round trip of its own."""
+        """Return a query's ranking. Reads the candidates in a separate round trip."""
         replies = [] if query.empty else await self._read(lambda pipe: self.queue_query(pipe, query))
         return await self.rank_replies(scope, query, replies)
 
     def queue_query(self, pipe: Pipe, query: SearchQuery) -> int:
-        """Queue a query's commands; return the number of replies, which `rank_replies` takes."""
+        """Queue a query's commands. Return the number of replies to pass to `rank_replies`."""
         return self._listing.queue_list(pipe, query) if query.mode is None else queue_candidates(pipe, self._store, query)
 
     async def rank_replies(self, scope: Scope, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-        """Return the final ranking from the replies to a query's commands."""
+        """Return the final ranking, given the replies to a query's commands."""
         if query.mode is None:
             return await self._listing.rank_list(query, replies)
         candidates = parse_candidates(query, replies)
@@ -134,7 +134,7 @@ class SearchService:
         else:
             recencies = novelties(ages, weights)
         if query.request.server_side_recency and query.mode is SearchModeEnum.SEMANTIC:
-            # The contract derives similarity from distance in two ways.
+            # The archived server derives similarity from distance in two ways.
             similarities = [1.0 - ranking.memory_of(scored).distance / 2 for scored in ranking.scored]
         else:
             similarities = [score for score, _ in ranking.scored]
@@ -142,9 +142,9 @@ class SearchService:
         return replace(ranking, scored=ordered, recencies=dict(zip(names, recencies, strict=True)))
 
     async def without_duplicates(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> tuple[Ranking, dict[str, str]]:
-        """Return the ranking without repeats, and for each repeat the id of the better memory.
+        """Return the ranking without repeats, and the id of the better memory for each repeat.
 
-        Starts at the top of the ranking, so that pages agree. `total` counts the memories that are left.
+        Always start at the top of the ranking, so that pages are consistent. `total` counts the remaining memories.
         """
         first, distinct, repeats = ranking.scored[:_MOST_DISTINCT], DuplicateFilter(), dict[str, str]()
         rest: list[Scored] = []
@@ -158,12 +158,12 @@ class SearchService:
         return replace(ranking, total=ranking.total - len(repeats), scored=rest), repeats
 
     def count_reading(self, query: SearchQuery, memories: Sequence[ShownMemory]) -> None:
-        """Count a reading of each shown memory, except in listings and with `recency_boost=False`."""
+        """Count each shown memory as read, except in listings and with `recency_boost=False`."""
         if query.mode is not None and query.request.recency_boost is not False:
             self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
 
     async def _rerank(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> Ranking:
-        """Rerank the top of the ranking. If the model gives no answer in time, keep the order and add a notice."""
+        """Rerank the top of the ranking. If the model does not answer in time, keep the order and add a notice."""
         most, text = self._settings.rerank_candidates, query.request.text
         if self._reranker is None or not text or query.request.offset >= most or not ranking.scored:
             return ranking

@@ -1,4 +1,4 @@
-"""Update the data that features derive from memories before a caller gets an answer."""
+"""Update the data that features derive from memories, before the caller gets a response."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ log = logging.getLogger(__name__)
 
 
 class MemoryFollowers:
-    """Calls all followers after a caller deleted, edited or forgot memories, so that derived text is current."""
+    """Calls all followers after a caller has deleted or edited memories, so that derived text is up to date."""
 
     def __init__(self, followers: Sequence[Follower]) -> None:
-        """`followers` may grow later: features that open later add theirs."""
+        """`followers` may grow later, because features that open later add their own followers."""
         self._followers = followers
 
     async def follow(self, mids: Sequence[str]) -> None:
-        """Update the data derived from these memories. If Redis is away, the worker does it later."""
+        """Update the data derived from these memories. If Redis is unavailable, a worker updates the data later."""
         for follower in self._followers if mids else ():
             try:
                 await follower.follow_memories(mids)

@@ -1,4 +1,4 @@
-"""Find idle tenants, which have no due work and no recently changed memory. At most three round trips for all."""
+"""Find idle tenants: those without due work or recently changed memories. Needs at most three round trips in total."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class IdleTenants:
         self._keys = keys
 
     async def idle_tenants(self, tenants: Sequence[str], quiet_seconds: float) -> list[str]:
-        """Return the tenants without due or claimed work whose memories did not change for `quiet_seconds`.
+        """Return the tenants without due or claimed work whose memories have not changed for `quiet_seconds`.
 
-        An order, a deletion or a long queue counts as work of every tenant.
+        A queued job, a deletion or a long queue counts as work for every tenant.
         """
         if not tenants:
             return []
@@ -60,7 +60,7 @@ class IdleTenants:
         ]
 
     async def _owners_of(self, due: Sequence[tuple[DueKind, str]]) -> set[str] | None:
-        """Return the tenants, plain or as tags, that own this work. None if any tenant may own it."""
+        """Return the tenants, plain or as tags, that own this work, or None if any tenant may own it."""
         if len(due) > _MOST_MARKS or any(kind in (DueKind.DELETION, DueKind.ORDER) for kind, _ in due):
             return None
 

@@ -1,4 +1,7 @@
-"""Mark all memories for embedding after the embedding model changed. Searches use the new model's index at once."""
+"""Mark all memories for embedding after the embedding model has changed.
+
+Searches use the new model's index immediately.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ class Reindexer:
         self._schemas = schemas
 
     async def reindex_for_model(self) -> int:
-        """Mark all memories as due if the store was indexed for another model; return how many."""
+        """If the store was indexed for another model, mark all memories as due.
+
+        Return the number of marked memories.
+        """
         with redis_errors():
             before = await self._client.hget(self._keys.config, "vectors")
         if before == self._spec.digest.encode():
@@ -51,7 +57,10 @@ class Reindexer:
         return count
 
     async def drop_former_indexes(self) -> list[str]:
-        """Drop a former model's indexes an hour after they were first seen; return their names."""
+        """Drop a former model's indexes an hour after this method first found them.
+
+        Return the names of the dropped indexes.
+        """
         former = await former_indexes(self._client, self._keys, self._schemas.values())
         with redis_errors():
             seconds, _ = await self._client.time()
@@ -71,9 +80,9 @@ class Reindexer:
         return over
 
     async def mark_all_memories(self) -> int:
-        """Mark every memory and version as due for embedding; return the number of memories.
+        """Mark every memory and version as due for embedding. Return the number of memories.
 
-        This scans all keys: only workers and commands may call it.
+        This scans all keys, so only workers and commands may call it.
         """
         count = 0
         with redis_errors():
@@ -90,9 +99,9 @@ class Reindexer:
         return count + len(batch)
 
     async def rebuild_indexes(self) -> dict[str, int]:
-        """Drop and rebuild the indexes; return the number of documents in each.
+        """Drop and rebuild the indexes, and return the number of documents in each.
 
-        Meanwhile searches answer 503, and nothing may write.
+        Until this is done, searches answer 503, and nothing may write.
         """
         counts: dict[str, int] = {}
         for name, schema in self._schemas.items():

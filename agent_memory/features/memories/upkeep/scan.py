@@ -42,13 +42,16 @@ from agent_memory_client.models import (
 
 _PAGE = 1000
 _GROUP_FIELDS = {"namespace": "ns", "user_id": "u", "session_id": "s", "memory_type": "ty"}
-# More terms would make the look-up slower, but not more exact.
+# More terms would make the look-up slower, but not more accurate.
 _TWIN_TERMS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selects memories by the contract's filters. Without a filter, it selects all memories in the caller's reach."""
+    """Selects memories with the archived server's filters.
+
+    Without a filter, it selects all memories that the caller may see.
+    """
 
     session_id: SessionId | None = None
     user_id: UserId | None = None
@@ -77,7 +80,7 @@ class NearMemory:
 
 
 class MemoryScan:
-    """Reads many memories for background work and summaries. Nothing here writes."""
+    """Reads many memories for background work and summaries. This class never writes."""
 
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
         self._client = client
@@ -87,7 +90,7 @@ class MemoryScan:
         self._queries = MemoryQueries(keys, spec)
 
     async def redis_time(self) -> int:
-        """Return the time in µs by the clock of Redis, which numbers all versions."""
+        """Return the current time (µs) by the Redis clock, which also sets all version numbers."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         return seconds * 1_000_000 + micros
 
@@ -101,10 +104,10 @@ class MemoryScan:
     async def walk_memories(
         self, scope: Scope, selection: Selection, *, by: Literal["created", "changed"] = "created", since: int | None = None
     ) -> AsyncIterator[list[StoredMemory]]:
-        """Yield pages of all selected memories, oldest first by creation or by last change, from `since` on.
+        """Yield pages of all selected memories since `since`, oldest first by creation or by last change.
 
-        `since` is in µs for `by="changed"`. A deletion between pages does not make the walk skip a memory. By change, a
-        memory that changes meanwhile comes once more at the end.
+        If memories are deleted between pages, the walk still yields all others. With `by="changed"`, `since` is in µs,
+        and a memory that changes during the walk appears again at the end.
         """
         clause = filters.where(scope, selection)
         field, moment_of = ("c", _created) if by == "created" else ("n", _changed)
@@ -112,7 +115,7 @@ class MemoryScan:
         tied: set[str] = set()
         while True:
             text = clause if low is None else all_of(clause, Num(field) >= low)
-            # Memories of the last instant come again, so the page grows by twice their number: once would be quadratic.
+            # Memories of the last instant appear again. The page grows by twice their number; once would be quadratic.
             limit = _PAGE + 2 * len(tied)
             hits = (await search(self._client, self._words, name_query(text, 0, limit, sort_by=(field, "ASC")))).hits
             fresh = [hit.mid for hit in hits if hit.mid not in tied]
@@ -134,7 +137,7 @@ class MemoryScan:
                 tied |= missing  # The index still lists deleted memories: read beyond them.
 
     async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
-        """Return the current memories that exist and are in reach, in the order of `mids`."""
+        """Return the current memories among `mids` that exist and that the caller may see, in the order of `mids`."""
         if not mids:
             return []
 
@@ -159,7 +162,7 @@ class MemoryScan:
     async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
         """Return about `limit` memories that changed since a time (µs), oldest change first.
 
-        Also return the time to continue from.
+        Also return the time from which the next call should continue.
         """
         clause = all_of(filters.where(scope, selection), Num("n") >= since)
         while True:
@@ -167,15 +170,15 @@ class MemoryScan:
             memories = await self.load_current(scope, [hit.mid for hit in hits])
             if len(hits) <= limit:
                 return memories, max([since, *(memory.version + 1 for memory in memories)])
-            # Leave out all memories that changed at the same time as the first one left out.
+            # Omit all memories that changed at the same time as the first omitted one.
             following = max((memory.version for memory in memories), default=since)
             if earlier := [memory for memory in memories if memory.version < following]:
                 return earlier, following
-            # All changed at the same time, or the index still lists deleted memories: read more.
+            # All memories changed at the same time, or the index still lists deleted memories: read more.
             limit *= 2
 
     async def load_newest(self, scope: Scope, selection: Selection, limit: int) -> tuple[int, list[StoredMemory]]:
-        """Return the number of selected memories, and the `limit` newest of them."""
+        """Return the number of selected memories, and the newest `limit` of them."""
         query = name_query(filters.where(scope, selection), 0, limit, sort_by=("c", "DESC"))
         hits = await search(self._client, self._words, query)
         return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
@@ -183,7 +186,7 @@ class MemoryScan:
     async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
         """Return the distinct combinations of values in `fields`, most frequent first.
 
-        Memories that lack one of the fields do not count.
+        Ignore memories that lack one of the fields.
         """
         names = [_GROUP_FIELDS[field] for field in fields]
         fields_of_index = [f"@{name}" for name in names]
@@ -204,9 +207,9 @@ class MemoryScan:
         return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
 
     async def find_twins(self, scope: Scope, searches: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
-        """Return for each search, a selection and index terms, the mids of up to `limit` memories with all its terms.
+        """For each search, return the mids of up to `limit` memories that contain all its terms.
 
-        Only the first 16 terms count.
+        A search consists of a selection and index terms. Only its first 16 terms count.
         """
 
         def build(pipe: Pipe) -> None:
@@ -220,9 +223,9 @@ class MemoryScan:
     async def find_near(
         self, scope: Scope, searches: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
     ) -> list[list[NearMemory]]:
-        """Return for each search, a selection and a vector, up to `limit` memories within `radius`, nearest first.
+        """For each search, return up to `limit` memories within `radius` (a cosine distance), nearest first.
 
-        `radius` is a cosine distance.
+        A search consists of a selection and a vector.
         """
 
         def build(pipe: Pipe) -> None:
@@ -233,7 +236,7 @@ class MemoryScan:
         return [[NearMemory(hit.mid, hit.value) for hit in parse_hits(reply).hits] for reply in replies]
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        """Return stored vectors in a dict keyed by mid. Leave out memories that are not embedded yet."""
+        """Return a dict of mids and stored vectors. Omit memories that are not embedded yet."""
         vectors = await read(self._client, lambda pipe: [pipe.hget(self._keys.vector(mid), self._spec.field) for mid in mids])
         raw = zip(mids, vectors, strict=True)
         return {mid: np.frombuffer(blob, dtype=self._spec.numpy_type).astype(np.float32) for mid, blob in raw if blob is not None}

@@ -1,4 +1,4 @@
-"""Collect readings of memories in the process, and write them in batches after the answers went out."""
+"""Collect readings of memories in the process, and write them in batches after the responses have been sent."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from agent_memory.foundation.core.deferred_writes import DeferredWrite
 
 _DELAY_SECONDS = 0.5
 _BATCH = 500
-# Beyond these numbers, as when Redis is away, readings are dropped to save memory.
+# Beyond these numbers, for example if Redis is unavailable, drop readings to save memory.
 _MOST_WAITING = 20_000
 _MOST_REMEMBERED = 100_000
 
 
 class UsageLog:
-    """Collects readings as a best effort: no request waits for them or fails because of them."""
+    """Collects readings on a best-effort basis: no request waits for them or fails because of them."""
 
     def __init__(self, store: UsageStore, *, delay_seconds: float = _DELAY_SECONDS) -> None:
         self._store = store
@@ -25,7 +25,10 @@ class UsageLog:
         self._later = DeferredWrite(self.flush, "readings of memories", delay_seconds=delay_seconds)
 
     def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
-        """Note that memories were read, given as pairs of mid and shown count. Returns at once."""
+        """Note that memories were read, and return immediately.
+
+        Each pair is a mid and the count that the response showed.
+        """
         now = time.monotonic()
         for mid, count in memories:
             last = self._noted.get(mid)
@@ -35,7 +38,7 @@ class UsageLog:
             self._later.soon()
 
     async def flush(self) -> None:
-        """Write waiting readings. After a failure, the next readings retry them."""
+        """Write the collected readings. If this fails, the next reading triggers another attempt."""
         while self._waiting:
             batch = dict(list(self._waiting.items())[:_BATCH])
             await self._store.count_readings(batch)

@@ -1,4 +1,4 @@
-"""Count readings in a hash beside the memories: a write to a memory's own hash would index all its words again."""
+"""Count readings in a separate hash. A write to a memory's own hash would make Redis index all its words again."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SCAN_STEP = 1000
 
 
 def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
-    """Queue one command that reads the usage of one or more memories. `with_usage` parses each value of the reply."""
+    """Queue one command that reads the usage of memories. `with_usage` parses each value of the reply."""
     pipe.execute_command("HMGET", keys.usage, *mids)
 
 
 def with_usage(record: MemoryRecord, raw: bytes | None) -> MemoryRecord:
-    """Raise the record's access count and time to those in the usage. Larger values in the record stay."""
+    """Raise the record's access count and time to the values in the usage. Keep any higher values in the record."""
     if raw is not None:
         count, at = raw.split()
         read_at = datetime.fromtimestamp(int(at) / 1000, UTC)
@@ -42,9 +42,9 @@ class UsageStore:
         self._cursor = 0
 
     async def count_readings(self, reading_counts: Mapping[str, int]) -> int:
-        """Count one reading of each memory, at most one in 15 minutes; return how many were counted.
+        """Count each memory as read, at most once in 15 minutes. Return the number of counted readings.
 
-        `reading_counts` maps mids to the counts that the answer showed.
+        `reading_counts` maps mids to the counts that the response showed.
         """
         if not reading_counts:
             return 0
@@ -58,7 +58,10 @@ class UsageStore:
         return int(counted)
 
     async def fold_usage(self) -> int:
-        """Copy reading times to the index in small steps; return how many. Delete the usage of deleted memories."""
+        """Copy reading times to the index in small steps, and return their number.
+
+        Delete the usage of deleted memories.
+        """
         written = 0
         while True:
             members = (await read(self._client, lambda pipe: pipe.srandmember(self._keys.usage_unfolded, _BATCH)))[0]
@@ -71,7 +74,7 @@ class UsageStore:
         return written
 
     async def _forget_gone(self) -> None:
-        """Delete the usage of deleted memories in the next part of the usage hash."""
+        """Scan the next part of the usage hash, and delete the usage of memories that no longer exist."""
         for _ in range(_SCAN_STEPS):
             cursor = self._cursor
             self._cursor, usage = (await read(self._client, lambda pipe, c=cursor: pipe.hscan(self._keys.usage, c, count=_SCAN_STEP)))[0]

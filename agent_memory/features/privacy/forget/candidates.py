@@ -1,4 +1,4 @@
-"""Find the memories that a subject could mean, by words and vectors of all their versions."""
+"""Find the memories that a subject could mean, by the words and vectors of all their versions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECONDS = 2.0
 
 class CandidateFinder:
     def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, budget: EmbeddingBudget, *, latin_only: bool) -> None:
-        """`latin_only` means that the embedder does not know other scripts. Vectors of such texts are not used."""
+        """If `latin_only` is true, ignore vectors of texts in other scripts. The embedder does not know them."""
         self._client = client
         self._memories = memories
         self._lineage = lineage
@@ -39,9 +39,9 @@ class CandidateFinder:
         self._latin_only = latin_only
 
     async def find(self, scope: Scope, selection: Selection, text: str) -> tuple[list[LineageMemory], dict[str, float]]:
-        """Return memories with a version that shares a word with the text or is similar enough.
+        """Return memories with a version that shares a word with the text or is similar enough to it.
 
-        Also return the cosine similarity of each similar memory, in a dict keyed by mid.
+        Also return a dict that maps the mid of each similar memory to its cosine similarity.
         """
         clause = filters.where(scope, selection)
         terms = query_terms(text)
@@ -65,7 +65,10 @@ class CandidateFinder:
         return await self._lineage.read(scope, list(named | dict.fromkeys(near))), near
 
     async def cosines(self, scope: Scope, text: str, sentences: Sequence[str]) -> list[float]:
-        """Return the cosine similarity of each sentence to a text. 0 if it is too low, or if no model is available."""
+        """Return the cosine similarity between a text and each sentence.
+
+        Return 0 for a sentence whose similarity is too low, and for all sentences if no model is available.
+        """
         vector = await self._vector(scope, text)
         rows = None if vector is None else await self._embed(scope, sentences, "document")
         if vector is None or rows is None:
@@ -77,10 +80,9 @@ class CandidateFinder:
         return profile_of(self._budget.metered_embedder(scope.tenant).model).least
 
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
-        """Return the vector of a text.
+        """Return the vector of a text, or None. Without a vector, callers match only by words.
 
-        Return None if the model is unavailable or does not know the text's script, such as Cyrillic. Callers then match
-        by words only.
+        The result is None if the model is unavailable or does not know the text's script, such as Cyrillic.
         """
         rows = None if self._latin_only and is_in_other_script(text) else await self._embed(scope, [text], "query")
         return None if rows is None else rows[0]

@@ -1,4 +1,4 @@
-"""Extract the content words of texts, and match the forms of a word. Pure functions, no I/O."""
+"""Extract the content words of a text, and match different forms of a word. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _content(text: str) -> tuple[str, ...]:
 
 
 def forms(word: str) -> frozenset[str]:
-    """Return a stem and its longest prefixes. Two stems are forms of one word if these sets share an element.
+    """Return a stem and its longest prefixes. Two stems are forms of one word if their sets have a common element.
 
-    "allerg" and "allergi" share at least five characters and 70 % of the longer one. Words with digits, and words of
-    over 64 characters, have no other forms.
+    For example, "allerg" and "allergi" share at least five characters and 70% of the longer stem. Words with digits and
+    words of more than 64 characters have no other forms.
     """
     return _forms(word) if len(word) <= _MOST_WORD else frozenset((word,))
 
@@ -67,7 +67,7 @@ def _reading(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 def content(text: str) -> tuple[str, ...]:
-    """Return the stems of a text's content words, in order. Scripts without blanks give pairs of characters."""
+    """Return the stems of a text's content words, in order. For scripts without blanks, return pairs of characters."""
     return _reading(text)[0]
 
 
@@ -76,11 +76,11 @@ def content_forms(text: str) -> frozenset[str]:
 
 
 def shared(terms: Sequence[str], text: str) -> list[str]:
-    """Return the words that a text contains in any form."""
+    """Return the words from `terms` that a text contains in any form."""
     have = content_forms(text)
     return [term for term in terms if not have.isdisjoint(forms(term))]
 
 
 def coverage(terms: Sequence[str], text: str) -> float:
-    """Return the share (0..1) of the words that a text contains in any form. 0 if `terms` is empty."""
+    """Return the share (0 to 1) of `terms` that a text contains in any form. Return 0 if `terms` is empty."""
     return len(shared(terms, text)) / len(terms) if terms else 0.0

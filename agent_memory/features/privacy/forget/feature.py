@@ -1,4 +1,4 @@
-"""Announce forgetting by request as a feature: its service, keys and routes."""
+"""Register forgetting by request as a feature, with its service, keys and routes."""
 
 from __future__ import annotations
 

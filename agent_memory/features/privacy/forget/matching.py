@@ -1,8 +1,8 @@
-"""Decide which statements a request to forget means. Pure functions, no I/O.
+"""Decide which statements a request to forget refers to. Pure functions, no I/O.
 
-A subject is, for example, "I am allergic to peanuts", "my address" or "everything about Anna". A sentence *states* a
-subject for certain if it contains every content word of the subject in any form. It must be about the same person, and
-both or neither must be negated. Otherwise the best match is only a guess.
+Examples of a subject are "I am allergic to peanuts", "my address" and "everything about Anna". A sentence *states* a
+subject with certainty if it contains every content word of the subject in any form. It must also be about the same
+person, and either both or neither must be negated. Otherwise, the best match is only a guess.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _MOST_SAYING = 32
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What to forget. `about` means everything that mentions it.
+    """What to forget. If `about` is true, the subject covers everything that mentions it.
 
-    `thing` is true if the subject names a thing or a person, and false if it is a statement.
+    `thing` is true if the subject is a thing or a person, and false if it is a statement.
     """
 
     text: str
@@ -60,7 +60,7 @@ class Subject:
 
 
 def subject_of(text: str, *, about: bool = False) -> Subject:
-    """Return the subject that a text names, such as "I am allergic to peanuts", "my address" or "Anna"."""
+    """Return the subject that a text describes, such as "I am allergic to peanuts", "my address" or "Anna"."""
     bare = without_interrogatives(" ".join(text[:MOST_TEXT].split()).rstrip(".!。！ "))
     text_words = words(bare)
     named = (
@@ -75,13 +75,16 @@ def subject_of(text: str, *, about: bool = False) -> Subject:
 
 
 def requested(text: str) -> Subject:
-    """Return the subject of a text. The text may ask to forget something, or only name it."""
+    """Return the subject of a text, which is either a request to forget the subject or only its description."""
     request = next((each for each in (memory_request(text), memory_request(f"forget {text}")) if each and each.kind == "forget"), None)
     return subject_of(text) if request is None else subject_of(request.subject, about=request.about)
 
 
 def asked_to_forget(message: MemoryMessage) -> Subject | None:
-    """Return what a message asks to forget, or None. Only a user's message can ask, not the assistant's or a tool's."""
+    """Return the subject that a message asks to forget, or None.
+
+    Only user messages count, not messages from the assistant or a tool.
+    """
     request = memory_request(message.content) if message.role == "user" else None
     return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
@@ -91,9 +94,9 @@ def sentences(text: str) -> list[str]:
 
 
 def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: str | None = None) -> bool:
-    """True if a sentence, or a fact with this `slot`, states a subject for certain.
+    """True if a sentence, or a fact with this `slot`, states a subject with certainty.
 
-    `owner` is the user's id, because facts may name the user by it.
+    `owner` is the user's id, because facts may refer to the user by id.
     """
     if slot is not None and subject.thing and not subject.deictic:
         named = slot.replace("_", " ").replace(".", " ")
@@ -109,7 +112,7 @@ def states(subject: Subject, sentence: str, *, slot: str | None = None, owner: s
 
 
 def _is_negated(sentence: str, subject: Subject) -> bool:
-    """True if a clause with a word of the subject contains a negation. "No, I am vegetarian" is not negated."""
+    """True if a clause that contains a word of the subject is negated. "No, I am vegetarian" is not negated."""
     clauses = [clause for clause in _CLAUSE.split(sentence) if shared(subject.terms, clause)]
     return any(not NEGATIONS.isdisjoint(words(clause)) or not NEGATION_SIGNS.isdisjoint(clause) for clause in clauses)
 
@@ -124,7 +127,10 @@ def _names_more(subject: Subject, sentence: str) -> bool:
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
-    """True if both are about one person. If the subject says "I", the sentence must not name another person first."""
+    """True if the subject and the sentence are about the same person.
+
+    If the subject says "I", the sentence must not mention another person first.
+    """
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)
@@ -143,7 +149,10 @@ def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
 
 
 def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
-    """True if texts with a name ("Anna") are about different things. Texts that share half of their words are not."""
+    """True if texts that contain the same name ("Anna") are about different things.
+
+    Texts that share half of their words are about the same thing.
+    """
     first: set[str] | None = None
     for text in texts:
         other_terms = set(content(text)).difference(subject.terms)
@@ -157,10 +166,10 @@ def name_different_things(subject: Subject, texts: Iterable[str]) -> bool:
 
 
 def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, str]]:
-    """Return (share, position of the text, sentence) for each sentence of the texts.
+    """Return (share, position of the text, sentence) for each sentence in the texts.
 
-    The share (0..1) says how much of the subject the sentence contains. Only words that occur in some text count, rare
-    words more. Other words belong to the request ("scrub", "note") or to nothing that is remembered.
+    The share (0 to 1) says how much of the subject the sentence contains. Only words that occur in at least one text
+    count, and rare words count more. Other words belong to the request ("scrub", "note") or match no memory.
     """
     parts = [(at, part, shared(subject.terms, part)) for at, text in enumerate(texts) for part in sentences(text)]
     counts = Counter(term for _, _, shared_terms in parts for term in shared_terms)
@@ -170,7 +179,7 @@ def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, st
 
 
 def values_of(stated: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
-    """Return the content words of statements that the user says nowhere else.
+    """Return the content words of statements that the user's other texts do not contain.
 
     A text that repeats one of these words repeats the statement.
     """
@@ -179,11 +188,13 @@ def values_of(stated: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
 
 
 def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
-    """Return the positions of messages in which the assistant repeats a deleted statement of the user.
+    """Return the positions of messages in which the assistant repeats a deleted statement by the user.
 
-    `messages` are (role, text, goes) in order; `goes` is true if the message is deleted. A message repeats a statement
-    if it contains a word that the user says nowhere else. It also does if, of all the user's messages, it shares most
-    words with the deleted one; rare words count more. Of equal ones, the last before the message counts.
+    `messages` contains (role, text, goes) tuples in order; `goes` is true if the message is deleted.
+
+    A message repeats a statement if it contains a word that the user says only there. It also repeats the statement if
+    it shares more words with it than with any other user message. Rare words count more. If user messages tie, the
+    latest one before the assistant's message counts.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     own = values_of([text for _, text, goes in users if goes], [text for _, text, goes in users if not goes])

@@ -1,6 +1,6 @@
-"""Plan what to delete when something is forgotten. Pure functions, no I/O.
+"""Plan what to delete when a user asks to forget something. Pure functions, no I/O.
 
-Messages are deleted whole, facts with their evidence, and summaries lose single statements.
+The plan deletes whole messages, deletes facts with their evidence, and removes single statements from summaries.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from agent_memory.foundation.text.summary_subjects import HEAD
 from agent_memory_client.models import Evidence, ForgetMatch, MemoryRecord
 
 Cited = tuple[SessionRef, str]
-"""Identifies a message: its session and its id."""
+"""The identity of a message: its session and its id."""
 _FROM_IT = 0.5
 
 
 @dataclass(slots=True)
 class Chosen:
-    """A fact to delete. If `versions` is not empty, only these former versions are deleted."""
+    """A fact to delete. If `versions` is not empty, the plan deletes only these former versions."""
 
     memory: LineageMemory
     why: str
@@ -43,13 +43,16 @@ class Read:
     """The input of a plan: the facts and messages to delete, and the data that may repeat or quote them."""
 
     subject: Subject | None
-    """What to forget, if it is named in words. None if it is named by ids."""
+    """The subject to forget if the request describes it in words. None if the request contains ids."""
     owner: str | None
     values: Sequence[str]
-    """Words that only deleted statements contain. A fact made only of deleted messages goes if it has one of them."""
+    """Words that only deleted statements contain.
+
+    If a fact comes only from deleted messages and contains such a word, the plan deletes it.
+    """
     facts: list[Chosen]
     messages: dict[Cited, str]
-    """The messages to delete, each with the reason."""
+    """The messages to delete, each with its reason."""
     turns: list[LineageMemory]
     """The memories of the messages to delete."""
     others: list[LineageMemory]
@@ -72,7 +75,7 @@ class Plan:
 
 
 def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = ()) -> list[Cited]:
-    """Return the messages that are evidence of a memory, or only of the given versions."""
+    """Return the messages that are evidence for a memory, or only for the given versions."""
     about = memory.versions[-1].record
     pieces = [piece for version in versions or memory.versions for piece in evidence_of(version.record)]
     pieces += [piece for _, piece in memory.pieces] if not versions else []
@@ -96,7 +99,7 @@ class Planner:
         self.plan = Plan()
 
     def make(self, count: Callable[[str], int]) -> Plan:
-        """Return the plan. `count` returns the number of tokens of a text."""
+        """Return the plan. `count` returns the number of tokens in a text."""
         for chosen in self._read.facts:
             self._take_fact(chosen)
         for memory in self._read.turns:
@@ -131,7 +134,7 @@ class Planner:
         self.plan.counts["messages"] += 1
 
     def _look_at(self, memory: LineageMemory) -> None:
-        """Delete a fact if all its evidence is deleted and it repeats a deleted word. Otherwise clean its quotes."""
+        """Delete a fact if all its evidence is deleted and it repeats a deleted word. Otherwise, clean its quotes."""
         cited = evidence_messages(memory)
         if memory.mid in self.plan.removed_memories or self._read.messages.keys().isdisjoint(cited):
             return
@@ -142,7 +145,7 @@ class Planner:
             self.plan.quoting.append(memory)
 
     def clean_piece(self, memory: LineageMemory, piece: Evidence) -> Evidence:
-        """Return a piece of evidence, without its quote if the quote is from a deleted message or says the same."""
+        """Return a piece of evidence. Remove its quote if it comes from a deleted message or states the same."""
         about = memory.versions[-1].record
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         cites_removed = any((ref, message) in self._read.messages for message in piece.message_ids)
@@ -203,10 +206,10 @@ class Planner:
         return own | ({"memories": json.dumps(left, ensure_ascii=False, separators=(",", ":"))} if len(left) < len(copy.memories) else {})
 
     def _summary(self, copy: SessionCopy, removed_messages: Collection[str], count: Callable[[str], int]) -> dict[str, Any]:
-        """Return the arguments that clean a session's summary. Empty if the summary can stay.
+        """Return the arguments that clean a session's summary, or an empty dict if the summary can stay.
 
-        A summary is cleaned if it states a forgotten statement. It is also cleaned if a deleted message is no longer in
-        the session, because the summary may then contain it.
+        A summary must be cleaned if it states a forgotten statement. It must also be cleaned if a deleted message is no
+        longer in the session, because the summary may then contain the message.
         """
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):
@@ -230,8 +233,8 @@ def _journal(journal: JournalCopy, removed_messages: Collection[str]) -> dict[st
 def without_statements(summary: str, terms: Sequence[str], removed_texts: Sequence[str]) -> str:
     """Return an extractive summary without the forgotten statements.
 
-    These contain all `terms`, or share at least half of their content words with one of the `removed_texts`. Return ""
-    if nothing is left, or if a model wrote the summary.
+    A forgotten statement contains all `terms`, or shares at least half of its content words with one of
+    `removed_texts`. Return "" if nothing is left, or if a model wrote the summary.
     """
     statements = statements_of_summary(summary, split_sentences, datetime.now(UTC))
     if not all(each.speaker for each in statements):

@@ -1,4 +1,4 @@
-"""Handle requests to forget that a user makes in a conversation: propose them for approval, or carry them out."""
+"""Handle a user's requests to forget in a conversation: propose them for approval, or carry them out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ForgetRequests:
         return self._policy == "propose"
 
     async def answer(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
-        """Propose or carry out, as the policy says, the requests to forget in these messages. Idempotent."""
+        """Propose or carry out the requests to forget in these messages, depending on the policy. Idempotent."""
         for message in messages if self._policy != "off" else ():
             subject = asked_to_forget(message)
             if subject is not None and self.proposes:
@@ -60,7 +60,7 @@ class ForgetRequests:
         await steps.run_steps(self._scripts)
 
     async def approve(self, scope: Scope, change: StoredChange) -> dict[str, Any]:
-        """Carry out a proposal and return its receipt. Raises Conflict if a memory changed after it was proposed."""
+        """Carry out a proposal and return its receipt. Raises Conflict if a memory changed after the proposal."""
         assert change.proposal is not None
         what = change.proposal[FORGET]
         proposed = {memory["id"]: memory for memory in what["memories"]}

@@ -1,6 +1,6 @@
-"""Forget what a user names: find it, show it, delete it in one step, and restore it within the undo time.
+"""Find what a user asks to forget, show it, delete it in one step, and restore it within the undo time.
 
-Texts are compared in threads, because thousands of sentences take seconds.
+Text comparisons run in threads, because thousands of sentences take seconds.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class Whose:
 
 @dataclass(slots=True)
 class Targets:
-    """What a request means: the facts and messages to delete, and the sentences that state it (`stated`).
+    """The targets of a request: the facts and messages to delete, and the sentences that state the subject (`stated`).
 
-    `possible` are uncertain matches, which are shown but not deleted.
+    `possible` contains uncertain matches, which the answer shows but does not delete.
     """
 
     whose: Whose
@@ -80,11 +80,11 @@ class Targets:
     messages: dict[Cited, str] = field(default_factory=dict[Cited, str])
     stated: list[str] = field(default_factory=list[str])
     values: list[str] = field(default_factory=list[str])
-    """Words of the `stated` sentences that the user says nowhere else."""
+    """Words of the `stated` sentences that no other statement by the user contains."""
     sessions: list[SessionCopy] = field(default_factory=list[SessionCopy])
     possible: list[ForgetMatch] = field(default_factory=list[ForgetMatch])
     requests: list[Cited] = field(default_factory=list[Cited])
-    """Messages that ask to forget it. They are deleted too, but only if something else is."""
+    """Messages that ask to forget the subject. They are deleted only if something else is deleted, too."""
     ambiguous: bool = False
 
     @property
@@ -123,7 +123,9 @@ class ForgetService:
         self._followers = followers
 
     async def forget(self, scope: Scope, request: ForgetMemoryRequest) -> ForgetMemoryResponse:
-        """Forget what a request means. With `dry_run`, only show it. Deletes nothing if the request is ambiguous.
+        """Forget what a request describes, or only show it if `dry_run` is true.
+
+        Delete nothing if the request is ambiguous.
 
         Raises BadInput or Forbidden if the owner is not clear, and Conflict if the memories keep changing.
         """
@@ -138,9 +140,9 @@ class ForgetService:
     async def forget_proposed(
         self, scope: Scope, ids: Sequence[str], messages: Sequence[Cited], only_if: Callable[[Sequence[StoredMemory]], bool]
     ) -> ForgetMemoryResponse:
-        """Forget memories by id, and messages of sessions. Forgets nothing unless `only_if` accepts the memories.
+        """Forget memories by id, and messages in sessions. Forget nothing unless `only_if` accepts the memories.
 
-        Raises the errors of `forget`.
+        Raises the same errors as `forget`.
         """
         writing(scope)
 
@@ -155,9 +157,9 @@ class ForgetService:
         return await self._carry_out(scope, mean)
 
     async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
-        """Delete what a user asked to forget in the message `message_id`, and this message.
+        """Delete what a user asked to forget in the message `message_id`, and delete this message.
 
-        Return None, and delete nothing, if no match is certain.
+        If no match is certain, delete nothing and return None.
         """
         answer = await self._carry_out(scope, lambda: self._targets_of_request(scope, ref, message_id, subject))
         return answer if answer.forgotten else None
@@ -167,7 +169,7 @@ class ForgetService:
     ) -> tuple[list[StoredMemory], list[Cited]]:
         """Return the memories and messages that a request in a session would delete.
 
-        These are the certain matches, or else the most likely one. Both are empty if the request is ambiguous.
+        These are the certain matches, or else the most likely match. Both lists are empty if the request is ambiguous.
         """
         targets = await self._targets_of_request(scope, ref, message_id, subject, guess=True)
         if not targets.has_matches or targets.ambiguous:
@@ -177,7 +179,10 @@ class ForgetService:
         return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
-        """Restore memories and messages, except where something newer replaced them. Raises NotFound after the undo time."""
+        """Restore memories and messages, except where something newer replaced them.
+
+        Raises NotFound after the undo time.
+        """
         writing(scope)
         receipt = await self._store.load(scope, receipt_id)
         restored = None if receipt is None else await self._store.undo(scope, receipt)
@@ -254,7 +259,8 @@ class ForgetService:
     ) -> Targets:
         """Return everything that states a subject, and the assistant's repetitions.
 
-        If nothing states it, `guess` takes the most likely match; without `guess`, likely matches are only listed.
+        If nothing states the subject and `guess` is true, take the most likely match. Otherwise, only list likely
+        matches.
         """
         memories, near = await self._finder.find(scope, whose.selection, subject.text)
         targets = Targets(whose, subject, sessions=sessions, requests=[] if request is None else [request])
@@ -271,9 +277,9 @@ class ForgetService:
     async def _take_likely(
         self, scope: Scope, targets: Targets, memories: Sequence[LineageMemory], near: Mapping[str, float], *, guess: bool
     ) -> None:
-        """With `guess`, take the most likely memory or message. Otherwise list the likely ones as `possible`.
+        """Take the most likely memory or message if `guess` is true. Otherwise, list the likely ones as `possible`.
 
-        Likeness is the share of the subject's words plus the cosine similarity.
+        The likelihood is the share of the subject's words plus the cosine similarity.
         """
         assert targets.subject is not None
         candidates = await asyncio.to_thread(_candidates, targets, memories)
@@ -357,7 +363,7 @@ class ForgetService:
         )
 
     async def _proposals(self, scope: Scope, targets: Targets, planner: Planner) -> list[str]:
-        """Return the ids of proposed changes whose text states a forgotten statement."""
+        """Return the ids of proposed changes that would store a forgotten statement."""
         if targets.whose.user_id is None:
             return []
         conditions = {"st": "proposed", "u": targets.whose.user_id}
@@ -372,7 +378,7 @@ class ForgetService:
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add the facts and messages that state the subject to the targets, facts with the versions that state it."""
+    """Add the facts and messages that state the subject to the targets. For facts, add the versions that state it."""
     subject, owner = targets.subject, targets.whose.user_id
     assert subject is not None
 
@@ -407,7 +413,7 @@ def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
 
 
 def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tuple[LineageMemory | Cited, ForgetMatch]]:
-    """Return what the request could mean: facts, and messages of the user. Leaves out requests to forget."""
+    """Return the facts and user messages that the request could mean, except messages that ask to forget."""
     candidates: list[tuple[LineageMemory | Cited, ForgetMatch]] = []
     covered: set[Cited] = set()
     for memory in memories:
@@ -427,7 +433,10 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
 
 
 def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add the assistant's repetitions to the targets. Looks at the same sessions and at their message memories."""
+    """Add the assistant's repetitions to the targets.
+
+    Look in the same sessions and in the memories of their messages.
+    """
     lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
     turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):

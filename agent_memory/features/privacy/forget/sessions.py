@@ -1,4 +1,4 @@
-"""Read all sessions and journals of a user, so that no part of a forgotten statement remains."""
+"""Read all of a user's sessions and journals, so that no part of a forgotten statement remains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PER_SESSION = 5
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a session's list or journal, raw and decoded."""
+    """An entry in a session's list or journal, both raw and decoded."""
 
     raw: bytes
     stored: StoredMessage
@@ -43,7 +43,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class JournalCopy:
-    """The journal of a session, or a batch of it that extraction set aside."""
+    """The journal of a session, or a batch from it that extraction has set aside."""
 
     name: str
     epoch: str
@@ -52,7 +52,7 @@ class JournalCopy:
 
 @dataclass(frozen=True, slots=True)
 class SessionCopy:
-    """A session as read. `live` is false if the session ended and only waiting work is left."""
+    """A session as read from Redis. `live` is false if the session has ended and only pending work is left."""
 
     sid: str
     ref: SessionRef
@@ -73,9 +73,9 @@ class SessionReader:
         self._sessions = sessions
 
     async def of_user(self, scope: Scope, namespace: str | None, user_id: str, session_id: str | None) -> list[SessionCopy]:
-        """Return a user's sessions, including ended ones with waiting work.
+        """Return a user's sessions, including sessions that have ended but have pending work.
 
-        `namespace` and `session_id` limit them to one namespace or id.
+        `namespace` and `session_id` limit the sessions to one namespace or id.
         """
         refs: list[SessionRef] = []
         offset = 0
@@ -95,7 +95,7 @@ class SessionReader:
         ]
 
     async def read(self, scope: Scope, sids: Sequence[str]) -> list[SessionCopy]:
-        """Return those of the sessions that exist and that the caller may reach."""
+        """Return the sessions that exist and that the caller may access."""
         copies: list[SessionCopy] = []
         for start in range(0, len(sids), _PAGE):
             copies += await self._read(scope, sids[start : start + _PAGE])

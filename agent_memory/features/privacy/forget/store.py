@@ -1,4 +1,4 @@
-"""Apply a plan of forgetting in Redis in one step, and keep receipts with a copy for the undo."""
+"""Apply a plan to forget in Redis in one step, and keep receipts with a copy of the data for undoing it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Receipt:
 
 class ForgetStore:
     def __init__(self, client: Redis, keys: Keys, *, undo_seconds: int, fsync: bool = False) -> None:
-        """`undo_seconds` says how long to keep a copy for an undo. 0 keeps none."""
+        """`undo_seconds` is the time to keep a copy for an undo. If it is 0, the store keeps no copy."""
         self._client = client
         self._keys = keys
         self._undo_seconds = undo_seconds
@@ -55,8 +55,8 @@ class ForgetStore:
     ) -> datetime | bool | None:
         """Apply a plan in one step. Return the end of the undo time, or None if there is none.
 
-        Return False, and change nothing, if something changed after it was read. `owner` is the namespace and user of
-        the receipt `name`. `clean` cleans evidence. `proposals` are ids of proposed changes to delete.
+        If something changed after it was read, change nothing and return False. `owner` is the namespace and user of
+        the receipt `name`. `clean` cleans evidence. `proposals` contains the ids of proposed changes to delete.
         """
         positions = await self._positions(scope, plan)
         body = {
@@ -128,9 +128,9 @@ class ForgetStore:
         return fields
 
     async def _terms(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[list[str]]:
-        """Return the index terms of messages around removed ones, without any neighbor's words.
+        """Return the index terms of messages around removed ones, without any words from their neighbors.
 
-        A worker adds the words of the remaining neighbors again.
+        A worker later adds the words of the remaining neighbors again.
         """
         touched = list(plan.removed_memories.values())
         order_positions = [
@@ -160,7 +160,7 @@ class ForgetStore:
         )
 
     async def load(self, scope: Scope, name: str) -> Receipt | None:
-        """Return a receipt. None if it is missing, expired or out of the caller's reach."""
+        """Return a receipt. None if it is missing, expired or not accessible to the caller."""
         row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), ["t", "ns", "u", "un", "undone", "nss"])))[0]
         tenant, namespace, user, until, undone, spaces = (None if value is None else value.decode() for value in row)
         if tenant != tag(scope.tenant) or until is None:
@@ -173,10 +173,12 @@ class ForgetStore:
         return Receipt(name, namespace, user, datetime.fromisoformat(until), undone)
 
     async def undo(self, scope: Scope, receipt: Receipt) -> tuple[int, int, int] | None:
-        """Restore what a receipt holds. Return the numbers of restored memories, restored messages, and other memories.
+        """Restore the data in a receipt.
 
-        The other memories are not restored, because something newer replaced them. Return None if the receipt has
-        expired. Idempotent. Raises ErasureUnderWay.
+        Return the numbers of restored memories, restored messages and skipped memories.
+
+        A memory is skipped if something newer has replaced it. Return None if the receipt has expired. Idempotent.
+        Raises ErasureUnderWay.
         """
         reply = await self._undo(
             **outbox_keys(self._keys, DueKind.MEMORY),
@@ -194,7 +196,7 @@ class ForgetStore:
         return memories, messages, left
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete the undo copies of a user. For one namespace, this includes copies that cover all namespaces."""
+        """Delete a user's undo copies. For a single namespace, also delete copies that cover all namespaces."""
         names = await self._names(scope, owner.user_id)
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.forgetting(name), "ns") for name in names]) if names else []
         mine = [
@@ -205,7 +207,7 @@ class ForgetStore:
         return await self._drop(scope, owner.user_id, mine)
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
-        """Delete the undo copies that contain data of the session."""
+        """Delete the undo copies that contain the session's data."""
         names = await self._names(scope, session.user_id)
         space = {} if session.namespace is None else {"ns": tag(session.namespace)}
         session_words = f'"session_id":{compact(session.session_id)}'
@@ -217,7 +219,10 @@ class ForgetStore:
         return await self._drop(scope, session.user_id, names, holder)
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Delete the undo copies that contain data of the agent, of any user. Scans all receipts."""
+        """Delete the undo copies that contain the agent's data, no matter which user they belong to.
+
+        Scan all receipts.
+        """
         space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
         holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": [f'"agent_id":{compact(owner.agent_id)}'], "names": []}
         counts: Counter[str] = Counter()
@@ -237,7 +242,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Delete a user's receipts that contain data of `holder`, or all if it is None. See `forget_drop.lua`."""
+        """Delete a user's receipts with data of `holder`, or all of them if `holder` is None. See `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         removed_counts = [
             await self._drop_receipt(

@@ -1,4 +1,4 @@
-"""Lists of words without content, words for persons, and negations, in several languages. Only data."""
+"""Word lists in several languages: words without content, words for persons, and negations. Only data."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NOT = "no not never without don doesn didn nicht kein keine keinen keinem keine
 _SAID = "id said say says told tell mention mentioned know remember bin bist es soy"
 
 OWNERS = frozenset(fold(_POSSESSIVES).split())
-"""Possessives of the first person: "my"."""
+"""First-person possessives, such as "my"."""
 SPEAKERS = frozenset(["i", "im", "ive", "ich", "yo", "je", "j", "io", "ik", "я"])
 FIRST_PERSON = OWNERS.union(SPEAKERS, _OTHERS.split())
-"""Words by which users and facts name the user: "I", "user"."""
+"""Words that users and facts use for the user, such as "I" and "user"."""
 SECOND_PERSON = frozenset(_YOU.split())
-"""Words by which an assistant names the user: "you"."""
+"""Words that an assistant uses for the user, such as "you"."""
 NEGATIONS = frozenset(_NOT.split())
 NEGATION_SIGNS = frozenset("不没沒未无無别別")
 FUNCTION_SIGNS = frozenset("我私僕俺你他她的是在了对對有和得地得們们吗嗎呢はがをにのでとも에를을는")

@@ -1,7 +1,7 @@
 """List memories for a question about everything ("What do you know about me?"), most durable first.
 
-A search does not help, because the question shares no words with memories. Instead, the prompt lists the newest facts,
-events, procedures and statements, and statements that contain a name or a word for something lasting.
+A search does not help, because the question shares no words with the memories. Instead, the prompt lists the newest
+facts, events, procedures and statements. It also lists statements with a name or a word for something lasting.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ _TYPES = ("semantic", "procedural", "episodic")
 
 @dataclass(frozen=True, slots=True)
 class EverythingReads:
-    """Reads that list the memories in a query's users and namespaces. At most `most` tokens of them are shown."""
+    """Reads that list the memories of the query's users and namespaces.
+
+    The prompt shows at most `most` tokens of them.
+    """
 
     ask: PromptAsk
     query: SearchQuery
@@ -55,7 +58,7 @@ class EverythingReads:
         return len(clauses)
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
-        """Return the memories of the replies, most durable first."""
+        """Return the memories found in the replies, most durable first."""
         pages = [parse_listed(reply) for reply in replies]
         scored = [(0.0, mid) for mid in dict.fromkeys(row.mid for page in pages for row in page.rows)]
         ranking = Ranking(sum(page.total for page in pages[:_KINDS]), scored, listed=True)
@@ -67,7 +70,8 @@ class EverythingReads:
 def _durability(memory: ShownMemory) -> tuple[bool, bool, int, bool, bool, bool, int, float]:
     """Return the sort key of a memory.
 
-    Facts precede messages. Then come: pinned, type, still true, says a name, lasting topic, times said, newest date.
+    Facts precede messages. Within each kind, these criteria apply in order: pinned, type, still true, contains a name,
+    lasting topic, times said, newest date.
     """
     kind = memory.memory_type
     rank = _TYPES.index(kind) if kind in _TYPES else len(_TYPES)

@@ -1,7 +1,7 @@
 """Build the memories section of a prompt.
 
-It holds the memories that match the query, and the matching messages from the user's other sessions that are not
-memories yet.
+The section contains the memories that match the query. It also contains matching messages from the user's other
+sessions that have not become memories yet.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FEW_MEMORIES = 100
 
 
 class MemoriesSection:
-    """Search long-term memory for a prompt."""
+    """Searches long-term memory for a prompt."""
 
     def __init__(
         self,
@@ -75,7 +75,10 @@ class MemoriesSection:
         self._counter = counter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads of a prompt's search. None if the prompt does not search. Raises the search's errors."""
+        """Return the reads for a prompt's search, or None if the prompt does not search.
+
+        Raises the errors of the search.
+        """
         request = self._search_request(ask)
         if request is None:
             return None
@@ -90,17 +93,17 @@ class MemoriesSection:
         return MemoryReads(self, ask, query, self._recent.recent_query(ask.scope, query.request))
 
     def queue_memories(self, pipe: Pipe, ask: PromptAsk, query: SearchQuery, recent: RecentQuery | None) -> int:
-        """Queue the search and the read of the user's messages from other sessions. Return the number of replies."""
+        """Queue the search and the read of the user's messages in other sessions. Return the number of replies."""
         count = 0 if recent is None else self._recent.queue_recent(pipe, recent, but=ask.session)
         return count + (0 if query.empty else self._search.queue_query(pipe, query))
 
     async def load_memories(
         self, ask: PromptAsk, query: SearchQuery, recent: RecentQuery | None, replies: Sequence[Any], session: SessionMessages | None
     ) -> MemoriesContent:
-        """Return the memories of these replies, best first.
+        """Return the memories found in these replies, best first.
 
-        Memories of the session's newest messages are left out, because the prompt shows these messages anyway. Messages
-        of other sessions that are not memories yet come first, because the index cannot rank them.
+        Leave out memories of the session's newest messages, because the prompt shows these messages anyway. Messages
+        from other sessions that are not memories yet come first, because the index cannot rank them.
         """
         elsewhere: list[ShownMemory] = []
         if recent is not None:
@@ -137,7 +140,7 @@ class MemoriesSection:
     ) -> Sequence[ShownMemory]:
         """Return the page with later statements about things that it identifies by name and number.
 
-        This takes another round trip, but few pages name such things. For a query about a time, return the page
+        This takes another round trip, but few pages contain such things. If the query is about a time, return the page
         unchanged.
         """
         things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
@@ -149,16 +152,16 @@ class MemoriesSection:
         return with_mentions(page, zip(things, others, strict=True))
 
     async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
-        """Return the best memories that are left out because the prompt shows their messages."""
+        """Return the best of the memories left out because the prompt already shows their messages."""
         hits = [scored for scored in ranking.scored[: query.request.limit + len(newest)] if scored[1] in newest]
         cards = await self._pages.read_ranked(scope, query, ranking, hits)
         return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
 
     def _search_request(self, ask: PromptAsk) -> SearchRequest | None:
-        """Return the search request of the prompt. None if the prompt does not search.
+        """Return the prompt's search request, or None if the prompt does not search.
 
-        Unless the request names a user and namespace, those of the session or prompt apply. For a session without a
-        user, an unlimited caller searches only memories without a user, unless `prompt_all_users` is set.
+        If the request does not specify a user or namespace, the session's or the prompt's applies. For a session
+        without a user, an unrestricted caller searches only memories without a user, unless `prompt_all_users` is set.
         """
         body, session = ask.body, ask.session
         search_option = body.long_term_search
@@ -183,15 +186,18 @@ class MemoriesSection:
 
 
 def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
-    """Return the facts that were made from messages on the page. A message may match even if its fact does not."""
+    """Return the facts that extraction made from messages on the page.
+
+    A message may match even if its fact does not.
+    """
     cited_ids = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not cited_ids.isdisjoint(cited_messages(fact))] if cited_ids else []
 
 
 def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the memories that contain a literal of the query, such as "C++", a sign or a single letter.
+    """Return the memories that contain a literal from the query, such as "C++", a sign or a single letter.
 
-    Return the page unchanged if the query has content words.
+    If the query has content words, return the page unchanged.
     """
     text = query.request.text or ""
     if has_content(text):
@@ -201,10 +207,11 @@ def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequenc
 
 
 def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], least: float) -> Sequence[ShownMemory]:
-    """Return the page without short messages that neither share the query's only word nor have a similarity of `least`.
+    """Return the page without short messages that are unlikely to match a query of one word.
 
-    Short messages have one or two content words. Similarity means little between such short texts. Return the page
-    unchanged if the query has several words, or if the request filters by content and no memory would remain.
+    A short message has one or two content words. It stays if it shares the query's word, or if its similarity is at
+    least `least`: between such short texts, a lower similarity means little. Return the page unchanged if the query has
+    several words, or if the request filters by content and no memory would remain.
     """
     if ranking.similarities is None or query.mode is not SearchModeEnum.HYBRID or query.span is not None or len(query.words.terms) != 1:
         return page
@@ -221,13 +228,14 @@ def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[Sho
 
 
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
-    """Return the memories that match a query which names a subject and a time.
+    """Return the memories that match a query about a subject at a time.
 
-    A memory is about the subject if its text shares a word with it or is similar enough. A memory matches if it is
-    about the subject, happens in that time or names a day in it. Return the page unchanged if no memory is about the
-    subject, or for other queries.
+    A memory is about the subject if its text shares a word with the subject or is similar enough. A memory matches if
+    it is about the subject, if its event happens in that time, or if its text mentions a day in that time. Return the
+    page unchanged if no memory is about the subject, or if the query does not contain both a subject and a time.
 
-    `english_only` ignores the similarities of a query in another language, because the model does not understand it.
+    If `english_only` is true, ignore the similarities for a query in another language, because the model does not
+    understand it.
     """
     if ranking.similarities is None or not names_days(query):
         return page
@@ -244,10 +252,11 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
 
 
 def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
-    """Return the page's and further memories that match a query which names only a time of at most a month.
+    """Return the memories that match a query for a time of at most a month, without a subject.
 
-    A memory matches if it happens in that time, names a day in it, or was said in it. Return the page unchanged if no
-    memory matches, or for other queries.
+    Considers the memories on the page and in `further`. A memory matches if its event happens in that time, if its text
+    mentions a day in that time, or if it was stated then. Return the page unchanged if no memory matches, or for any
+    other query.
     """
     if not names_time_alone(query):
         return page
@@ -255,7 +264,7 @@ def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequen
 
 
 def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory was created or last said in the time that the query names."""
+    """True if a memory was created or last stated in the time that the query mentions."""
     if query.span is None:
         return False
     days = [memory.created_at, *([memory.last_said_at] if memory.last_said_at else [])]
@@ -263,7 +272,7 @@ def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory's event is in the time that the query names, or its text names a day that may be in it."""
+    """True if a memory's event is in the time that the query mentions, or its text mentions a day that may be in it."""
     if query.span is None:
         return False
     start, end, zone = query.span.start, query.span.end, zone_of(query.request.timezone)
@@ -290,7 +299,7 @@ def _names_user(condition: Condition) -> bool:
 
 @dataclass(slots=True)
 class MemoryReads:
-    """The reads of the memories section for one prompt."""
+    """The memory section's reads for one prompt."""
 
     section: MemoriesSection
     ask: PromptAsk

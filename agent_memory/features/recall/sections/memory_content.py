@@ -1,4 +1,4 @@
-"""Select the memories that fit a prompt's tokens, and write them as a section."""
+"""Select the memories that fit into a prompt's token budget, and write them as a section."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 
 @dataclass(slots=True)
 class MemoriesContent:
-    """The memories that match, best first. At most `most` tokens of them are shown.
+    """The matching memories, best first. The prompt shows at most `most` tokens of them.
 
-    `ids` shows their ids. `formatted` is true if the request names a format. `alone` is true if the prompt has no
-    session. `follows_tokens` is true if the request names `max_tokens`: then that limit replaces `most`.
+    If `ids` is true, each line shows the memory's id. `formatted` is true if the request specifies a format. `alone` is
+    true if the prompt has no session. `follows_tokens` is true if the request specifies `max_tokens`, which then
+    replaces `most` as the limit.
     """
 
     query: SearchQuery
@@ -62,7 +63,7 @@ class MemoriesContent:
         return cls(query, ranking, cards, cut, counter, most, count_reading, *shown_as)
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
-        """Return the best memories that fit, without near duplicates unless the request wants them."""
+        """Return the best memories that fit, without near duplicates unless the request asks for them."""
         around = _AROUND_TOKENS + PER_MESSAGE if self.alone and not self.formatted else 0
         budget, request = self.most if tokens is None else max(tokens - around, 0), self.query.request
         if not self.follows_tokens:
@@ -83,13 +84,16 @@ class FittedMemories:
     budget: int
 
     def count_tokens(self) -> int:
-        """Return the tokens of the list, including memories that the session's messages may already show."""
+        """Return the number of tokens in the list, including memories that the session's messages may already show."""
         if self.content.formatted and not self.listed.memories:
             return 0
         return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """Return the list without memories that the session's messages already show. Counts the others as read."""
+        """Return the list without memories that the session's messages already show.
+
+        Count the other memories as read.
+        """
         content, request = self.content, self.content.query.request
         listed = self.listed if messages is None else self.listed.without(lambda memory: _rests_on(memory, messages))
         cards = listed.memories

@@ -1,4 +1,4 @@
-"""Build the session's sections of a prompt: the summary, and the last messages that fit. Both come from one read."""
+"""Build the session's sections of a prompt from one read: the summary, and the last messages that fit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agent_memory_client.models import MemoryPromptRequest
 
 
 class SessionSection:
-    """Reads the session of a prompt. It loads first, because other sections depend on it."""
+    """Reads a prompt's session. The session loads first, because other sections depend on it."""
 
     def __init__(self, settings: Settings, store: SessionStore, counter: TokenCounter) -> None:
         self._settings = settings
@@ -37,7 +37,10 @@ class SessionSection:
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """Return the session. If the named one does not exist, return the only session with its id, if there is one."""
+        """Return the session that the request specifies.
+
+        If it does not exist, return the only session with the same id, if any.
+        """
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)
@@ -97,7 +100,7 @@ class SummaryContent:
 
 @dataclass(slots=True)
 class WindowContent:
-    """The session's last messages, as many as the model's window can hold."""
+    """The session's last messages, as many as fit into the model's context window."""
 
     turns: SessionTurns | None
     named_window: int | None
@@ -107,7 +110,7 @@ class WindowContent:
         return tokens if self.named_window is None else min(tokens, self.named_window)
 
     def fit_section(self, tokens: int | None) -> FittedWindow:
-        """Return the last messages that fit both the window and `tokens`. The newest message is always among them."""
+        """Return the last messages that fit into both the window and `tokens`. Always include the newest message."""
         if self.turns is None or tokens is None:
             return FittedWindow(self.turns, () if self.turns is None else self.turns.messages)
         window = tokens if self.named_window is None else min(self.named_window, tokens)
@@ -134,9 +137,10 @@ class FittedWindow:
 
 
 def turn_message(turn: PromptTurn) -> dict[str, Any]:
-    """Return a message of a prompt. A role that prompts do not support becomes the assistant's.
+    """Return a session's message in the prompt's form.
 
-    `original_role` then keeps the old role.
+    If prompts do not support the message's role, the role becomes the assistant's, and `original_role` keeps the old
+    one.
     """
     message = text_message("user" if turn.role == "user" else "assistant", plain_text(turn.content))
     if turn.role not in ("user", "assistant"):

@@ -34,9 +34,9 @@ class OldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OldPrefixes:
-    """Prefixes of the old keys. The final colon is optional.
+    """Prefixes of the archived server's keys. The final colon is optional.
 
-    The archived server sets them by REDISVL_INDEX_PREFIX and WORKING_MEMORY_INDEX_PREFIX.
+    The archived server reads them from REDISVL_INDEX_PREFIX and WORKING_MEMORY_INDEX_PREFIX.
     """
 
     memories: str = "memory_idx"
@@ -49,7 +49,7 @@ class OldPrefixes:
 
 @dataclass(frozen=True, slots=True)
 class OldItem:
-    """A key with the fields of its hash or its document, or with the `problem` that prevents reading it.
+    """A key with its hash fields or its document, or with the `problem` that prevents reading the key.
 
     `seconds_left` is None if the key does not expire.
     """
@@ -68,7 +68,7 @@ class OldItem:
 
 @dataclass(frozen=True, slots=True)
 class OldPage:
-    """Items, and the cursor of the next page (0: there are no more)."""
+    """Items, and the cursor of the next page (0 if there are no more pages)."""
 
     cursor: int
     items: list[OldItem]
@@ -76,20 +76,23 @@ class OldPage:
 
 class OldStore:
     def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
-        """`ours` is the prefix of our own keys, which are skipped. `source` identifies this Redis and its prefixes."""
+        """`ours` is the prefix of our own keys, which the store skips.
+
+        `source` identifies this Redis and its prefixes.
+        """
         self._client = client
         self._prefixes = prefixes
         self._ours = ours.encode()
         self.source = source
 
     async def run_id(self) -> str:
-        """Return the run id of the Redis server. It changes at a restart, which makes SCAN cursors invalid."""
+        """Return the run id of the Redis server. A restart changes the run id and makes SCAN cursors invalid."""
         info = (await read(self._client, lambda pipe: pipe.info("server")))[0]
         value = info.get("run_id", b"")
         return value.decode() if isinstance(value, bytes) else str(value)
 
     async def count(self, kind: OldKind) -> int:
-        """Return the approximate number of keys of a kind. SCAN may return a key twice."""
+        """Return the approximate number of keys of a kind. It is not exact, because SCAN may return a key twice."""
         total, cursor = 0, 0
         while True:
             cursor, names = await self._scan(kind, cursor, 1000)
@@ -132,7 +135,10 @@ class OldStore:
 
 
 def _is(kind: OldKind, rest: bytes) -> bool:
-    """True if a key with this rest after the prefix is of the kind. Views and partitions share a prefix."""
+    """True if a key is of this kind. `rest` is the part of the key after the prefix.
+
+    Views and partitions share a prefix.
+    """
     if kind is OldKind.VIEW:
         return rest.endswith(b":config")
     if kind is OldKind.PARTITION:

@@ -1,7 +1,8 @@
-"""Migrate the Redis of an archived server through our own write path. Supports a dry run, and can be resumed.
+"""Migrate the Redis of an archived server through our own write path.
 
-It can run repeatedly: it never changes data that exists here, and never restores data that was deleted here. A session
-that changed on the archived server after its migration is migrated again, unless it changed here too.
+A migration supports a dry run, and can be resumed and repeated. It never changes data that exists here, and never
+restores data that was deleted here. If a session changes on the archived server after its migration, a later run
+migrates it again, unless it has changed here, too.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ _SAME_MODEL = 0.98
 
 
 class MigrationCounts(BaseModel):
-    """Counts of the items of one kind by result. `there` already exist here. `other` have an id with other content."""
+    """Counts of one kind of items, by result. `there` counts items that already exist here.
+
+    `other` counts items whose id already has other content here.
+    """
 
     read: int = 0
     written: int = 0
@@ -71,7 +75,7 @@ class MigrationRemark(BaseModel):
 
 
 class Report(BaseModel):
-    """Reports what a migration did, or in a dry run, what it would do."""
+    """Report of what a migration did or, in a dry run, would do."""
 
     dry_run: bool
     finished: bool = False
@@ -96,11 +100,11 @@ class _Progress(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class MoveOptions:
-    """Options of a migration.
+    """Options for a migration.
 
-    `vectors` is `auto` (compare some old vectors with the model's own), `reuse` (trust all) or `embed` (compute all).
-    `extract` extracts facts from messages from which the archived server extracted none. `restart` ignores earlier
-    progress.
+    `vectors` is `auto` (compare some old vectors with the model's own), `reuse` (trust all old vectors) or `embed`
+    (compute all vectors again). `extract` extracts facts from messages from which the archived server extracted no
+    facts. `restart` ignores earlier progress.
     """
 
     dry_run: bool = True
@@ -277,7 +281,7 @@ class MigrationService:
     async def _vectors(self, memories: Sequence[OldMemory], options: MoveOptions) -> dict[str, NDArray[np.float32]]:
         """Return the usable old vectors by memory id.
 
-        They are of the model in use, and of memories whose vector covers only their own text.
+        A vector is usable if it comes from the current model and covers only the memory's own text.
         """
         usable: dict[str, NDArray[np.float32]] = {}
         for memory in memories if options.vectors != "embed" else ():
@@ -306,7 +310,10 @@ class MigrationService:
         return usable
 
     async def _move_session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
-        """Migrate a session. Return its version here, or 0 if no run has written it. Raises UnmovableRecord."""
+        """Migrate a session. Return its version here, or 0 if no run has written the session.
+
+        Raises UnmovableRecord.
+        """
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
         stored = await self._memories.get(scope, [record.id for record in old.body.memories])
@@ -415,6 +422,6 @@ def _note_changes(report: Report, kind: OldKind, name: str, notes: Sequence[str]
 
 
 def _note_remark(remarks: list[MigrationRemark], kind: OldKind, name: str, reason: str) -> None:
-    """Add a remark, unless the list is full. Only the lists of remarks are bounded, not the counts."""
+    """Add a remark, unless the list is full. The counts have no such limit."""
     if len(remarks) < _LISTED:
         remarks.append(MigrationRemark(kind=kind.value, id=name[:512], reason=reason))

@@ -1,4 +1,4 @@
-"""Predict exactly what a migration would do, without writing anything. The dry run uses this."""
+"""Predict exactly what a migration would do, without writing anything. Used by the dry run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class MigrationPreview:
         """The message identities of the sessions that the run would have written so far."""
 
     async def states(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """Return the states that `adopt_settled` would return if the run had written everything before."""
+        """Return the states that `adopt_settled` would return if the run had written all earlier items."""
         coming = [
             _PreviewedRecord(record, self._memories.mid(scope, record.id), memory_digest(record), standing(scope.tenant, record), here)
             for record, here in zip(records, await self._moves.here(scope, records), strict=True)
@@ -89,7 +89,7 @@ class MigrationPreview:
                 self._by.setdefault((preview.standing.scope, name), mid)
 
     def _state(self, preview: _PreviewedRecord, *, of_another: bool) -> str:
-        """Return the state if the id of the record decides it. Return "" if it does not."""
+        """Return the state if the record's id decides it. Return "" otherwise."""
         if preview.here.buried:
             return "buried"
         if of_another:
@@ -104,7 +104,10 @@ class MigrationPreview:
         return None if mid is None or mid == preview.mid else self._records.get(mid)
 
     def _twin(self, preview: _PreviewedRecord) -> MemoryRecord | None:
-        """Return the memory that a record would repeat, or None. Always None for messages of sessions."""
+        """Return the memory that a record would repeat, or None.
+
+        For messages in sessions, the result is always None.
+        """
         record = preview.record
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
         if in_session or record.quarantine is not None or not preview.standing.kin:
@@ -113,7 +116,10 @@ class MigrationPreview:
         return kin if kin is not None else self._holder_of(preview, preview.standing.words)
 
     def _settle_new(self, preview: _PreviewedRecord) -> str:
-        """Record a memory as written and return "new". Return "repeat" for a message in the words of a known memory."""
+        """Record a memory as written and return "new".
+
+        Return "repeat" for a message with the same words as a known memory.
+        """
         self._digests[preview.mid] = preview.digest
         if self._said_before(preview):
             return "repeat"

@@ -1,4 +1,4 @@
-"""Store the progress of a migration, and look up which of its memories exist here."""
+"""Store the progress of a migration, and find out which of its memories exist here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIFETIME_SECONDS = 30 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class MovedRecord:
-    """A migrated session or view: the fingerprint of its old document, and its version here."""
+    """A migrated session or view: the fingerprint of the old document, and the version of the copy here."""
 
     fingerprint: str
     version: int
@@ -32,10 +32,10 @@ class MovedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExistingDigests:
-    """What exists here for a memory.
+    """The data that exists here for a memory.
 
-    `digest` and `alias` are the digests under its id and under an alias with its id. `buried` is true if it was deleted
-    here. `holders` maps `standing` fields to the memories (mids) with its words.
+    `digest` and `alias` are the digests stored under the memory's id and under an alias with that id. `buried` is true
+    if the memory was deleted here. `holders` maps `standing` fields to the mids of memories with the same words.
     """
 
     digest: str | None
@@ -51,12 +51,12 @@ class MoveStore:
         self._memories = memories
 
     async def load(self, source: str) -> bytes | None:
-        """Return the progress of a source as `save` stored it, or None."""
+        """Return the progress of a source in the form that `save` stored, or None."""
         key = self._keys.move(source)
         return (await read(self._client, lambda pipe: pipe.get(key)))[0]
 
     async def save(self, source: str, progress: str, brought: Mapping[bytes, MovedRecord] | None = None) -> None:
-        """Store the progress, and the sessions and views migrated since, in one step."""
+        """Store the progress and the sessions and views migrated since the last call, in one step."""
         key = self._keys.move(source)
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
@@ -91,7 +91,7 @@ class MoveStore:
         return [_here(fields, row) for fields, row in zip(names, rows, strict=True)]
 
     async def give_vectors(self, scope: Scope, items: Sequence[tuple[MemoryRecord, NDArray[np.float32]]]) -> int:
-        """Index memories with the given vectors of length 1, if they still wait for one. Return their number."""
+        """Index memories that still wait for a vector with the given vectors of length 1. Return the number indexed."""
         mids = [self._memories.mid(scope, record.id) for record, _ in items]
         due = self._keys.due(DueKind.MEMORY)
 

@@ -1,6 +1,8 @@
-"""Convert the archived server's data to our models, in all formats that its releases wrote. Pure functions, no I/O.
+"""Convert the archived server's data to our models, from all formats that its releases wrote.
 
 Each change adds a note. Data that cannot be converted raises `UnmovableRecord`.
+
+Pure functions, no I/O.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class UnmovableRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class OldMemory:
-    """A converted memory, its old float32 vector, and notes of what the conversion changed."""
+    """A converted memory, its old float32 vector, and notes about what the conversion changed."""
 
     record: MemoryRecord
     vector: bytes | None
@@ -59,7 +61,7 @@ class OldMemory:
 
 @dataclass(frozen=True, slots=True)
 class OldSession:
-    """A converted session. `body.ttl_seconds` is the value of its last PUT."""
+    """A converted session. `body.ttl_seconds` is the value from its last PUT."""
 
     ref: SessionRef
     body: WorkingMemory
@@ -67,7 +69,7 @@ class OldSession:
 
 
 def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
-    """Return a memory from its hash. `name` is its key without the prefix. Raises UnmovableRecord."""
+    """Return a memory from its hash. `name` is the key without its prefix. Raises UnmovableRecord."""
     notes: list[str] = []
     values: dict[str, Any] = {}
     for raw_name, raw in fields.items():
@@ -89,7 +91,10 @@ def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
 
 
 def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> MemoryRecord:
-    """Return a memory from its fields. `flag` is the default of `discrete_memory_extracted`. Raises UnmovableRecord."""
+    """Return a memory from its fields. `flag` is the default for `discrete_memory_extracted`.
+
+    Raises UnmovableRecord.
+    """
     text = clean_text(values.get("text"), notes, "text")
     if not text.strip():
         raise UnmovableRecord("it has no text")
@@ -119,9 +124,9 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
 
 
 def _fill_times(fields: dict[str, Any]) -> None:
-    """Fill missing times with a known time of the memory, or with the time of a ULID.
+    """Fill missing times with a known time of the memory, or else with the time in its ULID.
 
-    Without either, they become the time of the migration.
+    Without either, the missing times become the time of the migration.
     """
     times = [fields[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in fields]
     nearest = times[0] if times else ulid_time(str(fields["id"]))

@@ -1,4 +1,4 @@
-"""Convert single values of the archived server. Every change adds a note. Pure functions, no I/O."""
+"""Convert single values from the archived server. Every change adds a note. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def clean_text(value: Any, notes: list[str], name: str) -> str:
 
 
 def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
-    """Return a caller's object. Replaces values that JSON or UTF-8 cannot represent, or that are nested too deeply."""
+    """Return a caller's object. Replace values that JSON or UTF-8 cannot represent, or that are nested too deeply."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -85,7 +85,7 @@ def json_object(value: str | None, name: str, notes: list[str]) -> dict[str, Any
 
 
 def split_tags(value: Any) -> list[str] | None:
-    """Return a list of tags from a list, or from a text with commas, or with `|` as in old releases."""
+    """Return a list of tags from a list, or from a text separated by commas, or by `|` as in old releases."""
     if value is None or value == "":
         return None
     if isinstance(value, list):
@@ -95,7 +95,7 @@ def split_tags(value: Any) -> list[str] | None:
 
 
 def tags_of(values: list[str] | None, name: str, notes: list[str]) -> list[str] | None:
-    """Return topics or entities, cut to our limits of number and length."""
+    """Return topics or entities, limited to the allowed number and length."""
     if values is None:
         return None
     clean = [" ".join(clean_text(value, notes, name).split()).replace(",", " ") for value in values]
@@ -131,7 +131,10 @@ def number_or_text(value: Any) -> Any:
 
 
 def instant(value: Any, name: str, notes: list[str]) -> datetime | None:
-    """Return a time from seconds since 1970 or ISO 8601, or None if it is invalid. Times without a zone are UTC."""
+    """Return a time from seconds since 1970 or ISO 8601, or None if the value is invalid.
+
+    Times without a zone are UTC.
+    """
     if value is None or value == "":
         return None
     try:
@@ -153,7 +156,7 @@ def ulid_time(name: str) -> datetime | None:
 
 
 def made_id(*parts: Any) -> str:
-    """Return an id made from the parts. The same parts always give the same id."""
+    """Return an id derived from the parts. The same parts always produce the same id."""
     text = "\0".join(str(part) for part in parts)
     return str(ULID.from_bytes(b"\x01" + blake2b(text.encode("utf-8", "replace"), digest_size=15).digest()))
 
@@ -163,7 +166,7 @@ def to_json(value: Any) -> str:
 
 
 def first_problem(error: ValidationError) -> str:
-    """Return the field and reason of a validation error, without the refused value."""
+    """Return the field and reason of a validation error, without the rejected value."""
     problem = error.errors(include_input=False, include_url=False, include_context=False)[0]
     path = ".".join(str(part) for part in problem["loc"])
     return f"{path}: {problem['msg']}"

@@ -29,9 +29,10 @@ def key_of(scope: AsgiScope) -> str | None:
 async def answered_once(
     services: Services, scope: Scope, key: str, asgi: AsgiScope, body: bytes, answer: Callable[[], Awaitable[Response]], *, keeps: bool
 ) -> Response:
-    """Return the stored answer to this request, or run the request. Only successful answers are stored.
+    """Return the stored response to this request, or run the request and store its response unless an error occurs.
 
-    Without `keeps`, no content of the answer is stored, only that the key was used. A repeated request then runs again.
+    Without `keeps`, store only that the key was used, and not the response's content. A repeated request then runs
+    again.
     """
     service = services[IdempotencyService]
     request = request_digest(asgi["method"], asgi["path"], asgi["query_string"], body)

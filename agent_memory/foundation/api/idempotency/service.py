@@ -1,4 +1,4 @@
-"""Run a POST with an Idempotency-Key only once. A repeated request gets the first answer and changes nothing."""
+"""Run a POST with an Idempotency-Key only once. A repeated request gets the first response and changes nothing."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ log = logging.getLogger(__name__)
 
 MAX_KEY_CHARS = 255
 LEASE_SECONDS = 6.0
-"""If the process that runs the request dies, the key stays locked this long."""
+"""How long a key stays locked if the process that runs the request dies."""
 _RENEWALS = 3
 _KEPT_SECONDS = 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """A stored answer: its HTTP status, body, and headers as "name: value" lines."""
+    """A stored response: its HTTP status, body, and headers as "name: value" lines."""
 
     status: int
     body: bytes
@@ -39,14 +39,14 @@ class StoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedKey:
-    """A key that this request claimed. Its ids are derived from `seed`. `holder` names the owner of the lease."""
+    """A key that this request claimed. The request's ids derive from `seed`. `holder` identifies the lease holder."""
 
     seed: str
     holder: str
 
 
 class IdempotencyService:
-    """Store each answer under its tenant and idempotency key for a day."""
+    """Store each response under its tenant and idempotency key for a day."""
 
     def __init__(self, client: Redis, keys: Keys, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self._keys = keys
@@ -58,15 +58,15 @@ class IdempotencyService:
         self._lease_ms = round(lease_seconds * 1000)
 
     def _name(self, scope: Scope, key: str) -> str:
-        """Return the Redis key.
+        """Return the Redis key for an idempotency key.
 
-        Callers with different limits never share an answer, because a request may mean other data to each of them.
+        Callers with different limits never share a response, because the same request may refer to different data.
         """
         limits = [None if limit is None else json.dumps(sorted(limit)) for limit in (scope.namespaces, scope.users, scope.agents)]
         return self._keys.idempotency(scope.tenant, key, *(limits if scope.limited else ()))
 
     async def claim_key(self, scope: Scope, key: str, request: str) -> StoredAnswer | ClaimedKey:
-        """Return the stored answer, or claim the key. After a claim, call `hold_key`, then `keep_answer` or `free_key`.
+        """Return the stored response, or claim the key. After a claim, use `hold_key`, and `keep_answer` or `free_key`.
 
         Raises BadInput if the key is malformed or was used for another request, and RequestUnderWay while the first
         request runs.
@@ -96,7 +96,7 @@ class IdempotencyService:
 
     @asynccontextmanager
     async def hold_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> AsyncGenerator[None]:
-        """Renew the lease of the key while the request in this context runs."""
+        """Renew the key's lease while the request in this context runs."""
 
         async def renew() -> None:
             while True:
@@ -123,12 +123,12 @@ class IdempotencyService:
         )
 
     async def free_key(self, scope: Scope, key: str, claimed: ClaimedKey) -> None:
-        """Free the key of a refused or failed request. Do nothing if another request holds the key by now."""
+        """Free the key of a rejected or failed request. Do nothing if another request now holds the key."""
         await self._free(answer=self._name(scope, key), holder=claimed.holder)
 
 
 def request_digest(method: str, path: str, query: bytes, body: bytes) -> str:
-    """Return a digest that is the same for equal requests."""
+    """Return a digest of the request. Equal requests have the same digest."""
     h = blake2b(digest_size=16)
     for part in (method.encode(), path.encode("utf-8", "surrogateescape"), query, body):
         h.update(b"%d:" % len(part))

@@ -1,4 +1,4 @@
-"""Limit the number of values in a request's JSON before it is validated."""
+"""Limit the number of values in a request's JSON before its validation."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, cast
 from agent_memory.foundation.core.errors import BadInput
 
 MAX_JSON_VALUES = 100_000
-"""8 MB of text take 20 ms. 8 MB of `{},{},…` take seconds to parse, seconds to validate and seconds to write."""
+"""8 MB of text takes 20 ms. 8 MB of `{},{},…` takes seconds to parse, seconds to validate, and seconds to write."""
 MAX_LIST_ITEMS = 10_000
 _FREE_JSON = frozenset({"data", "metadata", "config", "extraction_strategy_config"})
 
 
 def check_values(*parts: bytes, field: str = "body") -> None:
-    """Raise BadInput if all `parts` of unparsed JSON together have more than `MAX_JSON_VALUES` values."""
+    """Raise BadInput if the `parts` of unparsed JSON contain more than `MAX_JSON_VALUES` values in total."""
     most = MAX_JSON_VALUES
     if sum(map(len, parts)) > most and sum(map(_count_signs, parts)) > most and sum(map(_count_values, parts)) > most:
         raise BadInput(f"must contain at most {most} values, nested ones included: send several requests", field=field)
 
 
 def check_texts(value: Any, field: str) -> None:
-    """Raise BadInput as `check_values` does, for the texts in parsed JSON that contain JSON."""
+    """Apply `check_values` to all strings in parsed JSON that look like JSON themselves. Raises BadInput."""
     texts: list[bytes] = []
     left = [value]
     while left:
@@ -34,12 +34,12 @@ def check_texts(value: Any, field: str) -> None:
 
 
 def looks_like_json(text: str) -> bool:
-    """True if the text begins like a JSON list or object."""
+    """True if the text starts like a JSON list or object."""
     return text.lstrip()[:1] in ("{", "[")
 
 
 def _count_signs(body: bytes) -> int:
-    """Return an upper bound of the number of values: each but the first follows a comma or an opening bracket."""
+    """Return an upper bound for the number of values: all but the first follow a comma or an opening bracket."""
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
@@ -51,9 +51,10 @@ def _count_values(body: bytes) -> int:
 
 
 def check_lists(value: Any, root: str) -> None:
-    """Raise BadInput for a list of more than `MAX_LIST_ITEMS` in parsed JSON. Free JSON, such as metadata, is exempt.
+    """Raise BadInput if a list in parsed JSON has more than `MAX_LIST_ITEMS` items.
 
-    Without this check, validation visits all wrong items before it reports the first. `root` is the name of `value`.
+    Free-form JSON, such as metadata, is exempt. Without this check, validation visits every invalid item before it
+    reports the first one. `root` is the name of `value` in errors.
     """
     level: list[tuple[str, Any]] = [(root, value)]
     while level:

@@ -1,7 +1,7 @@
 """Accept tool arguments in the forms that language models send.
 
-Models send null for a missing field, one item instead of a list, and one text instead of an object. Some send objects
-and lists as JSON texts.
+Models send null for a missing field, one item instead of a list, and a string instead of an object. Some models send
+objects and lists as JSON strings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.input.bounds import check_lists, looks_like_json
 
 _AROUND = frozenset({"default", "nullable", "function-before", "function-after", "function-wrap"})
-"""Types of schemas that wrap the schema of a value."""
+"""Schema types that wrap the schema of a value."""
 
 _Read = Callable[[Any], Any]
 
@@ -24,15 +24,15 @@ _Read = Callable[[Any], Any]
 def lenient(schema: CoreSchema) -> CoreSchema:
     """Return a copy of `schema` that reads fields and list items leniently, at any depth.
 
-    Unions and free JSON are left unchanged.
+    Unions and free-form JSON do not change.
     """
     return _Copy(schema).copy(schema)
 
 
 def parse_json_text(value: Any) -> Any:
-    """Return the JSON object or list that a text contains. Return any other value unchanged.
+    """Parse a string that contains a JSON object or list. Return any other value unchanged.
 
-    Raises PydanticCustomError if a list in the text is too long.
+    Raises PydanticCustomError if a list in the JSON is too long.
     """
     if isinstance(value, str) and looks_like_json(value):
         try:
@@ -90,7 +90,7 @@ class _Copy:
         return schema
 
     def _without_nulls(self, model: Any) -> _Read:
-        """Return a reader that removes optional fields that are null, or objects with only null in them."""
+        """Return a function that removes each optional field that is null, or an object that contains only nulls."""
         schema = model["cls"].model_json_schema()
         optional = schema.get("properties", {}).keys() - set(schema.get("required", ()))
         fields: Mapping[str, Any] = self._value(model["schema"]).get("fields", {})
@@ -115,7 +115,7 @@ class _Copy:
 
 
 def _is_null(value: Any) -> bool:
-    """True for null, and for an object with only null in it. False for an empty object."""
+    """True for null, and for an object that contains only nulls. False for an empty object."""
     if not isinstance(value, dict) or not value:
         return value is None
     return all(_is_null(item) for item in cast("dict[str, Any]", value).values())

@@ -1,7 +1,7 @@
 """Repair JSON with lone surrogates (half an emoji), which UTF-8 and Redis cannot store.
 
-In a text, U+FFFD replaces each of them, and the answer gets a notice. An id with a lone surrogate is refused, because
-two ids must not become one.
+In text, U+FFFD replaces each lone surrogate, and the response contains a notice. In an id, a lone surrogate is an
+error, because the replacement could make two ids equal.
 """
 
 from __future__ import annotations
@@ -14,14 +14,18 @@ from typing import Any, NamedTuple, cast
 from agent_memory_client.models._types import REPLACEMENT
 
 _MAX_REPAIRED_BYTES = 4 * 1024 * 1024
-"""Larger bodies are refused instead of repaired, because a repair reads the body three times."""
+"""The maximum size of a body to repair. A larger body is an error, because a repair reads the body three times."""
 _NAMED_DEPTH = 6
 _LONE = re.compile("[\ud800-\udfff]")
 _ESCAPED = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class RepairedJson(NamedTuple):
-    """`sent`: the value as sent. `body`: its JSON with U+FFFD for each lone surrogate. `notice`: a text for callers."""
+    """A repaired request body.
+
+    `sent`: the value that the client sent. `body`: the same value as JSON, with U+FFFD in place of each lone surrogate.
+    `notice`: a message for the caller.
+    """
 
     sent: Any
     body: bytes
@@ -29,7 +33,7 @@ class RepairedJson(NamedTuple):
 
 
 def repair_json(body: bytes) -> RepairedJson | None:
-    """Return the repaired body if lone surrogates are all that is wrong with it, else None."""
+    """Return the repaired body, or None if it is too large or if lone surrogates are not its only problem."""
     if len(body) > _MAX_REPAIRED_BYTES or _ESCAPED.search(body) is None:
         return None
     try:

@@ -1,7 +1,7 @@
-"""Ignore unknown fields of a request, but refuse an unknown field whose name resembles that of a scope field.
+"""Ignore a request's unknown fields, but reject an unknown field whose name resembles a field in `NARROWING`.
 
-If a typo of `user_id` were ignored, the request would reach the memories of all users. For requests without unknown
-fields, this check costs no time.
+If the server ignored a misspelled `user_id`, the request would apply to the memories of all users. This check costs no
+time for requests without unknown fields.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NARROWING = SCOPE_FIELDS | {
 }
 """Fields that narrow a search or a deletion to fewer memories."""
 SENT_BACK = frozenset({"session_id"})
-"""Fields that clients repeat in a session's body, although the path has them. They are ignored silently."""
+"""Fields that clients repeat in a session's body, although the path contains them. The server ignores them silently."""
 
 MOST_NAMED = 1000
 _MOST_SHOWN = 20
@@ -42,7 +42,7 @@ class Unknown(NamedTuple):
 
 
 class UnknownFields(Exception):
-    """The request is refused because of unknown fields. `error` has the request's other validation errors."""
+    """The server rejects the request because of unknown fields. `error` has the request's other validation errors."""
 
     def __init__(self, fields: Sequence[Unknown], error: ValidationError | None = None) -> None:
         super().__init__(f"{len(fields)} unknown fields")
@@ -51,7 +51,7 @@ class UnknownFields(Exception):
 
 
 class FieldCheck:
-    """Validate values of a type. Validates once; if there are unknown fields, twice more to name them."""
+    """Validate values of a type. One validation is enough, except that unknown fields require two more."""
 
     def __init__(self, hint: Any, change: Callable[[CoreSchema], CoreSchema] | None = None) -> None:
         self._hint = hint
@@ -92,9 +92,9 @@ class FieldCheck:
         return field_names
 
     def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
-        """Return the validated value and its ignored fields. `strict` refuses all unknown fields.
+        """Return the validated value and its ignored fields. With `strict`, every unknown field is an error.
 
-        Raises ValidationError, and UnknownFields if the value has refused fields.
+        Raises ValidationError if the value is invalid, and UnknownFields if it has unknown fields that are errors.
         """
         try:
             return validate(self._strict), ()
@@ -155,7 +155,7 @@ def _behaviour(model: dict[str, Any]) -> str:
 
 
 def _forbidding(model: dict[str, Any]) -> None:
-    """Make the model refuse unknown fields, except those in `SENT_BACK`."""
+    """Make the model reject unknown fields, except the fields in `SENT_BACK`."""
     if _behaviour(model) != "ignore" or (fields := _fields_of(model)) is None:
         return
     model["config"] = {**model.get("config", {}), "extra_fields_behavior": "forbid"}
@@ -181,9 +181,10 @@ def _naming(model: dict[str, Any], models: set[str]) -> None:
 
 
 def nearest(name: str, names: Collection[str]) -> str | None:
-    """Return the field of `NARROWING` in `names` that `name` resembles, or None.
+    """Return the field in both `NARROWING` and `names` that `name` resembles, or None.
 
-    Names resemble each other if only case, `_`, plural or `_id` differ, or at most two letters of a longer name.
+    Two names resemble each other if they differ only in case, `_`, a plural ending, or `_id`. If the field's name has
+    six or more letters, up to two letters may also differ.
     """
     if len(name) > 2 * _LONGEST:
         return None
@@ -231,16 +232,16 @@ def _distance(word: str, other: str) -> int:
 
 
 def narrows(field: Unknown) -> bool:
-    """True if the name of an unknown field is, or resembles, that of a scope field."""
+    """True if the unknown field's name is the name of a scope field or resembles one."""
     name = field.path[-1]
     return isinstance(name, str) and (name in SCOPE_FIELDS or nearest(name, SCOPE_FIELDS) is not None)
 
 
 def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) -> list[Unknown]:
-    """Return the unknown fields that name, or almost name, a scope field that belongs elsewhere in the request.
+    """Return the unknown fields whose names match or resemble a scope field that belongs elsewhere in the request.
 
-    `places` takes a scope field's name, and returns the right place for it, or None if the request has no place. Each
-    result has the path of the unknown field and the right place. Skips fields without a place.
+    `places` takes the name of a scope field. It returns where the field belongs, or None if the request does not accept
+    the field. Each result contains the unknown field's path and the correct place. Skips fields without a place.
     """
     misplaced_fields: list[Unknown] = []
     for field in fields:
@@ -253,12 +254,12 @@ def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) ->
 
 
 def narrowing_nothing(field: Unknown) -> Unknown:
-    """Return the field with the message for a refused deletion: the field would not narrow what is deleted."""
+    """Return the field with the error message for a deletion that the field would not narrow."""
     return Unknown(field.path, "with the operation's own parameters what is to be deleted, since this one would not narrow it")
 
 
 def ignored_names(fields: Iterable[Unknown]) -> str:
-    """Return the names of ignored fields as ASCII text. Each name is there once, without list positions."""
+    """Return the names of ignored fields as ASCII text. Each name appears once, without list positions."""
     names = dict.fromkeys(".".join(str(part)[:_LONGEST] for part in field.path if isinstance(part, str)) for field in fields)
     quoted = [quote(name.encode("utf-8", "replace"), safe=" []$@:/-_.") for name in list(names)[:_MOST_SHOWN]]
     return ", ".join([*quoted, "..."] if len(names) > _MOST_SHOWN else quoted)

@@ -14,7 +14,10 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
-    """Return the values as a model. Raises BadInput, which names the wrong field but never shows its value."""
+    """Validate the values and return them as a model.
+
+    Raises BadInput, which specifies the invalid field but never reveals its value.
+    """
     try:
         return model.model_validate(values, context=ANSWER)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Estimate how much work a request is, in characters of text. Much work runs in a thread."""
+"""Estimate the amount of work in a request, in characters of text. Large requests run in a thread."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _ENOUGH = 8_000
 
 
 def json_work(value: Any) -> int:
-    """Return the work of a JSON value: 64 for each value in it, plus the length of all texts.
+    """Estimate the work for a JSON value: 64 for each value inside it, plus the length of all strings.
 
-    Stops counting above 8,000, because a thread does the work then.
+    Stops counting above 8,000, because a thread does the work in that case.
     """
     work, left = 0, [value] if value else []
     while left and work <= _ENOUGH:

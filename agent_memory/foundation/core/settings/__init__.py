@@ -1,4 +1,4 @@
-"""Define all settings with their environment variables and defaults. Only composition roots build a `Settings`."""
+"""Define all settings with their environment variables and defaults. Only composition roots create a `Settings`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ GROUPS = cast("dict[str, type[Group]]", {name: field.annotation for name, field 
 
 
 def variables() -> dict[str, tuple[str, str]]:
-    """Return a dict of every environment variable's name to its group and field."""
+    """Return a dict that maps the name of each environment variable to its group and field."""
     return {
         variable: (group, name)
         for group, model in GROUPS.items()
@@ -84,7 +84,7 @@ def variables() -> dict[str, tuple[str, str]]:
 def load_settings(**overrides: Any) -> Settings:
     """Read settings from the environment and `.env`. An override takes precedence unless it is None.
 
-    Raises StartupError, which names the wrong variable.
+    Raises StartupError, which specifies the invalid variable.
     """
     fields_by_variable = variables()
     values: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
@@ -110,9 +110,9 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def settings_in_force(settings: Settings, *, defaults: bool) -> dict[str, tuple[str, bool]]:
-    """Return a dict of each variable to its value, as text without secrets, and True if that is not the default.
+    """Return each variable's value as text without secrets, and True if the value differs from the default.
 
-    Settings that have their default value are omitted unless `defaults` is true.
+    Omits settings that have their default value unless `defaults` is true.
     """
     first: dict[tuple[str, str], str] = {}
     for variable, place in variables().items():

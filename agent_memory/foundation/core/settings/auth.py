@@ -1,4 +1,4 @@
-"""Define the settings of authentication."""
+"""Define the authentication settings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AuthSettings(Group):
 
     @property
     def mode(self) -> Literal["disabled", "token", "oauth2"]:
-        """The kind of credentials. The archived server's `DISABLE_AUTH=true` overrides all other variables."""
+        """The kind of credentials that the server accepts. `DISABLE_AUTH=true` overrides all other variables."""
         if self.disable_auth:
             return "disabled"
         return "token" if self.auth_mode == "disabled" and self.token_auth_enabled else self.auth_mode
@@ -69,7 +69,7 @@ class AuthSettings(Group):
         return self.mode != "disabled"
 
     def claim(self, use: ClaimUse) -> str | None:
-        """Return the name of the JWT claim for this use, or None if `OAUTH2_CLAIMS` names none."""
+        """Return the name of the JWT claim for this use, or None if `OAUTH2_CLAIMS` does not specify one."""
         return self.oauth2_claims.get(use)
 
     @property
@@ -78,5 +78,5 @@ class AuthSettings(Group):
 
     @property
     def default_role(self) -> RoleName:
-        """The role of callers if `OAUTH2_CLAIMS` names no claim for roles."""
+        """The role of all callers if `OAUTH2_CLAIMS` does not specify a claim for roles."""
         return self.oauth2_roles.get(_EVERYBODY, "write")

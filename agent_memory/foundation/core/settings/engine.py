@@ -1,4 +1,4 @@
-"""Options of Redis' query engine: `REQUIRED` ones everywhere, `EMBEDDED` ones for our own Redis."""
+"""Define the options of the Redis query engine. `EMBEDDED` options apply only to the embedded Redis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define the limits of tenants and the largest sizes."""
+"""Define the limits for tenants and the maximum sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 
 
 class TenantLimits(BaseModel):
-    """The limits of one tenant. None means the limit for all tenants."""
+    """The limits for one tenant. None means that the limit for all tenants applies."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -19,7 +19,7 @@ class TenantLimits(BaseModel):
 
 
 class LimitSettings(Group):
-    """The limits of each tenant (0 means no limit), and the largest sizes."""
+    """The limits for each tenant (0 means no limit), and the maximum sizes."""
 
     requests_per_minute: int = setting(
         0,

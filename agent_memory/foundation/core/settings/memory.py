@@ -1,4 +1,4 @@
-"""Define the settings of sessions, long-term memory, searches and summary views."""
+"""Define the settings for sessions, long-term memory, searches, and summary views."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class LongTermSettings(Group):
-    """Settings of long-term memory: promotion, indexing and forgetting.
+    """Settings for long-term memory: promotion, indexing, and forgetting.
 
-    `neighbours_after_seconds`: delay before the neighbors of a new message are indexed again with its words. It lets
-    each message be indexed twice instead of once for each neighbor.
-    `forgotten_kept_days`: for how many days a forgotten memory can be restored.
+    `neighbours_after_seconds`: the delay before a worker reindexes a new message's neighbors with its words. Because of
+    this delay, workers index each message twice instead of once for each neighbor.
+    `forgotten_kept_days`: the number of days during which you can restore a forgotten memory.
     """
 
     enabled: bool = archived(True, "LONG_TERM_MEMORY")
@@ -62,7 +62,7 @@ class LongTermSettings(Group):
 
 
 class ForgettingSettings(Group):
-    """Settings of automatic forgetting. It is off unless it is enabled and at least one limit is set."""
+    """Settings for automatic forgetting, which runs only if it is enabled and at least one limit is set."""
 
     enabled: bool = setting(
         False,
@@ -86,7 +86,7 @@ class ForgettingSettings(Group):
 
 
 class CompactionSettings(Group):
-    """Settings of merging repeated memories. With `COMPACTION_EVERY_MINUTES=0`, only requests start it."""
+    """Settings for merging duplicate memories. With `COMPACTION_EVERY_MINUTES=0`, merging runs only on request."""
 
     every_minutes: float = archived(10.0, "COMPACTION_EVERY_MINUTES", ge=0)
     semantic: bool = archived(True, "COMPACT_SEMANTIC_DUPLICATES")
@@ -94,7 +94,7 @@ class CompactionSettings(Group):
 
 
 class WorkingMemorySettings(Group):
-    """Settings of sessions: summaries, and rules for messages."""
+    """Settings for sessions: summaries and message rules."""
 
     summarize: bool = archived(True, "ENABLE_WORKING_MEMORY_SUMMARIZATION")
     summarization_threshold: float = archived(0.7, "SUMMARIZATION_THRESHOLD", gt=0.0, le=1.0)

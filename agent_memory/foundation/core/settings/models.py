@@ -1,4 +1,4 @@
-"""Define the settings of models and model servers."""
+"""Define the settings for models and model servers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class ModelSettings(Group):
-    """Settings of models. `auto` means an OpenAI-compatible server if an API key or base URL is set, else local."""
+    """Settings for models. `auto` means an OpenAI-compatible server if a key or base URL is set, else a local model."""
 
     provider: Literal["auto", "openai", "local"] = setting(
         "auto",

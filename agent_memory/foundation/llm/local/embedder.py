@@ -1,4 +1,4 @@
-"""Embed sentences in this process, without a key or a network."""
+"""Embed sentences in this process, without an API key or a network."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class SentenceEncoder(Protocol):
 
 
 class LocalEmbedder:
-    """Embed texts in two threads: one for small calls (queries), one for batches.
+    """Embed texts in two threads: one for small calls (queries), and one for batches.
 
-    A batch yields its thread after each run of `RUN_TOKENS` tokens, so batches interleave.
+    A batch releases its thread after each run of at most `RUN_TOKENS` tokens, so batches interleave.
     """
 
     def __init__(self, encoder: SentenceEncoder) -> None:
@@ -55,7 +55,7 @@ class LocalEmbedder:
 
     @classmethod
     async def open(cls, settings: Settings) -> LocalEmbedder:
-        """Load the model in a thread. Raises StartupError, which says what is missing and how to get it."""
+        """Load the model in a thread. Raises StartupError, whose message says what is missing and how to install it."""
         return cls(await asyncio.to_thread(_load, settings.models))
 
     @property
@@ -79,7 +79,7 @@ class LocalEmbedder:
         return unit_rows(rows, count=len(texts), dimensions=self._encoder.dimensions, model=self._encoder.name)
 
     async def close(self) -> None:
-        """Wait for running calls and cancel queued ones. May be called twice."""
+        """Wait for running calls and cancel queued ones. Safe to call twice."""
         self._closed = True
         for executor in (self._urgent, self._batch):
             await asyncio.to_thread(executor.shutdown, wait=True, cancel_futures=True)
@@ -112,7 +112,10 @@ class LocalEmbedder:
 
 
 def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
-    """Group texts by their token counts into runs of similar length, within RUN_TEXTS and RUN_TOKENS (padded)."""
+    """Group texts of similar length into runs of at most RUN_TEXTS texts and RUN_TOKENS padded tokens.
+
+    `lengths` are the token counts of the texts. A run contains indices of texts.
+    """
     runs: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
         if runs and len(runs[-1]) < RUN_TEXTS and (len(runs[-1]) + 1) * lengths[index] <= RUN_TOKENS:

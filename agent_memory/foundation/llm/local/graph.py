@@ -1,6 +1,6 @@
-"""Build the ONNX graph of a BERT-shaped sentence encoder.
+"""Build the ONNX graph of a sentence encoder with BERT's architecture.
 
-Its weights stay outside the graph, named as in model.safetensors.
+The weights stay outside the graph. They have the same names as in model.safetensors.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Precision = Literal["int8", "fp32"]
 
 @dataclass(frozen=True, slots=True)
 class EncoderShape:
-    """The shape of an encoder, as in its config.json. The defaults are the shape of all-MiniLM-L6-v2."""
+    """The dimensions of an encoder, as in its config.json. The defaults describe all-MiniLM-L6-v2."""
 
     layers: int = 6
     heads: int = 12
@@ -36,9 +36,9 @@ class EncoderShape:
 
     @classmethod
     def of(cls, config: Mapping[str, Any], pooling: Mapping[str, Any]) -> EncoderShape:
-        """Read config.json and 1_Pooling/config.json (if empty: mean pooling).
+        """Read the contents of config.json and 1_Pooling/config.json.
 
-        Raises ValueError for unsupported encoders.
+        An empty `pooling` means mean pooling. Raises ValueError for unsupported encoders.
         """
         for key, supported in (("model_type", "bert"), ("hidden_act", "gelu"), ("position_embedding_type", "absolute")):
             if config.get(key, supported) != supported:
@@ -100,10 +100,11 @@ def scale_name(name: str) -> str:
 
 
 def build_graph(shape: EncoderShape, precision: Precision = "fp32") -> bytes:
-    """Return the serialized ONNX model: `input_ids`, `attention_mask` (int64, [texts, tokens]) -> `embedding`.
+    """Return the serialized ONNX model.
 
-    With `given_words`, `words` (float32, [texts, tokens, width]) replaces `input_ids`. int8 takes the weights of
-    `weights.round_weights`. Raises ImportError without the `onnx` package.
+    Its inputs are `input_ids` and `attention_mask` (int64, [texts, tokens]); its output is `embedding`. With
+    `given_words`, the input `words` (float32, [texts, tokens, width]) replaces `input_ids`. A model with int8 precision
+    needs the weights from `weights.round_weights`. Raises ImportError without the `onnx` package.
     """
     # Only building the graph needs `onnx`. It is a tool for developers, not a dependency.
     return (_RoundedBuilder if precision == "int8" else _Builder)(importlib.import_module("onnx"), shape).build()
@@ -177,7 +178,7 @@ class _Builder:
         return self.node("Gemm", value, f"{name}.weight", f"{name}.bias", transB=1)
 
     def _embeddings(self) -> str:
-        """Return [texts * tokens, width]: the normalized sum of word, position and first token type."""
+        """Return the normalized sum of the word, position and first token-type embeddings: [texts * tokens, width]."""
         words = "words" if self.shape.given_words else self.node("Gather", "embeddings.word_embeddings.weight", "input_ids")
         length = self.node("Shape", "attention_mask", start=1, end=2)
         positions = self.node("Slice", "embeddings.position_embeddings.weight", self.ints(0), length, self.ints(0))
@@ -217,10 +218,10 @@ class _Builder:
 
 
 class _RoundedBuilder(_Builder):
-    """Compute large products in integers: 2.4 times as fast, at a cosine of about 0.996 to the exact vectors.
+    """Compute large matrix products in integers.
 
-    Inputs are rounded per token. onnxruntime's quantizer rounds per call, which would make a vector depend on the other
-    texts.
+    This is 2.4 times as fast. The vectors have a cosine of about 0.996 with the exact vectors. Inputs are rounded per
+    token. onnxruntime's own quantizer rounds per call, so a vector would depend on the other texts in the call.
     """
 
     def __init__(self, onnx: Any, shape: EncoderShape) -> None:
@@ -237,7 +238,7 @@ class _RoundedBuilder(_Builder):
         return [self._outside(name, size[::-1], proto.INT8), self._outside(scale_name(name), size[:1], proto.FLOAT)]
 
     def _rows(self, value: str) -> tuple[str, str]:
-        """Return [rows, columns] as unsigned bytes around `_ZERO`, and their scaling factors [rows, 1]."""
+        """Return a matrix [rows, columns] as unsigned bytes around `_ZERO`, and its scaling factors [rows, 1]."""
         if value not in self._rounded:
             largest = self.node("ReduceMax", self.node("Abs", value), self.ints(1), keepdims=1)
             scale = self.node("Mul", self.node("Max", largest, self._least), self._factor)

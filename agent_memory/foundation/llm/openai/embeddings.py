@@ -39,14 +39,15 @@ class OpenAIEmbedder:
     def __init__(
         self, server: ModelServer, model: str, dimensions: int, *, ask_dimensions: bool = False, counter: TokenCounter | None = None
     ) -> None:
-        """`ask_dimensions` puts the dimension into requests, for models that can shorten their vectors."""
+        """With `ask_dimensions`, requests contain the dimension, for models that can shorten their vectors."""
         self._server = server
         self._model = model
         self._dimensions = dimensions
         self._counter = counter
         self._what = f"{model} at {server.shown_url}"
         self._limit = MAX_INPUT_TOKENS
-        # Ways to ask, best first. The first accepted way is kept. base64 has a quarter of the bytes and parses faster.
+        # Parameters to try, best first. The first ones that the server accepts stay in use. base64 has a quarter of the
+        # bytes and parses faster.
         own_fields = [{"dimensions": dimensions}] if ask_dimensions else []
         self._ways: list[dict[str, Any]] = [
             {**extra, "encoding_format": form} for extra in [*own_fields, {}] for form in ("base64", "float")
@@ -54,11 +55,11 @@ class OpenAIEmbedder:
 
     @classmethod
     async def open(cls, settings: Settings, *, server: ModelServer | None = None, counter: TokenCounter | None = None) -> OpenAIEmbedder:
-        """Open EMBEDDING_MODEL.
+        """Create a client for EMBEDDING_MODEL.
 
-        The dimensions are EMBEDDING_DIMENSIONS, or else come from the catalog, or else from one call. If all fail, they
-        are 1536, with a log line. Raises StartupError for an unusable address or key, never for an unknown model or a
-        silent server.
+        The number of dimensions comes from EMBEDDING_DIMENSIONS, or else from the catalog, or else from one call to the
+        server. If the call fails, log a warning and use 1536. Raises StartupError for an unusable address or key, but
+        never for an unknown model or a server that does not answer.
         """
         server = server or embedding_server(settings)
         model, configured = settings.models.embedding_model, settings.models.embedding_dimensions
@@ -76,7 +77,7 @@ class OpenAIEmbedder:
         return self._dimensions
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
-        """Embed texts as EmbeddingModel. Texts that exceed the model's limit are cut."""
+        """Embed texts like `EmbeddingModel.embed`. Truncate texts that exceed the model's limit."""
         deadline = Deadline(timeout)
         rows = np.empty((len(texts), self._dimensions), dtype=np.float32)
         for batch in _batches(texts):
@@ -103,7 +104,7 @@ class OpenAIEmbedder:
         return DEFAULT_DIMENSIONS
 
     async def _ask(self, texts: list[str], deadline: Deadline) -> list[Any]:
-        """Ask for embeddings. After a refusal, ask in another way or with shorter texts."""
+        """Request embeddings. After a refusal, try shorter texts or other parameters."""
         way = 0
         while True:
             sent = await self._fitted(texts)
@@ -144,7 +145,7 @@ class OpenAIEmbedder:
         return clean_text(cut)
 
     def _shorten(self, sent: list[str], refused: RequestRefused) -> bool:
-        """Lower the limit to the number in the refusal, or by half. Return False if nothing is left to cut."""
+        """Lower the limit to 85% of the number in the refusal, or else by half. Return False if it would be too low."""
         longest = max(map(len, sent))
         limit = min(self._limit, longest)  # a token is seldom shorter than a character
         stated_limit = refused.overflow.limit if refused.overflow is not None else None
@@ -160,7 +161,7 @@ class OpenAIEmbedder:
 
 
 def embedding_server(settings: Settings) -> ModelServer:
-    """Return the server of EMBEDDING_BASE_URL, else of OPENAI_BASE_URL. Never send the key of one to the other."""
+    """Return the server at EMBEDDING_BASE_URL, or else at OPENAI_BASE_URL. Never send one server's key to the other."""
     models = settings.models
     key = models.embedding_api_key
     if key is None and models.embedding_base_url in (None, models.openai_base_url):
@@ -189,7 +190,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
 
 
 def _in_order(items: list[Any]) -> list[Any]:
-    """Sort items by `index` if the server numbers them properly."""
+    """Sort items by `index` if the server numbers them correctly."""
     indices = [item.get("index") for item in items]
     if sorted(indices, key=str) == sorted(range(len(items)), key=str):
         return sorted(items, key=itemgetter("index"))

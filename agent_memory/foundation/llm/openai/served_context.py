@@ -1,4 +1,4 @@
-"""Ask a model server for its context size, in the ways of known servers."""
+"""Ask a model server for its context size, using the endpoints of known servers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tells(base_url: str) -> bool:
 
 
 async def ask(look: Look, base_url: str, model: str) -> ServedContext | None:
-    """Return the context that the server serves for `model`, or None if unknown. `look` must not raise."""
+    """Return the context size with which the server runs `model`, or None if it is unknown. `look` must not raise."""
     base = base_url.split("?", 1)[0].rstrip("/")
     root = base.removesuffix("/v1")
     entry = _entry(await look(f"{base}/models"), model)
@@ -59,7 +59,7 @@ def _list(value: Any) -> list[dict[str, Any]]:
 
 
 def _entry(listed: Any, model: str) -> dict[str, Any]:
-    """Return the model's entry, or the only entry of a server that answers to any name."""
+    """Return the model's entry in a list, or the only entry if the list has just one."""
     entries = _list(_dict(listed).get("data")) or _list(listed)
     for entry in entries:
         if model in (entry.get("id"), entry.get("name"), entry.get("root")) or model in (entry.get("aliases") or ()):
@@ -73,19 +73,23 @@ def _of_entry(entry: dict[str, Any]) -> int | None:
 
 
 def _of_props(answer: Any, _: str) -> ServedContext | None:
-    """Return the context of a slot (llama.cpp)."""
+    """Return the context size of a slot (llama.cpp)."""
     tokens = _number(_dict(_dict(answer).get("default_generation_settings")).get("n_ctx"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
-    """Return the loaded context, not the largest possible one (LM Studio)."""
+    """Return the context size of the loaded model, not the largest possible size (LM Studio)."""
     tokens = _number(_entry(answer, model).get("loaded_context_length"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_ollama(answer: Any, model: str) -> ServedContext | None:
-    """Return the loaded context (Ollama). It silently cuts longer prompts, so an unloaded model counts as small."""
+    """Return the context size of the loaded model (Ollama).
+
+    Ollama silently truncates longer prompts. If the model is not loaded, the result is therefore a guess at a small
+    size.
+    """
     if not isinstance(_dict(answer).get("models"), list):
         return None
     names = {model, f"{model}:latest"}
@@ -97,6 +101,6 @@ def _of_ollama(answer: Any, model: str) -> ServedContext | None:
 
 
 def _of_tgi(answer: Any, _: str) -> ServedContext | None:
-    """Return the limit of prompt and answer together (Text Generation Inference)."""
+    """Return the limit for prompt and answer together (Text Generation Inference)."""
     tokens = _number(_dict(answer).get("max_total_tokens"))
     return ServedContext(tokens) if tokens else None

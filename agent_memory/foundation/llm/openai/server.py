@@ -1,4 +1,7 @@
-"""Call one OpenAI-compatible server with bounded calls and a circuit breaker, and map all its errors to ours."""
+"""Call one OpenAI-compatible server with limits and a circuit breaker, and translate all errors to our own types.
+
+The limits apply to the number of concurrent calls and to the duration of each call.
+"""
 
 from __future__ import annotations
 
@@ -51,10 +54,13 @@ Alive = Callable[[], None]
 
 
 class RequestRefused(Exception):
-    """The server refused a request (4xx, but not for the key or the rate). The caller may ask in another way."""
+    """The server refused a request with 4xx, but not because of the API key or the rate limit.
+
+    The caller may try other parameters.
+    """
 
     def __init__(self, status: int, detail: str, overflow: ContextOverflow | None = None) -> None:
-        """`overflow` has the numbers in the refusal, if it is about the model's context."""
+        """`overflow` contains the numbers in the refusal if the request exceeded the model's context."""
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status
         self.detail = detail
@@ -66,7 +72,7 @@ class RequestRefused(Exception):
         return self.overflow is not None or _TOO_LONG.search(self.detail) is not None
 
     def as_error(self, what: str) -> AgentMemoryError:
-        """Return the error to raise when there is no other way to ask."""
+        """Return the error to raise when there are no other parameters to try."""
         if self.status == 404:
             # Most APIs are below /v1. A refusal of an unknown model names the model.
             has_version = _VERSION_AT_END.search(what) is not None or "model" in self.detail.casefold()
@@ -80,10 +86,10 @@ class RequestRefused(Exception):
 
 
 class ModelServer:
-    """One OpenAI-compatible server, shared by embedder and chat if both use its address."""
+    """One OpenAI-compatible server. The embedder and the chat model share it if both use its address."""
 
     def __init__(self, base_url: str | None, api_key: SecretStr | None, *, timeout: float, max_concurrent_calls: int) -> None:
-        """`timeout` (s) bounds calls that have no timeout of their own.
+        """`timeout` (s) limits calls that have no timeout of their own.
 
         Raises StartupError for an unusable address or key.
         """
@@ -97,11 +103,11 @@ class ModelServer:
         self._timeout = timeout
         self.breaker = Breaker(self.shown_url)
         self.rungs: dict[str, int] = {}
-        """Model -> the response format (rung) that the server accepts."""
+        """Maps each model to the response format (rung) that the server accepts."""
         self.token_parameters: dict[str, str | None] = {}
-        """Model -> the server's name for the limit of the answer's length."""
+        """Maps each model to the server's name for the parameter that limits the answer's length."""
         self.streaming: dict[str, Streaming] = {}
-        """Model -> how the server streams answers."""
+        """Maps each model to the way in which the server streams answers."""
         self.contexts: dict[str, ModelContext] = {}
         # Two pools: a query never waits behind background calls.
         self._background = asyncio.Semaphore(max_concurrent_calls)
@@ -119,10 +125,11 @@ class ModelServer:
         self._streaming = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=None, http_client=streaming)
 
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
-        """Run `request`, which asks and reads the answer, within `timeout` seconds including the wait for a slot.
+        """Run `request` within `timeout` seconds, including the wait for a free slot.
 
-        A call without a timeout is a background call. The server's timeout bounds it, and it is tried twice. Raises
-        ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
+        `request` sends the request and reads the answer. A call without a timeout is a background call: the server's
+        timeout limits each attempt, and a call that fails because of the connection or the server gets a second
+        attempt. Raises ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
         """
         if timeout is None:
             async with self._background:
@@ -144,8 +151,8 @@ class ModelServer:
     async def stream(self, what: str, request: Callable[[openai.AsyncOpenAI, Alive], Awaitable[Result]]) -> Result:
         """Run a background `request`, which must call its second argument whenever data arrives.
 
-        The server's timeout limits each pause without data. The whole call may take `_MOST_SILENCES` times the timeout.
-        Raises the same errors as `call`.
+        The server's timeout limits each pause between pieces of data. The whole call may take `_MOST_SILENCES` times
+        the timeout. Raises the same errors as `call`.
         """
         async with self._background:
             return await self._with_one_retry(what, lambda alive: request(self._streaming, alive))
@@ -155,7 +162,7 @@ class ModelServer:
         return path if "?" in self.url else self.url.rstrip("/") + path
 
     async def look(self, url: str) -> Any:
-        """Return the JSON at an address, or None after any failure. Raises nothing."""
+        """Return the JSON at an address, or None after any failure. Never raises."""
         if self.breaker.is_open:
             return None
         try:
@@ -184,7 +191,7 @@ class ModelServer:
         now, began = asyncio.get_running_loop().time, False
         last = now() + _MOST_SILENCES * timeout
         try:
-            # The SDK's timeout is per read, so a server that drips bytes would block us for ever. Only tokens extend
+            # The SDK's timeout is per read, so a server that drips bytes would block us forever. Only tokens extend
             # this timeout.
             async with asyncio.timeout(timeout) as limit:
 
@@ -261,7 +268,10 @@ def shown_url(url: str) -> str:
 
 
 def retry_after_seconds(header: str | None) -> int:
-    """Return a Retry-After header (number or date) as whole seconds from 1 to 3600. Return 1 without a header."""
+    """Convert a Retry-After header (number or date) to whole seconds from 1 to 3600.
+
+    Return 1 if the header is missing or invalid.
+    """
     if not header:
         return 1
     try:
@@ -275,7 +285,7 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """The time left of a timeout for several calls, or None without a timeout."""
+    """The rest of one timeout that several calls share. Without a timeout, `seconds_left` is None."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout

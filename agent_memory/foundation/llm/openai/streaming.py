@@ -1,4 +1,4 @@
-"""Stream answers by token, to tell a slow model from a silent one."""
+"""Stream answers token by token, to distinguish a slow model from one that does not answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVENTS = "text/event-stream"
 
 
 class Streaming(IntEnum):
-    """Ways to stream an answer, tried in this order."""
+    """The ways to stream an answer, in the order in which to try them."""
 
     WITH_USAGE = 0
     PLAIN = 1
@@ -26,12 +26,15 @@ class Streaming(IntEnum):
         return {"stream": True} | ({"stream_options": {"include_usage": True}} if self is Streaming.WITH_USAGE else {})
 
     def less(self, refusal: str) -> Streaming | None:
-        """Return the next way to try after a refusal about streaming, or None."""
+        """Return the next way to try if the refusal is about streaming, or else None."""
         return Streaming(self + 1) if self is not Streaming.NONE and "stream" in refusal.lower() else None
 
 
 async def complete(client: openai.AsyncOpenAI, body: dict[str, Any], streaming: Streaming, alive: Callable[[], None]) -> Any:
-    """Stream a completion and return it as a whole. Call `alive` for each token. Servers may ignore `stream`."""
+    """Stream a completion and return it as a whole. Call `alive` whenever tokens arrive.
+
+    A server may ignore `stream` and return the whole completion at once.
+    """
     if streaming is Streaming.NONE:
         return await client.chat.completions.create(**body)
     async with client.chat.completions.with_streaming_response.create(**body, **streaming.options) as response:

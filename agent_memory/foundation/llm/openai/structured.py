@@ -29,33 +29,33 @@ class UnusableAnswer(Exception):
 
 
 def about_token_limit(detail: str) -> bool:
-    """True if the refusal is about the limit of the answer's length."""
+    """True if the refusal is about the parameter that limits the answer's length."""
     return _ABOUT_LIMIT.search(detail) is not None
 
 
 def may_be_about_format(status: int, detail: str) -> bool:
-    """True if a lower rung is worth trying after this refusal."""
+    """True if a simpler response format is worth trying after this refusal."""
     if _FORMAT.search(detail):
         return True
     return status in (400, 404, 415, 422) and not _NO_FORMAT.search(detail)
 
 
 def response_format(rung: int, answer: type[BaseModel]) -> dict[str, Any] | None:
-    """Return the request's `response_format` on this rung."""
+    """Return the request's `response_format` for this rung, or None for plain text."""
     if rung == JSON_SCHEMA:
         return {"type": "json_schema", "json_schema": {"name": answer.__name__, "strict": True, "schema": strict_schema(answer)}}
     return {"type": "json_object"} if rung == JSON_OBJECT else None
 
 
 def with_schema(messages: Sequence[ChatMessage], rung: int, answer: type[BaseModel]) -> list[ChatMessage]:
-    """Return the messages, plus the schema if the request itself does not carry it."""
+    """Return the messages. If the request's `response_format` does not contain the schema, add it as a message."""
     if rung == JSON_SCHEMA:
         return list(messages)
     return [*messages, ChatMessage("user", _instruction(answer))]
 
 
 def repair_messages(messages: Sequence[ChatMessage], answer: type[BaseModel], bad: str, problem: UnusableAnswer) -> list[ChatMessage]:
-    """Return the messages of the one repair call: they add the answer, its problem, and the schema."""
+    """Return the messages for the only repair call: the original messages, the answer, its problem, and the schema."""
     answer_messages = [ChatMessage("assistant", bad[:_SHOWN_ANSWER])] if bad.strip() else []
     return [*messages, *answer_messages, ChatMessage("user", f"That answer cannot be used: {problem}. {_instruction(answer)}")]
 
@@ -67,7 +67,7 @@ def _instruction(answer: type[BaseModel]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema for strict mode: all properties are required, without defaults. Do not mutate it."""
+    """Return the JSON schema for strict mode: all properties are required and have no defaults. Do not modify it."""
     return cast("dict[str, Any]", _strict(answer.model_json_schema()))
 
 
@@ -109,7 +109,7 @@ def parse_answer(text: str, answer: type[Answer]) -> Answer:
 
 
 def _prose(text: str, answer: type[Answer]) -> Answer | None:
-    """Return plain text as an answer that has a single text field (a summary), or None."""
+    """Return plain text as the value of an answer's only field, if that field is a string (a summary), or else None."""
     fields = list(answer.model_fields.items())
     if not text or text[0] in '{[<`"' or len(fields) != 1 or fields[0][1].annotation is not str:
         return None
@@ -120,9 +120,9 @@ def _prose(text: str, answer: type[Answer]) -> Answer | None:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Yield every JSON object or list in `text`: fenced values first, then by position.
+    """Yield every JSON object or list in `text`: first the values in code fences, then the others by position.
 
-    Skip a list after an unclosed bracket. It may be part of a cut-off answer, such as `"topics": []`.
+    Skip a list that follows an unclosed bracket. It may be part of a truncated answer, such as `"topics": []`.
     """
     decoder = json.JSONDecoder()
     tried = 0
@@ -143,7 +143,7 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _wrapped(value: Any, answer: type[BaseModel]) -> Any:
-    """Wrap a bare list, which small models often return for a model of one field."""
+    """Wrap a bare list, which small models often return when the answer has only one field."""
     fields = list(answer.model_fields)
     return {fields[0]: value} if isinstance(value, list) and len(fields) == 1 else cast("object", value)
 

@@ -28,12 +28,12 @@ class _PendingText:
 class CachingEmbedder(EmbedderWrapper):
     """Cache vectors (LRU), and coalesce calls for the same text.
 
-    A caller's timeout or cancellation never affects others. A small call starts at once while fewer than `in_flight`
-    small batches run. Later small calls are batched.
+    A caller's timeout or cancellation never affects other callers. A small call starts at once if fewer than
+    `in_flight` small batches are running. Otherwise it waits and shares a batch with other small calls.
     """
 
     def __init__(self, inner: EmbeddingModel, *, entries: int, in_flight: int = 4) -> None:
-        """Keep `entries` vectors (4 bytes a dimension). 0 disables the cache but not the coalescing."""
+        """Cache up to `entries` vectors (4 bytes per dimension). 0 disables the cache but not the coalescing."""
         super().__init__(inner)
         self._entries = entries
         self._slots = in_flight
@@ -120,7 +120,7 @@ class CachingEmbedder(EmbedderWrapper):
         task.add_done_callback(done)
 
     async def _run(self, batch: list[_PendingText]) -> None:
-        """Embed a batch, and wait as long as its most patient caller."""
+        """Embed a batch, with the longest of its callers' timeouts."""
         timeouts = [pending.timeout for pending in batch]
         patience = None if None in timeouts else max(timeout for timeout in timeouts if timeout is not None)
         try:
@@ -161,7 +161,7 @@ def _own(error: AgentMemoryError) -> AgentMemoryError:
 
 
 def _retrieve(future: asyncio.Future[Vectors]) -> None:
-    """Read the error of a vector, so the event loop does not report one that no caller waits for any more."""
+    """Read a future's error, so that the event loop does not report an error for which no caller waits anymore."""
     if not future.cancelled():
         future.exception()
 

@@ -32,7 +32,7 @@ class ProfiledEmbedder(EmbedderWrapper):
         self._estimating: asyncio.Task[Vectors] | None = None
 
     def keep_mean_in(self, store: EmbeddingMeans) -> None:
-        """Set the store of an estimated mean. Without a store, each process estimates its own mean."""
+        """Set the store for an estimated mean. Without a store, each process estimates its own mean."""
         self._store = store
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:

@@ -1,4 +1,4 @@
-"""Redact secrets from everything that is sent to a model server."""
+"""Redact secrets in all texts before they go to a model server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Turn the filters of a request into query text, with redisvl's expressions.
+"""Turn a request's filters into query text, with redisvl's expressions.
 
-Values enter the query only as hexadecimal tags and numbers. redisvl drops an empty tag from an intersection, so empty
+Queries contain values only as hexadecimal tags and numbers. redisvl drops an empty tag from an intersection, so empty
 values become a tag that no document has.
 """
 
@@ -51,7 +51,7 @@ _QUARANTINED = str(Num("tr") < 0)
 _MOMENT = 0.5
 _CURRENT = all_of(negated(Num("z") <= _MOMENT), negated(Num("b") > _MOMENT))
 IN_QUARANTINE = all_of(_QUARANTINED, negated(has_number("rt")))
-"""Clause for the history: memories in quarantine, without their former versions."""
+"""Clause for the history that matches memories in quarantine, but not their former versions."""
 
 
 def tagged(field: str, values: Iterable[str]) -> FilterExpression:
@@ -67,12 +67,12 @@ def _with_tag(field: str, value: str) -> FilterExpression:
 
 
 def is_value(field: str, value: str) -> FilterExpression:
-    """Match documents whose tag field contains a value. Encodes the value as a tag."""
+    """Match documents whose tag field contains the value. Encodes the value as a tag."""
     return tagged(field, [tag(value)])
 
 
 def between(field: str, low: float, high: float, inclusive: str = "both") -> FilterExpression:
-    """Match documents whose number is in a range. `inclusive` has redisvl's meaning."""
+    """Match documents whose number is within a range. `inclusive` has the same meaning as in redisvl."""
     return Num(field).between(low, high, inclusive)
 
 
@@ -110,7 +110,7 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
 def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
     """Return the clauses of a time filter. A document must match all of them.
 
-    Times are cut to whole seconds, as the contract says. Days are days of `zone`.
+    Times are truncated to whole seconds, as the API contract specifies. Days are in the time zone `zone`.
     """
     field = _TIMES[name]
 
@@ -143,7 +143,7 @@ def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
 class _Edge(NamedTuple):
     """The second at which an interval begins or ends.
 
-    `midnight`: UTC midnight of the day that begins at this edge, because a whole day is stored as its UTC midnight.
+    `midnight`: the UTC midnight of the day that begins at this edge. A whole day is stored as its UTC midnight.
     """
 
     second: int
@@ -151,7 +151,7 @@ class _Edge(NamedTuple):
 
 
 def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
-    """Return the start of an instant's second, or of a day. With `after`, return the end instead."""
+    """Return the start of the second that contains an instant, or the start of a day. With `after`, return the end."""
     if isinstance(value, datetime):
         return _Edge(math.floor(value.timestamp()) + int(after))
     second, midnight = (math.floor(start_of_day(value, where, after=after).timestamp()) for where in (zone, UTC))
@@ -159,7 +159,7 @@ def _edge(value: date, zone: tzinfo, *, after: bool = False) -> _Edge:
 
 
 def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
-    """Match times in a half-open interval. None means that the interval has no edge on this side."""
+    """Match times in a half-open interval. None means that the interval is unbounded on that side."""
     start, stop = low.second if low else -math.inf, high.second if high else math.inf
     inside: Filter = between(field, start, stop, "left")
     if low is not None and low.midnight is not None:
@@ -170,7 +170,7 @@ def _within(field: str, low: _Edge | None, high: _Edge | None) -> str:
 
 
 def _day_after(bound: Any) -> Any:
-    """Return the day after a plain day, because metadata stores a day as its start in UTC.
+    """Return the next day if the bound is a plain day, because metadata stores a day as its start in UTC.
 
     Return any other bound unchanged.
     """
@@ -220,7 +220,7 @@ def _fields(request: Any, zone: tzinfo) -> list[list[Filter]]:
 
 
 def names_days(request: Any) -> bool:
-    """True if a time filter of the request, also within `filter`, names a plain day."""
+    """True if one of the request's time filters, including time filters within `filter`, contains a plain day."""
     for name in _TIMES:
         bounds = getattr(request, name, None)
         values = [getattr(bounds, operator) for operator in ("eq", "ne", "gt", "gte", "lt", "lte")] if bounds is not None else []
@@ -233,7 +233,7 @@ def names_days(request: Any) -> bool:
 
 
 def only_value(request: Any, name: str) -> str | None:
-    """Return the only value that a request allows for a field, or None if it allows several or any."""
+    """Return the only value that a request allows for a field, or None if it allows more than one value."""
     own = getattr(request, name, None)
     if own is not None:
         values = {own.eq} if own.eq is not None else {*(own.any or own.in_ or ())}
@@ -244,13 +244,13 @@ def only_value(request: Any, name: str) -> str | None:
 
 
 def only(request: Any, names: Collection[str]) -> bool:
-    """True if the request filters no fields except `names`."""
+    """True if the request does not filter any fields except `names`."""
     filtered = (name for name in (*FILTERS, "min_trust") if getattr(request, name, None) is not None)
     return all(name in names for name in filtered)
 
 
 def _joined(condition: Any, zone: tzinfo) -> str:
-    """Return one clause for conditions joined by `and_`, `or_` and `not_`, each in its own brackets."""
+    """Return one clause for conditions that `and_`, `or_`, and `not_` join. Each condition has its own parentheses."""
     parts = [f"({all_of(*filters)})" for filters in _fields(condition, zone) if filters]
     parts += (_joined(part, zone) for part in condition.and_ or ())
     if condition.or_:
@@ -265,7 +265,7 @@ def any_of(*filters: Filter) -> str:
 
 
 def in_time(as_of: datetime | None, known_at: datetime | None, history: bool, now: datetime) -> tuple[str, str | None]:
-    """Return the time clause for memories, and the clause for the history. None means not to search the history.
+    """Return the time clause for memories, and the clause for the history (None: do not search the history).
 
     By default, match current memories. With `as_of`, match memories that were true at that time. With `known_at`, match
     memories recorded by that time; without `as_of`, they must also be true at that time. With `history`, match ended
@@ -296,8 +296,9 @@ _NO_MESSAGE = negated(is_value("ty", "message"))
 def where(scope: Scope, request: Any = None) -> str:
     """Return the query text for a request within the caller's scope.
 
-    `request` has the filter attributes of the contract, such as a SearchRequest. Days are in its `timezone`, else in
-    UTC. The clause of the tenant always comes first. Raises BadInput for an unknown time zone or too many values.
+    `request` is an object with the API contract's filter attributes, such as a SearchRequest. Days are in its
+    `timezone`, or else in UTC. The tenant's clause always comes first. Raises BadInput for an unknown time zone or too
+    many values.
     """
     try:
         zone = zone_of(getattr(request, "timezone", None))
@@ -319,7 +320,7 @@ def where(scope: Scope, request: Any = None) -> str:
 
 
 def session_where(scope: Scope, *, session_id: str | None = None, namespace: str | None = None, user_id: str | None = None) -> str:
-    """Return the query text for the index of sessions, within the caller's scope. Matches exact identities only."""
+    """Return the query text for the session index, within the caller's scope. Matches only exact ids."""
     # Sessions have no agent in their index.
     narrowed = where(scope if scope.agents is None else replace(scope, agents=None))
     values = (("s", session_id), ("ns", namespace), ("u", user_id))
@@ -345,15 +346,15 @@ def further_facts(clause: str) -> str:
 
 
 def statements(clause: str) -> str:
-    """Narrow a clause to messages of users that are not questions."""
+    """Narrow a clause to users' messages that are not questions."""
     questions = tagged("md", [present_tag(QUESTION)])
     return all_of(of_type(clause, "message"), tagged("md", [equal_tag("role", "user")]), negated(questions))
 
 
 def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC) -> str:
-    """Narrow a clause to memories that were created, or whose event is, from `start` to before `end`.
+    """Narrow a clause to memories whose creation or event is at or after `start` and before `end`.
 
-    Events are compared by the days of `zone`.
+    For events, only the days in the time zone `zone` count.
     """
     low, high = start.timestamp(), end.timestamp()
     first, last = (_edge(moment.astimezone(zone).date(), zone) for moment in (start, end))
@@ -365,7 +366,7 @@ def made_since(clause: str, moment: datetime) -> str:
 
 
 def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
-    """Return the clause of a search for the memories, and the one for the history (None: do not search the history)."""
+    """Return a search's clause for the memories, and its clause for the history (None: do not search the history)."""
     here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
     if past is not None:
         past = all_of(clause, past, negated(_QUARANTINED))

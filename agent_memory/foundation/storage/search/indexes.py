@@ -1,6 +1,6 @@
-"""Define the search indexes and create them, even if several processes start at once.
+"""Define and create the search indexes. Several processes may create them at the same time.
 
-Each embedding model has a vector index of its own.
+Each embedding model has its own vector index.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 SCHEMA_VERSION = 4
 BUILT = "built"
-"""Field of the store's configuration. Its value is "1" once all indexes have existed."""
+"""A field in the store's configuration. Its value is "1" once all indexes have existed."""
 _BUILD_SECONDS = 600.0
 # Redis delays writes for `_PAUSE_MS` at a time. The total stays below the default command timeout of 5 s, so that no
 # caller times out.
@@ -40,14 +40,14 @@ _ADD_ALIAS = "return redis.call('FT.ALIASADD', ARGV[1], ARGV[2])"
 
 @dataclass(frozen=True, slots=True)
 class VectorSpec:
-    """The vectors of one embedding model. Each model has a field of its own, so that vectors never mix."""
+    """The format of one embedding model's vectors. Each model has its own field, so that vectors never mix."""
 
     model: str
     dimensions: int
     algorithm: str = "FLAT"
     datatype: str = "FLOAT16"
     profile: str = ""
-    """Digest of the model's profile: how texts and vectors are changed before and after embedding."""
+    """The digest of the model's profile, which defines changes to texts before embedding and to vectors after it."""
 
     @property
     def digest(self) -> str:
@@ -67,7 +67,7 @@ class VectorSpec:
 
 
 def word_field() -> dict[str, Any]:
-    """Return the text field with the terms of a memory (`text/terms.py`), separated by spaces."""
+    """Return the text field for a memory's terms (`text/terms.py`), which spaces separate."""
     return {"name": "k", "type": "text", "attrs": {"no_stem": True}}
 
 
@@ -101,13 +101,13 @@ def session_index_name(keys: Keys) -> str:
 
 
 def memory_schema(keys: Keys) -> IndexSchema:
-    """Return the index of memories: identity, tags, times (`n` is the last change in µs) and terms."""
+    """Return the index of memories: identity, tags, times, and terms. `n` is the time of the last change in µs."""
     fields = [*_memory_fields(), *number_fields("n", sortable=True), word_field()]
     return index_schema(memory_index_name(keys), keys.memory_prefix, fields)
 
 
 def vector_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the index of the memories' vectors, with the same tags and times as the memories."""
+    """Return the index of the memories' vectors. It has the same tags and times as the index of memories."""
     return index_schema(vector_index_name(keys, spec), keys.vector_prefix, [*_memory_fields(), vector_field(spec)])
 
 
@@ -116,25 +116,25 @@ def passage_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def passage_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the index of passages of long memories.
+    """Return the index of passages from long memories.
 
-    A document has the terms and the vector of a passage. It is written as soon as the vector exists.
+    A document contains a passage's terms and vector. It appears as soon as the vector exists.
     """
     fields = [*_memory_fields(), word_field(), vector_field(spec)]
     return index_schema(passage_index_name(keys, spec), keys.passage_prefix, fields)
 
 
 def history_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the index of ended memories and former versions. A document has terms and vector.
+    """Return the index of ended memories and former versions. A document contains terms and a vector.
 
-    `rt` is the time when a version was retired.
+    `rt` is the time when a former version stopped being current.
     """
     fields = [*_memory_fields(), *number_fields("rt"), word_field(), vector_field(spec)]
     return index_schema(history_index_name(keys, spec), keys.history_prefix, fields)
 
 
 def change_schema(keys: Keys) -> IndexSchema:
-    """Return the index of changes of memories: owner, kind, batch, state and time."""
+    """Return the index of changes to memories: owner, kind, batch, state, and time."""
     fields = [*tag_fields("t", "ns", "u", "kd", "bt", "st"), *number_fields("at", sortable=True)]
     return index_schema(change_index_name(keys), keys.change_prefix, fields)
 
@@ -167,7 +167,7 @@ def session_schema(keys: Keys) -> IndexSchema:
 
 
 def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return, by kind, the indexes that several features search. Features announce the others (`Feature.indexes`)."""
+    """Return, by kind, the indexes that several features search. Features define other indexes in `Feature.indexes`."""
     return {
         "sessions": session_schema(keys),
         "memories": memory_schema(keys),
@@ -179,7 +179,7 @@ def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 
 
 def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexSchema:
-    """Return an index of the hashes whose keys begin with `prefix`."""
+    """Return the schema of an index of the hashes whose keys start with `prefix`."""
     # No stop words: with the default list, a query of two stop words can crash RediSearch 2.10. The separator has no
     # effect: redisvl uses it only to build keys, which we never let it do.
     index = {"name": name, "prefix": prefix, "key_separator": ":", "storage_type": "hash", "stopwords": []}
@@ -187,15 +187,15 @@ def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexS
 
 
 def rebuilt_name(keys: Keys, name: str) -> str:
-    """Return the name under which an index is rebuilt. Once it is complete, `name` becomes its alias."""
+    """Return the name of the rebuilt index for `name`. Once this index is complete, `name` becomes its alias."""
     return keys.index("rebuilt:") + name.removeprefix(keys.index(""))
 
 
 async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
-    """Create an index unless it exists, and wait until it is complete. Return True if this call created it.
+    """Create an index unless it exists, and wait until it is complete. Return True if this call created the index.
 
-    Several processes may call this at once. In a store that already had indexes, the new one is built under another
-    name, so that no search sees an incomplete index. Raises StartupError after ten minutes.
+    Several processes may call this at the same time. If the store has had all its indexes before, Redis builds the new
+    index under a different name, so that searches never use an incomplete index. Raises StartupError after ten minutes.
     """
     name = schema.index.name
     with redis_errors():
@@ -222,7 +222,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
 async def note_built(client: Redis, keys: Keys) -> None:
     """Record that the store has had all its indexes.
 
-    From then on, `ensure_index` builds a missing index under another name.
+    From then on, `ensure_index` builds a missing index under a different name.
     """
     with redis_errors():
         if not await client.hget(keys.config, BUILT):
@@ -246,7 +246,7 @@ async def _create(client: Redis, schema: IndexSchema) -> bool:
 async def _complete(client: Redis, name: str) -> None:
     """Wait until an index contains all documents.
 
-    RediSearch 2.10 indexes a document twice if it is written while the index is built.
+    RediSearch 2.10 indexes a document twice if a write to the document occurs during the build.
     """
     deadline = asyncio.get_running_loop().time() + _BUILD_SECONDS
     while int((await _info(client, name) or {}).get(b"indexing", 0)) != 0:
@@ -256,10 +256,10 @@ async def _complete(client: Redis, name: str) -> None:
 
 
 async def _complete_alone(client: Redis, name: str) -> None:
-    """Do the same as `_complete`, while Redis delays writes for up to four seconds. Callers do not time out.
+    """Do the same as `_complete`, but make Redis delay writes for up to four seconds. Callers do not time out.
 
-    Without the delay, words that are indexed twice count twice in the statistics until the engine's collector runs.
-    Redis users without permission for CLIENT PAUSE have to accept that.
+    Without the delay, documents that Redis indexes twice distort the word statistics until the engine's collector runs.
+    This also happens if the Redis user has no permission for CLIENT PAUSE.
     """
     waiting = asyncio.create_task(_complete(client, name))
     until = asyncio.get_running_loop().time() + _PAUSED_SECONDS
@@ -277,7 +277,7 @@ async def _complete_alone(client: Redis, name: str) -> None:
 
 
 async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSchema]) -> list[str]:
-    """Return the names of indexes that belong to a former embedding model or schema version."""
+    """Return the names of indexes from a former embedding model or schema version."""
     with redis_errors():
         listed: list[bytes] = await client.execute_command("FT._LIST") or []
     prefix = keys.index("")
@@ -289,7 +289,7 @@ async def former_indexes(client: Redis, keys: Keys, schemas: Collection[IndexSch
 
 
 async def drop_index(client: Redis, name: str) -> None:
-    """Drop an index but keep its documents. Ignore an index that another process already dropped."""
+    """Drop an index but keep its documents. Do nothing if another process has already dropped the index."""
     with redis_errors():
         try:
             await client.execute_command("FT.DROPINDEX", name)
@@ -304,7 +304,7 @@ async def has_index(client: Redis, name: str) -> bool:
 
 
 async def count_documents(client: Redis, name: str) -> int:
-    """Return the number of documents in an index; 0 if the index does not exist."""
+    """Return the number of documents in an index, or 0 if the index does not exist."""
     with redis_errors():
         return int((await _info(client, name) or {}).get(b"num_docs", 0))
 

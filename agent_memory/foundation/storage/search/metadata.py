@@ -1,8 +1,8 @@
-"""Index metadata as tags. A tag is a digest of key and value, which cannot contain query syntax.
+"""Index metadata as tags. A tag is a digest of a key and a value, and cannot contain query syntax.
 
-A number or date gets a 64-bit form with the same order, and is indexed under prefixes of this form, four bits apart.
-A range is then a union of few prefixes: Lucene's trie ranges (Schindler and Diepenbroek, "Generic XML-based framework
-for metadata portals", Computers & Geosciences 34, 2008).
+Numbers and dates become 64-bit integers with the same order. Each value has tags for prefixes of its integer, four bits
+apart, so that a few prefixes cover any range. This is Lucene's trie range method (Schindler and Diepenbroek, "Generic
+XML-based framework for metadata portals", Computers & Geosciences 34, 2008).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _digest(*parts: str) -> str:
 
 
 def _sortable(value: float) -> int:
-    """Return an unsigned 64-bit number for a float. The numbers have the same order as the floats."""
+    """Convert a float to an unsigned 64-bit integer. The integers have the same order as the floats."""
     (bits,) = struct.unpack(">Q", struct.pack(">d", value + 0.0))
     return bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 0x8000000000000000)
 
@@ -51,7 +51,7 @@ def _instant(value: object) -> float | None:
 
 
 def _comparable(value: object) -> tuple[str, int] | None:
-    """Return the kind and the sortable form of a number ("n") or date ("d"), or None for any other value."""
+    """Return the kind and sortable form of a number ("n") or date ("d"), or None for any other value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -65,7 +65,7 @@ def _comparable(value: object) -> tuple[str, int] | None:
 
 
 def equal_tag(key: str, value: str | float | bool) -> str:
-    """Return the tag of a key with exactly this value. Texts, numbers and booleans never equal each other."""
+    """Return the tag for a key with exactly this value. Strings, numbers, and booleans never equal each other."""
     if isinstance(value, bool):
         return _digest(key, "b", str(value))
     if isinstance(value, str):
@@ -75,7 +75,7 @@ def equal_tag(key: str, value: str | float | bool) -> str:
 
 
 PINNED_TAG = _digest("pinned")
-"""The tag of pinned memories. It differs from all metadata tags, because those are digests of at least two parts."""
+"""The tag of pinned memories. All metadata tags are different, because they are digests of at least two parts."""
 
 
 def present_tag(key: str) -> str:
@@ -84,9 +84,9 @@ def present_tag(key: str) -> str:
 
 
 def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
-    """Return the tags of the first 64 keys of metadata.
+    """Return the tags for the first 64 metadata keys.
 
-    Values are scalars or lists of scalars. Of a list, the first 64 items count.
+    Values are scalars or lists of scalars. Only the first 64 items of a list count.
     """
     tags: dict[str, None] = {}
     for key, value in list(metadata.items())[:_MOST_KEYS]:
@@ -105,10 +105,10 @@ def metadata_tags(metadata: Mapping[str, Any]) -> list[str]:
 def range_tags(
     key: str, low: str | float | None, high: str | float | None, *, above: bool = False, below: bool = False
 ) -> list[str] | None:
-    """Return tags for a range: a value is between the two bounds exactly if it has one of these tags.
+    """Return the tags for a range. A value is within the range if and only if it has one of these tags.
 
-    The list is empty if no value can be between the bounds. `above` excludes the lower bound, `below` the upper one.
-    Return None if the bounds are neither numbers nor ISO dates, or of different kinds.
+    The list is empty if no value can be within the range. `above` excludes the lower bound, and `below` excludes the
+    upper bound. Return None unless the bounds are both numbers or both ISO dates.
     """
     bounds = [None if bound is None else _comparable(bound) for bound in (low, high)]
     kinds = {bound[0] for bound in bounds if bound is not None}
@@ -121,7 +121,7 @@ def range_tags(
 
 
 def _cover(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the smallest set of aligned blocks (shift, prefix) that cover an inclusive interval."""
+    """Yield the smallest set of aligned blocks (shift, prefix) that covers an inclusive interval."""
     while start <= end:
         shift = 0
         while shift + _STEP < _BITS and start % (1 << (shift + _STEP)) == 0 and start + (1 << (shift + _STEP)) - 1 <= end:

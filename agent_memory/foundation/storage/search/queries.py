@@ -32,7 +32,7 @@ WITH_SORT_KEYS = "WITHSORTKEYS"
 
 
 def search_command(index: str, query: BaseQuery, *options: str) -> list[Any]:
-    """Return the command of a query. `options` are options that redis-py does not support."""
+    """Return the command for a query. `options` are options that redis-py does not support."""
     params = [part for pair in query.params.items() for part in pair]
     return ["FT.SEARCH", index, *query.get_args(), *options, *(("PARAMS", len(params), *params) if params else ())]
 
@@ -71,12 +71,12 @@ def _queue_made(pipe: Pipeline, index: str, made: Sequence[Any], clause: str) ->
 
 
 def queue_search(pipe: Pipeline, index: str, query: BaseQuery, *options: str) -> None:
-    """Queue a query on a pipeline. `parse_hits` parses its reply."""
+    """Queue a query on a pipeline. `parse_hits` parses the reply."""
     pipe.execute_command(*search_command(index, query, *options))
 
 
 async def search(client: Redis, index: str, query: BaseQuery) -> Hits:
-    """Run one search and return its hits. Raises RedisUnavailable if Redis does not answer, or not completely."""
+    """Run one search and return its hits. Raises RedisUnavailable without a complete reply from Redis."""
     return parse_hits((await read(client, lambda pipe: queue_search(pipe, index, query)))[0])
 
 
@@ -108,7 +108,7 @@ class MemoryQueries:
     def queue_nearest(
         self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int, fields: Sequence[str] = (), *, past: bool = False
     ) -> None:
-        """Find the `limit` nearest vectors. Hits have cosine distances (0 to 2) and `fields`; the nearest is first."""
+        """Find the `limit` nearest vectors, nearest first. Hits contain cosine distances (0 to 2) and `fields`."""
         index, limit = self._history if past else self._vectors, min(limit, _MOST_RESULTS)
         if not fields:
             *made, _ = _nearest_command(self._spec, limit)
@@ -126,7 +126,7 @@ class MemoryQueries:
         queue_search(pipe, index, query)
 
     def queue_nearest_passages(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int) -> None:
-        """Find the nearest passages ("<mid>.<n>"). Hits have distances, and `pn`, their memory's number of passages."""
+        """Find the nearest passages ("<mid>.<n>"). Hits contain distances and `pn`, the memory's number of passages."""
         query = VectorQuery(
             self._spec.blob(vector),
             self._spec.field,
@@ -179,9 +179,9 @@ class MemoryQueries:
         phrase: str = "",
         passages: bool = False,
     ) -> None:
-        """Find memories with any of `terms`. Hits have scores; the best is first.
+        """Find memories that contain any of `terms`, best first. Hits contain scores.
 
-        Terms in `mute` match, but do not add to the score. `phrase`, a clause from `syntax.quoting`, restricts the
+        Terms in `mute` match but do not add to the score. `phrase`, a clause from `syntax.quoting`, restricts the
         matches. With `passages`, search the passages of long memories.
         """
         text = scoring(all_of(f"({clause})", phrase) if phrase else clause, terms, mute)
@@ -202,17 +202,17 @@ class MemoryQueries:
         queue_search(pipe, self._history if past else self._words, query, WITH_SORT_KEYS)
 
     def queue_count(self, pipe: Pipeline, clause: str, *, embedded: bool = False, past: bool = False) -> None:
-        """Count the matches, or with `embedded` only the matches with a vector. The reply has a total and no hits."""
+        """Count the matches, or with `embedded` only the matches with a vector. The reply contains only the total."""
         index = self._history if past else self._vectors if embedded else self._words
         _queue_made(pipe, index, _count_command(), clause)
 
     def queue_said(self, pipe: Pipeline, mids: Sequence[str]) -> None:
-        """Read when each memory was created and last said, in seconds since 1970. Each memory has its own reply."""
+        """Read when each memory was created and last stated, in seconds since 1970. Each memory has its own reply."""
         for mid in mids:
             pipe.hmget(self._keys.memory(mid), "c", "ls")
 
     def queue_matches(self, pipe: Pipeline, clause: str, mid: str) -> None:
-        """Check whether one memory matches. The reply's total is 1 or 0."""
+        """Check whether the memory `mid` matches. The total in the reply is 1 or 0."""
         query = name_query(clause, 0, 1)
         query.limit_ids(self._keys.memory(mid))
         queue_search(pipe, self._words, query)

@@ -1,4 +1,4 @@
-"""Parse the replies of searches."""
+"""Parse search replies."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from redis.exceptions import ResponseError
 from agent_memory.foundation.core.errors import RedisUnavailable
 
 PAST = "~"
-"""Prefix of names in the history. "~<mid>.<version>" is a former version, "~<mid>" an ended memory."""
+"""The prefix of names in the history. "~<mid>.<version>" is a former version, and "~<mid>" is an ended memory."""
 DISTANCE = "vector_distance"
-"""The field with a hit's cosine distance. Queries always request it as the first field."""
+"""The field that contains a hit's cosine distance. Queries always request it as the first field."""
 _DISTANCE = DISTANCE.encode()
 _NO_FIELDS: list[bytes] = []
 _FARTHEST = 2.0
 
 
 Row = Mapping[bytes, bytes] | list[bytes]
-"""The fields of a hit: a map in RESP3, a list of alternating names and values in RESP2."""
+"""The fields of a hit: a map in RESP3, or a list of alternating names and values in RESP2."""
 
 
 class Hit(NamedTuple):
-    """A hit of a search. `value` is its distance or score."""
+    """A search hit. `value` is the hit's distance or score."""
 
     mid: str
     value: float
@@ -33,7 +33,7 @@ class Hit(NamedTuple):
 
 @dataclass(slots=True)
 class Hits:
-    """A page of hits as parallel lists. For hundreds of hits this is faster than an object per hit."""
+    """A page of hits as parallel lists. For hundreds of hits, these are faster than one object per hit."""
 
     total: int
     names: Sequence[str] = ()
@@ -73,7 +73,7 @@ class Hits:
 
 
 class ListEntry(NamedTuple):
-    """A document in a list. `at` is the value by which the list is sorted, such as its creation time in seconds."""
+    """A document in a list. `at` is the value that the list is sorted by, such as the creation time in seconds."""
 
     mid: str
     at: float
@@ -85,7 +85,7 @@ class ListPage(NamedTuple):
 
 
 def parse_listed(reply: Any) -> ListPage:
-    """Parse a reply of `queue_newest`. Raises RedisUnavailable for an incomplete answer."""
+    """Parse the reply to a `queue_newest` query. Raises RedisUnavailable if the reply is incomplete."""
     # Sort keys have all digits of a number, but RETURN rounds sortable fields.
     if isinstance(reply, list):
         total, *parts = cast("list[Any]", reply)
@@ -97,7 +97,7 @@ def parse_listed(reply: Any) -> ListPage:
 
 
 def parse_hits(reply: Any) -> Hits:
-    """Parse a reply of FT.SEARCH. Raises RedisUnavailable for an incomplete answer."""
+    """Parse the reply to an FT.SEARCH command. Raises RedisUnavailable if the reply is incomplete."""
     if isinstance(reply, ResponseError):
         raise RedisUnavailable(f"the search failed: {str(reply)[:120]}", retry_after=2) from reply
     if isinstance(reply, list):
@@ -116,7 +116,7 @@ def parse_hits(reply: Any) -> Hits:
 
 
 def _parse_list(reply: list[Any]) -> Hits:
-    """Parse a RESP2 reply. It has the total, then for each hit its key, and its score and fields if requested."""
+    """Parse a RESP2 reply: the total, then each hit's key, followed by its score and fields if requested."""
     total, parts = int(reply[0]), reply[1:]
     if not parts:
         return Hits(total)
@@ -132,7 +132,7 @@ def _parse_list(reply: list[Any]) -> Hits:
 
 
 def _names(keys: Sequence[bytes]) -> list[str]:
-    """Return the names in the keys of one index. All these keys have the same prefix."""
+    """Return the names in the keys of one index. All the keys have the same prefix."""
     if not keys:
         return []
     root, kind, _ = keys[0].rsplit(b":", 2)
@@ -142,7 +142,7 @@ def _names(keys: Sequence[bytes]) -> list[str]:
 
 
 def _distances(sort_keys: Sequence[bytes | None]) -> list[float]:
-    """Parse sort keys such as "#0.25". A hit that was deleted during the search may have none."""
+    """Parse sort keys such as "#0.25". The sort key of a hit deleted during the search may be missing."""
     if None not in sort_keys:
         return list(map(float, b"".join(cast("Sequence[bytes]", sort_keys)).split(b"#")[1:]))
     return [float(key[1:]) if key else _FARTHEST for key in sort_keys]

@@ -1,8 +1,8 @@
 """Write query text that redisvl cannot express.
 
-- flat intersections: redisvl nests brackets, one pair for each filter
+- flat intersections: redisvl nests parentheses, one pair for each filter
 - negations of ranges and unions
-- clauses without weight, and optional scoring terms: redisvl's TextQuery has one weight a field and its own stop words
+- clauses without weight, and optional scoring terms: redisvl's TextQuery has a weight per field and its own stop words
 - quoted phrases among index terms
 """
 
@@ -20,19 +20,19 @@ def all_of(*filters: FilterExpression | str) -> str:
 
 
 def negated(condition: FilterExpression | str) -> str:
-    """Negate a single tag, number or function, or a clause in brackets."""
+    """Negate a single tag, number, or function, or a clause in parentheses."""
     return f"-{condition}"
 
 
 def has_number(field: str) -> FilterExpression:
-    """Match documents that have a number in the field. RediSearch's `ismissing` would need a special index."""
+    """Match documents that have a number in the field. RediSearch's `ismissing` would require a special index."""
     return Num(field).between(-math.inf, math.inf)
 
 
 def scoring(clause: str, terms: Iterable[str], mute: Collection[str] = ()) -> str:
-    """Narrow a clause to memories with any term, as `having` does, and score them by BM25.
+    """Narrow a clause to memories that contain any of `terms`, as `having` does, and score the memories by BM25.
 
-    Each term that a memory has adds to its score, except terms in `mute`.
+    Each term that a memory contains adds to the memory's score, except the terms in `mute`.
     """
     term_list = list(terms)
     # If an intersection skips through a union, RediSearch 2.10 scores the last document of a term by that term alone.
@@ -42,7 +42,7 @@ def scoring(clause: str, terms: Iterable[str], mute: Collection[str] = ()) -> st
 
 
 def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
-    """Narrow a clause to memories that have any of `terms`, or all of them with `every`.
+    """Narrow a clause to memories that contain any of `terms`, or all of `terms` with `every`.
 
     The terms must come from `agent_memory.foundation.text.terms`.
     """
@@ -56,9 +56,10 @@ def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
 
 
 def quoting(phrases: Sequence[str], loose: Iterable[str], *, every: bool) -> str:
-    """Return a clause for quoted phrases, or "" if there are none.
+    """Return a clause for quoted phrases, or "" if `phrases` is empty.
 
-    With `every`, it matches memories with all phrases, else memories with any phrase or any of the `loose` terms.
+    With `every`, the clause matches memories that contain all phrases. Otherwise, it matches memories that contain any
+    phrase or any of the `loose` terms.
     """
     if not phrases:
         return ""

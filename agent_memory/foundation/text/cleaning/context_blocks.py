@@ -1,4 +1,4 @@
-"""Remove blocks that an agent harness puts into a user's message, such as `<system-reminder>…</system-reminder>`."""
+"""Remove blocks that an agent harness adds to a user's message, such as `<system-reminder>…</system-reminder>`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*+)(\s[^<>]*+|/)?>")
 
 
 class ContextBlocks:
-    """Find blocks by their tag names. Case makes no difference, nor does `_` instead of `-`."""
+    """Find blocks by their tag names, ignoring case and treating `_` like `-`."""
 
     def __init__(self, tags: str) -> None:
-        """`tags` is a list of tag names, separated by commas."""
+        """`tags` is a comma-separated list of tag names."""
         self._names = frozenset(_normal(name.strip()) for name in tags.split(",")) - {""}
 
     def outside(self, text: str) -> str:
-        """Return the text without blocks, including nested ones. An unclosed tag stays in the text."""
+        """Return the text without its blocks, even nested ones. An unclosed tag stays in the text."""
         if "<" not in text or not (spans := self._spans(text)):
             return text
         outside_parts: list[str] = []

@@ -12,7 +12,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def plain_text(text: str) -> str:
-    """Return `text` without ANSI escape sequences. Other control characters but tab and line breaks become spaces."""
+    """Return `text` without ANSI escape sequences.
+
+    Other control characters become spaces, except tabs and line breaks.
+    """
     if text.isprintable() or _CONTROL.search(text) is None:
         return text
     return _CONTROL.sub(" ", _ANSI_SEQUENCE.sub("", text))

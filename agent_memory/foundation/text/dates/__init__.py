@@ -1,1 +1,1 @@
-"""Read dates in English, Chinese, German, Spanish and French texts, where their meaning is certain."""
+"""Read dates in English, Chinese, German, Spanish and French texts if the meaning of the dates is certain."""

@@ -1,7 +1,7 @@
 """Find the time that a question asks about ("What did I do last weekend?").
 
-Ignore times in statements, times of things ("last week's meeting"), and times in questions that ask when something
-happened ("When did I …?").
+Ignore times in statements, and times that describe a thing ("last week's meeting"). Also ignore times in questions that
+ask when something happened ("When did I …?").
 """
 
 from __future__ import annotations
@@ -22,17 +22,20 @@ _MOST_CHARS = 8_192
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A half-open interval in UTC, and the words that named it."""
+    """A half-open interval in UTC, and the words in the text that express it."""
 
     start: datetime
     end: datetime
     words: str
     is_in_words: bool = False
-    """True if memories may use the same words: "in May 2023", but not "last week" or "before May 2023"."""
+    """True if memories may contain the same words: "in May 2023", but not "last week" or "before May 2023"."""
 
 
 def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
-    """Return the time that a question certainly asks about, or None. Relative times count from `now` in `zone`."""
+    """Return the time that a question asks about, or None if it is uncertain or the question asks about no time.
+
+    Relative times count from `now` in the time zone `zone`.
+    """
     sentences = [part for part in _SENTENCE.split(text[-_MOST_CHARS:].strip()) if part.strip()]
     if not sentences:
         return None
@@ -51,7 +54,7 @@ def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
 
 
 def _ends(named: NamedTime) -> tuple[date, date]:
-    """Return the first day, and the day after the last."""
+    """Return the first day of a time, and the day after its last day."""
     after = named.last + timedelta(days=1)
     ends = {
         "on": (named.first, after),
@@ -64,7 +67,10 @@ def _ends(named: NamedTime) -> tuple[date, date]:
 
 
 def _asks_about(question: str, mention: Mention, table: Table) -> bool:
-    """True if a question asks about the time: it is at the question's beginning, at its end or before a preposition."""
+    """True if a question asks about the mentioned time.
+
+    Except in Chinese, the time must be at the question's beginning or end, or before a preposition.
+    """
     before, after = question[: mention.start], question[mention.end :]
     if table.asks_when.search(question):
         return False
@@ -86,5 +92,5 @@ def _asks_about(question: str, mention: Mention, table: Table) -> bool:
 
 
 def beside(text: str, span: Span) -> str:
-    """Return the text without the words that name the time span."""
+    """Return the text without the words that express the time span."""
     return " ".join(text.replace(span.words, " ", 1).split())

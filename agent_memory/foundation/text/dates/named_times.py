@@ -1,7 +1,6 @@
-"""Find dates in a text. Each has the days that it certainly means, or no days if it is ambiguous.
+"""Find the dates in a text and the days that they mean. An ambiguous date has no days.
 
-"On 3 March 2024" is certain. So is "on Friday" in a clause about the past or future. A date with two readings gives no
-days.
+"On 3 March 2024" is certain. "On Friday" is certain if its clause is about the past or the future.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _FIRST_YEAR, _LAST_YEAR = 2, 9998
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """The first and last day that a text certainly names, and the position of the words."""
+    """A time in a text whose meaning is certain: its first and last day, and the position of its words."""
 
     first: date
     last: date
@@ -56,7 +55,7 @@ class NamedTime:
 
 
 class Mention(NamedTuple):
-    """A date in a text, its certain time if it has one, and all possible readings.
+    """A date in a text: its time if that is certain, and all possible readings.
 
     A recurring day (kind "each") may be any day, so it has no readings.
     """
@@ -71,7 +70,7 @@ class Mention(NamedTuple):
 
     @property
     def is_relative(self) -> bool:
-        """True if the date's meaning depends on the day of the text."""
+        """True if the date's meaning depends on the day when the text was written."""
         return self.kind in _RELATIVE
 
 
@@ -83,12 +82,15 @@ class _TimeMatch(NamedTuple):
 
 
 def named_times(text: str, today: date) -> list[NamedTime]:
-    """Return the certain times of a text in order. `today` is the day of the text."""
+    """Return the times in a text whose meaning is certain, in order. `today` is the day when the text was written."""
     return [mention.time for mention in mentions(text, today) if mention.time is not None]
 
 
 def only_time(text: str, today: date) -> NamedTime | None:
-    """Return the only time of a text, or the finest of nested times. None for several times or an uncertain one."""
+    """Return the only time in a text, or the most precise of several nested times.
+
+    Return None if the text contains no time, an uncertain time, or times that are not nested.
+    """
     mentioned = mentions(text, today)
     times = sorted((each.time for each in mentioned if each.time is not None), key=lambda each: UNITS.index(each.unit))
     if not times or len(times) < len(mentioned):
@@ -103,7 +105,7 @@ def names_time(text: str) -> bool:
 
 
 def mentions(text: str, today: date) -> Sequence[Mention]:
-    """Return every mention of a date in the first 8,192 characters, in order."""
+    """Return every mention of a date in a text's first 8,192 characters, in order."""
     return _mentions(text[:_MOST_CHARS], today)
 
 
@@ -129,7 +131,10 @@ def _may_name_one(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _hints() -> tuple[frozenset[str], re.Pattern[str]]:
-    """Return words and characters that hint at a date. A text without digits and without any of these names no date."""
+    """Return words and characters that hint at a date.
+
+    A text that has no digits, and none of these words and characters, contains no date.
+    """
     sources = [pattern.pattern for table in tables().values() if not table.blankless for _, pattern, _ in table.patterns]
     words = frozenset(word for source in sources for word in _WORD.findall(re.sub(r"\?P<\w+>|\\\w", " ", source.lower())))
     # "days?" matches "day" and "days".
@@ -152,7 +157,7 @@ def _worded(text: str) -> Iterator[_TimeMatch]:
 
 
 def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
-    """True if a match is another word ("may", "march") or part of a street's name."""
+    """True if a match is an ordinary word ("may", "march") or part of a street name."""
     groups = match.groupdict()
     month = groups.get("month")
     if month is not None and groups.get("year") is None and table.words_too.match(month) and month.islower() and not text.islower():
@@ -162,7 +167,7 @@ def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
 
 
 def _tables_of(text: str) -> list[Table]:
-    """Return the tables of the likely languages. Empty if a language without a table is more likely."""
+    """Return the tables of the likely languages, or an empty list if a language without a table is more likely."""
     if _CHINESE.search(text):
         return [] if _KANA.search(text) else [tables()["zh"]]
     text_words = frozenset(_WORD.findall(text.lower()[:2_000]))
@@ -180,7 +185,7 @@ def language_table(text: str) -> Table | None:
 
 
 def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
-    """Keep one of several overlapping matches: the one with a year, else the longest."""
+    """Keep one of several overlapping matches: preferably one with a year, otherwise the longest."""
     chosen: list[_TimeMatch] = []
     for each in sorted(matches, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
         if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in chosen):
@@ -191,7 +196,7 @@ def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
 
 
 def _weekday_beside(matches: Sequence[_TimeMatch], index: int) -> tuple[int, int | None]:
-    """Return the index of a weekday beside a date, and its day (0 is Monday). Return -1 and None if there is none."""
+    """Find the weekday next to a date. Return its index and its day (0 is Monday), or -1 and None."""
     each = matches[index]
     if each.kind == "date" and each.match.groupdict().get("weekday") is None:
         for other in (index - 1, index + 1):
@@ -204,7 +209,7 @@ def _weekday_beside(matches: Sequence[_TimeMatch], index: int) -> tuple[int, int
 
 
 def _mention(text: str, time_match: _TimeMatch, today: date, weekday: int | None, behind: int) -> Mention:
-    """Return the mention of a match. Text before `behind` does not belong to the match."""
+    """Return the mention for a match. `behind` is the end of the previous match."""
     kind, match, table = time_match.kind, time_match.match, time_match.table
     start, end = match.span()
     if kind == "each":
@@ -237,7 +242,7 @@ def _has_year(time_match: _TimeMatch) -> bool:
 
 
 def _clause(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the bounds of the clause around a date."""
+    """Return the start and end of the clause that contains a date."""
     begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
     first, last = _around(_CLAUSE_END, text, start, end, begin, stop)
     if not _has_words(text[first:start] + " " + text[end:last]):
@@ -265,7 +270,7 @@ def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: i
 
 
 def _joined(text: str, mention_pairs: Sequence[tuple[_TimeMatch, Mention]]) -> Iterator[Mention]:
-    """Join the two ends of an interval: "from 3 March to 5 March 2024"."""
+    """Join the two ends of an interval, as in "from 3 March to 5 March 2024"."""
     index = 0
     while index < len(mention_pairs):
         joint = _interval(text, mention_pairs[index], mention_pairs[index + 1]) if index + 1 < len(mention_pairs) else None
@@ -298,11 +303,14 @@ def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatc
 
 
 def moments(time_: NamedTime | Reading, zone: tzinfo) -> tuple[datetime, datetime]:
-    """Return the half-open interval of the days in `zone`, in UTC."""
+    """Return the start and the exclusive end of these days in `zone`, as UTC times."""
     return midnight(time_.first, zone), midnight(time_.last + timedelta(days=1), zone)
 
 
 def midnight(day: date, zone: tzinfo) -> datetime:
-    """Return the first moment of a day in a zone, as UTC. Clip days that do not exist in every zone."""
+    """Return the start of a day in a time zone, as UTC.
+
+    Move a day at the very beginning or end of the calendar a few days inward, because it does not exist in every zone.
+    """
     near = min(max(day, date(1, 1, 3)), date(9999, 12, 29))
     return datetime.combine(near, time(), zone).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Return the possible meanings of a date, as intervals of days. A date may have none, one or several."""
+"""Return the possible meanings of a date as intervals of days. A date may have no meaning, one, or several."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Reading(NamedTuple):
 
 
 def readings(kind: str, match: Match[str], table: Table, today: date, offset: int, tense: Tense, weekday: int | None) -> Sequence[Reading]:
-    """Return all possible meanings of a match. `weekday` (0 is Monday) is a weekday beside the date, if any."""
+    """Return all possible meanings of a match. `weekday` (0 is Monday) is the weekday next to the date, if any."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
     if "weekday" in groups:
         weekday = _index(table.weekdays, groups["weekday"])
@@ -136,7 +136,7 @@ def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> 
 
 
 def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Reading]:
-    """Choose the year of a day by tense and nearness."""
+    """Choose the likely years of a day by its tense and its distance from today."""
     behind = max((each for each in candidates if each.first < today), default=None)
     ahead = min((each for each in candidates if each.last >= today), default=None)
     if behind is None or ahead is None or (ahead.first <= today <= ahead.last):
@@ -150,7 +150,10 @@ def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Readin
 
 
 def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -> list[Reading]:
-    """Return the possible days of a weekday. "Last" and "next" are certain if the day is in another week than today."""
+    """Return the days that a weekday may mean.
+
+    "Last" and "next" are certain if the nearest such day is not in the current week.
+    """
     monday = today - timedelta(days=today.weekday())
     weeks = {"lastweek2": -2, "lastweek": -1, "thisweek": 0, "nextweek": 1, "nextweek2": 2}
     for name, step in weeks.items():
@@ -171,7 +174,7 @@ def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -
 
 
 def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
-    """Return the days with this number and weekday in the last, this or next month: "Friday the 20th"."""
+    """Return the days with this number and weekday in the previous, current or next month: "Friday the 20th"."""
     candidates: list[Reading] = []
     for step in (-1, 0, 1):
         index = today.year * 12 + today.month - 1 + step
@@ -185,7 +188,10 @@ def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
 
 
 def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
-    """Return the day, week (from Monday), month or year that is `step` units away from today's."""
+    """Return the day, week (from Monday), month or year that is `step` units after the current one.
+
+    A negative `step` counts backward.
+    """
     if unit == "day":
         return _day(today + timedelta(days=step))
     if unit == "week":
@@ -198,7 +204,7 @@ def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
 
 
 def _weekends(groups: dict[str, str], today: date, tense: Tense) -> list[Reading]:
-    """Return the possible weekends. "Next weekend" may be this week's, unless today is on a weekend."""
+    """Return the possible weekends. "Next weekend" may mean the one in this week, unless today is on a weekend."""
     saturday = today - timedelta(days=today.weekday() - 5)
     this, last, following = (
         Reading(day, day + timedelta(days=1), "week") for day in (saturday, saturday - timedelta(days=7), saturday + timedelta(days=7))

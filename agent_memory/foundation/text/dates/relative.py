@@ -1,4 +1,4 @@
-"""Find and replace times that depend on the day of the text: "yesterday", "next week"."""
+"""Find and replace times that depend on the day when a text was written: "yesterday", "next week"."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _PREPOSITION_CHARS = 40  # characters before a time in which a preposition may o
 
 
 def names_relative_time(text: str) -> bool:
-    """True if the text names a time that depends on the day of the text."""
+    """True if the text contains a time that depends on the day when the text was written."""
     return bool(_relative(text))
 
 
 def same_meaning(text: str, stated_at: datetime) -> tuple[datetime, datetime] | None:
     """Return the interval (UTC) in which a text keeps its meaning, or None if the meaning never changes.
 
-    The interval is the day for "yesterday", the month for "this month".
+    For "yesterday", the interval is the day that contains `stated_at`. For "this month", it is the month.
     """
     named = _relative(text)
     if not named:
@@ -48,9 +48,9 @@ def _relative(text: str) -> Sequence[Mention]:
 
 
 def with_absolute_times(text: str, today: date) -> str:
-    """Replace relative times: "yesterday" becomes "on 4 March 2024". In other languages, add the date.
+    """Replace relative times in English: "yesterday" becomes "on 4 March 2024".
 
-    Quotations stay unchanged.
+    In other languages, add the date in parentheses. Quotations stay unchanged.
     """
     quoted = quotations(text)
     first = len(text) - len(text.lstrip())
@@ -66,7 +66,7 @@ def with_absolute_times(text: str, today: date) -> str:
 
 
 def _english(text: str, mention: Mention, named: NamedTime, first: int) -> str:
-    """Return the English words for a date, without their preposition if another one comes before them."""
+    """Return the English words for a date, without their preposition if another preposition precedes them."""
     words = _WORDS[named.unit].format(named.first)
     before = text[max(first, mention.start - _PREPOSITION_CHARS) : mention.start].rstrip().lower()
     if before.endswith(_PREPOSITIONS) or text[mention.end : mention.end + 2] in ("'s", "’s"):

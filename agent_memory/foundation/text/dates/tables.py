@@ -1,8 +1,8 @@
-"""Compile the TOML tables of dates (`text/data/dates`), one for each language, at first use.
+"""Compile the TOML tables of date patterns (`text/data/dates`), one for each language, at first use.
 
-A table contains patterns by kind, with the placeholders of `_placeholders`. It also contains words before a date
-("since", "early"), words of past and future, and forms of questions. Patterns of kind `each` match recurring days;
-those of kind `none` match text that only looks like a date.
+A table contains patterns by kind, with the placeholders of `_placeholders`. It also contains words that may precede a
+date ("since", "early"), words that indicate past or future, and question forms. Patterns of kind `each` match recurring
+days. Patterns of kind `none` match text that only looks like a date.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NUMERIC = (
     r"(?<![\w.,/-])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<year>(?:19|20)\d\d)(?![\d/])",
 )
 NUMERIC = tuple(map(re.compile, _NUMERIC))
-"""Dates in digits: ISO 8601, dotted, and slashed. In slashed dates, day and month are ambiguous."""
+"""Numeric dates: 2024-03-05, 2024/03/05, 5.3.2024 and 3/5/2024. In the last form, day and month are ambiguous."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """The compiled table of a language."""
+    """The compiled date table of one language."""
 
     code: str
     blankless: bool
@@ -43,36 +43,39 @@ class Table:
     numbers: Mapping[str, int]
     words_too: re.Pattern[str]
     patterns: Sequence[tuple[str, re.Pattern[str], int]]
-    """Kind, pattern, and for near days ("yesterday") the number of days from today."""
+    """The kind and the pattern of each form. For near days ("yesterday"), also the number of days from today."""
     before: Mapping[str, re.Pattern[str]]
-    """Words before a date: "since", "until", "before", "after", "part", "street", and "or" after another number."""
+    """Patterns for words before a date.
+
+    The keys are "since", "until", "before", "after", "part", "street" and "or" (after another number or name).
+    """
     joins: re.Pattern[str]
-    """Words between the two ends of an interval."""
+    """Words that join the two ends of an interval."""
     between: re.Pattern[str]
     and_: re.Pattern[str]
     yearly: re.Pattern[str]
-    """Words for yearly events. A day near them is certain only with its own year."""
+    """Words for yearly events. In a sentence with such a word, a day is certain only if it includes a year."""
     followed: re.Pattern[str]
-    """Words after a date that change it."""
+    """Words after a date that change its meaning."""
     tense: Mapping[str, re.Pattern[str]]
     asks: re.Pattern[str]
     asks_when: re.Pattern[str]
     attribute: re.Pattern[str]
-    """Words before a time that names a thing: "the photos of last week"."""
+    """Words before a time that describes a thing, as in "the photos of last week"."""
     goes_on: re.Pattern[str]
-    """Prepositions that may follow the time: "last week in Rome"."""
+    """Prepositions that may follow the time, as in "last week in Rome"."""
     fillers: re.Pattern[str]
     tail: int
-    """The most words that may follow the time in a question. German verbs come last."""
+    """The largest number of words that may follow the time in a question. In German, verbs come last."""
 
     def count(self, word: str) -> int:
-        """Return the number that a word or digits mean, or 0."""
+        """Return the number that a word or a string of digits means, or 0 for any other text."""
         value = self.numbers.get(word.lower())
         return value if value is not None else number(word)
 
 
 def number(numeral: str) -> int:
-    """Return a number up to 99, or a year, from digits or Chinese numerals. Return 0 for any other text."""
+    """Read a number from digits, or a number up to 99 or a year from Chinese numerals. Return 0 for any other text."""
     if numeral.isdecimal():
         return int(numeral)
     if len(numeral) == 4 and all(digit in _CHINESE for digit in numeral):
@@ -141,8 +144,8 @@ def _table(code: str, source: Mapping[str, Any]) -> Table:
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the pattern of each placeholder.
 
-    {D} is one or two days of a month, {DM} day and month in digits, {M} a month. {Y} is a year, {W} a weekday, {N} a
-    number, {U} a unit, {C} a calendar unit.
+    {D} is a day of a month or a range of days, {DM} day and month in digits, {M} a month. {Y} is a year, {W} a weekday,
+    {N} a number, {U} a unit, {C} a calendar unit.
     """
     ordinal, day = source["ordinal"], source.get("day", "0?[1-9]|[12][0-9]|3[01]")
     ends, optional = (")", "") if source.get("blankless") else (r")(?!\d)", "?")

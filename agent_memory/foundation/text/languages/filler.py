@@ -1,6 +1,7 @@
 """Recognize texts without content: greetings, thanks, laughter, tests and keyboard noise, in fifteen languages.
 
-The words are in data files (see `phrases.py`). Patterns of noise, such as runs of keys, are here.
+The words are in data files (see `phrases.py`). This module contains the patterns for noise, such as runs of neighboring
+keys.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _AS_EMOJI = "\ufe0f"
 _VOWELS = frozenset("aeiouy")
 _LATIN = re.compile(r"[a-z]+")
 _LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
-# Least lengths of a run of neighboring keys: from the left end of a row, elsewhere, and as one of several runs.
+# Minimum length of a run of neighboring keys: from the left end of a row, elsewhere, and as one of several runs.
 _FROM_THE_END, _ELSEWHERE, _PART = 4, 5, 3
-_CONSONANTS = 6  # least letters of keyboard noise without a vowel
-_HOME = 7  # least letters of keyboard noise from the middle row alone
+_CONSONANTS = 6  # minimum number of letters in keyboard noise without a vowel
+_HOME = 7  # minimum number of letters in keyboard noise from the middle row alone
 
 
 # A query with `_ENOUGH` unknown words of at least `_SHORT` letters has content.
@@ -38,7 +39,8 @@ _MOST_QUERY_CHARS = 500
 class _Lexicon:
     """The filler phrases of a language.
 
-    `filler` maps each phrase, a tuple of words, to True if it is filler alone, or to False if only beside other filler.
+    `filler` maps each phrase (a tuple of words) to True if the phrase alone is filler. It maps the phrase to False if
+    it is filler only next to other filler.
     """
 
     filler: Mapping[tuple[str, ...], bool]
@@ -46,9 +48,9 @@ class _Lexicon:
     longest: int
 
     def covers(self, words: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
-        """True if the words are a sequence of filler phrases, and at least one of these is filler alone.
+        """True if the words form a sequence of filler phrases, and at least one of the phrases is filler alone.
 
-        `shapes` is True for each word that is noise in any language.
+        `shapes` contains True for each word that is noise, whatever the language.
         """
         # For each position: None if no phrase ends there, else True if a phrase up to there is filler alone.
         reached: list[bool | None] = [False]
@@ -81,14 +83,17 @@ class _Lexicon:
 
 
 def _spoken_out(word: str, squeezed: frozenset[str]) -> bool:
-    """True if a word is a stretched filler word: "hiiii", "soooo", "heyy"."""
+    """True if a word is a filler word with repeated letters: "hiiii", "soooo", "heyy"."""
     if _LONG_RUN.search(word) is not None:
         return _RUN.sub(r"\1", word) in squeezed
     return len(word) > 2 and word[-1] == word[-2] and word not in _beside() and word.rstrip(word[-1]) + word[-1] in squeezed
 
 
 def is_filler(text: str) -> bool:
-    """True if a text has only filler words, noise, punctuation or emoji. Answers ("No.") and numbers are content."""
+    """True if a text consists only of filler words, noise, punctuation and emoji.
+
+    Answers ("No.") and numbers are content.
+    """
     if len(text) > _MOST_CHARS:
         return False
     words = _words(text)
@@ -112,7 +117,7 @@ def is_filler(text: str) -> bool:
 
 
 def has_content(query: str) -> bool:
-    """True if a query has a word with content. False for "thanks!", "ok", "x" and "👍"."""
+    """True if at least one word of a query has content. False for "thanks!", "ok", "x" and "👍"."""
     if len(query) > _MOST_QUERY_CHARS:
         return True
     if query.isascii():
@@ -127,7 +132,7 @@ def has_content(query: str) -> bool:
 
 
 def literal_words(query: str) -> list[str]:
-    """Return the words of a query without content that can still be searched literally: "C++", "R", an emoji."""
+    """For a query without content, return the words to search for literally: "C++", "R" or an emoji."""
     vocabulary = _vocabulary() | _answers() | STOP_WORDS
     literals: list[str] = []
     for chunk in query.split():
@@ -140,7 +145,7 @@ def literal_words(query: str) -> list[str]:
 
 
 def holds_literal(text: str, literal: str) -> bool:
-    """True if the folded word `literal` occurs in a text as a whole word. Signs may occur anywhere."""
+    """True if a text contains the folded word `literal` as a whole word. Symbols may occur anywhere."""
     folded, start = _spelled(text), -1
     while (start := folded.find(literal, start + 1)) >= 0:
         end = start + len(literal)
@@ -174,7 +179,11 @@ def _is_shape(word: str) -> bool:
 
 
 def _is_keys(word: str) -> bool:
-    """True if a word is neighboring keys ("asdf", "qweqwe"), a row of consonants, or a long word of the middle row."""
+    """True if a word looks like random typing.
+
+    Such a word consists of neighboring keys ("asdf", "qweqwe"), has no vowels, or is a long word from the middle row of
+    keys.
+    """
     bare = word.rstrip(_DIGITS)
     if len(bare) < _FROM_THE_END:
         return False
@@ -191,7 +200,7 @@ def _is_keys(word: str) -> bool:
 
 
 def _key_runs(word: str) -> list[str]:
-    """Split a word into runs along keyboard rows. Return an empty list if a part is no run."""
+    """Split a word into runs along keyboard rows. Return an empty list if any part is not a run."""
     runs: list[str] = []
     at = 0
     while at < len(word):
@@ -236,7 +245,7 @@ def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexic
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
-    """Return all words of filler phrases. Most texts have another word, which rules them out quickly."""
+    """Return all words in filler phrases. A quick look for other words rules out most texts."""
     return frozenset(word for lexicon in _lexicons() for phrase in lexicon.filler for word in phrase)
 
 
@@ -247,7 +256,7 @@ def _beside() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _whole() -> Mapping[tuple[str, ...], bool]:
-    """Return the texts that are filler (True) or answers (False) as a whole."""
+    """Return the whole texts that are filler (True) or answers (False)."""
     all_languages = languages().values()
     alone = dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("filler alone")), True)
     return alone | dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("answers")), False)
@@ -266,7 +275,7 @@ def _tests() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _laughter() -> Sequence[tuple[frozenset[str], int]]:
-    """Return the letters and the least length of each kind of laughter."""
+    """Return the letters and the minimum length of each kind of laughter."""
     return [
         (frozenset(phrase[0]), len(phrase[0]))
         for language in languages().values()

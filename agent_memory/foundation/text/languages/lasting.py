@@ -1,4 +1,4 @@
-"""Recognize statements about lasting facts (identity, home, family) by words in the languages' data files."""
+"""Recognize statements about lasting facts (identity, home, family) by words from each language's data file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from agent_memory.foundation.text import terms as analysis
 from agent_memory.foundation.text.languages.phrases import Language, languages, tokens
 
-# Longer texts are no introduction.
+# A longer text is not an introduction.
 _MOST_CHARS = 600
 _PAIR = 2
 _APOSTROPHES = re.compile("['’ʼ`´]")
@@ -24,7 +24,7 @@ def says_name(text: str) -> bool:
 
 
 def is_lasting(text: str) -> bool:
-    """True if a short text has a word about a lasting fact: home, work, family, health, likes and dislikes."""
+    """True if a short text contains a word about a lasting fact: home, work, family, health, likes and dislikes."""
     if len(text) > _MOST_CHARS:
         return False
     # An article or pronoun may precede an apostrophe ("j'habite").
@@ -35,13 +35,13 @@ def is_lasting(text: str) -> bool:
 
 @lru_cache(maxsize=1)
 def name_terms() -> Sequence[str]:
-    """Return the index terms of lasting words that introduce a name."""
+    """Return the index terms of words that introduce a name and also indicate a lasting fact."""
     return list(frozenset(_terms("name")).intersection(lasting_terms()))
 
 
 @lru_cache(maxsize=1)
 def lasting_terms() -> Sequence[str]:
-    """Return the index terms of words about lasting facts."""
+    """Return the index terms of words that indicate lasting facts."""
     return _terms("lasting")
 
 
@@ -61,7 +61,7 @@ def _lasting() -> tuple[frozenset[str], re.Pattern[str]]:
 
 
 def _terms(section: str) -> Sequence[str]:
-    """Return the index terms of a section's words. Scripts without blanks give pairs of characters."""
+    """Return the index terms of the words in a section. Scripts without blanks have pairs of characters as terms."""
     collected: dict[str, None] = {}
     for language in languages().values():
         for phrase in language.phrases(section):

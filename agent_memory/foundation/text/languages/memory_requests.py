@@ -1,4 +1,4 @@
-"""Recognize requests to the memory ("remember that …", "please forget …") in fifteen languages."""
+"""Recognize requests to remember or forget ("remember that …", "please forget …") in fifteen languages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory.foundation.text.languages.phrases import Joined, Language, Tok
 
 RequestKind = Literal["remember", "forget"]
 
-# Longer texts are pasted, so they are no requests.
+# A longer text has been pasted, so it is not a request.
 _MOST_CHARS = 4000
 _HEAD_TOKENS, _TAIL_TOKENS = 40, 30
 _LEADS = 4
@@ -28,7 +28,7 @@ _GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s
 
 
 class MemoryRequest(NamedTuple):
-    """A request to the memory and its subject, in the user's words."""
+    """A request to remember or forget, and its subject in the user's words."""
 
     kind: RequestKind
     subject: str
@@ -111,19 +111,22 @@ class _Requests:
         return self._read_behind(text, text_tokens)
 
     def _beginnings(self, joined: Joined) -> list[int]:
-        """Return the positions where a request may begin: at once, or after polite words."""
+        """Return the positions where a request may begin: at the start of the text, or after polite words."""
         places = [0]
         while self.lead is not None and len(places) <= _LEADS and (m := self.lead.match(joined.text, places[-1])) and m.end() > places[-1]:
             places.append(m.end())
         return places
 
     def _kept_from(self, text_tokens: Sequence[Token], joined: Joined, end: int) -> int:
-        """Return the position where the subject begins. The last word of a phrase may belong to the subject."""
+        """Return the position where the subject begins.
+
+        The last word of the request phrase may already belong to the subject.
+        """
         count = sum(stop <= end for stop in joined.ends)
         return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self.kept_words else end
 
     def _announced(self, text: str, text_tokens: Sequence[Token], joined: Joined, at: int) -> str | None:
-        """Return the subject after an announcing word and a colon, or None.
+        """Return the subject that follows an introductory word and a colon, or None.
 
         The subject may be in any language: "Remember: ich bin Linkshänder".
         """
@@ -158,7 +161,10 @@ class _Requests:
         return self._to_forget(text, subject) if subject and _GOES_ON.search(subject) is None else None
 
     def _to_forget(self, text: str, subject: str) -> MemoryRequest:
-        """Return the request to forget a subject. Words for "everything" follow the subject or surround it."""
+        """Return the request to forget a subject.
+
+        The request covers everything about the subject if words for "everything" follow or surround the subject.
+        """
         thing = self._cut(subject, self.everything_about)
         if thing != subject:
             return MemoryRequest("forget", thing, about=True)
@@ -167,7 +173,7 @@ class _Requests:
         return MemoryRequest("forget", subject, about=asks_for_all)
 
     def _read_behind(self, text: str, text_tokens: Sequence[Token]) -> MemoryRequest | None:
-        """Read a request in a language whose verb comes last."""
+        """Read a request in a language that puts the verb last."""
         if self.forget_behind is None and self.remember_behind is None and self.remind_behind is None:
             return None
         tail = text_tokens[-_TAIL_TOKENS:]
@@ -202,7 +208,7 @@ class _Requests:
         return self._cut(subject.strip(_ENDS), self.trail)
 
     def _cut(self, subject: str, closing: re.Pattern[str] | None) -> str:
-        """Remove the closing words of a subject, unless it consists of nothing else."""
+        """Remove the closing words of a subject, unless the subject contains nothing else."""
         text_tokens = tokens(subject)
         joined = self.language.join(text_tokens)
         m = None if closing is None else closing.search(joined.text)
@@ -223,10 +229,10 @@ def _all() -> Sequence[_Requests]:
 
 
 def memory_request(text: str) -> MemoryRequest | None:
-    """Return the request if the whole text is one: "Remember that I'm vegan" asks to remember "I'm vegan".
+    """Return the request if the whole text is a request.
 
-    Return None for quotations and for requests inside a statement. A reminder ("Don't forget that …") is a request to
-    remember.
+    For example, "Remember that I'm vegan" is a request to remember "I'm vegan". Return None for quotations and for
+    requests inside a statement. A reminder ("Don't forget that …") is a request to remember.
     """
     bare = text.strip()
     if not bare or len(bare) > _MOST_CHARS or bare[0] in _QUOTES:
@@ -249,6 +255,6 @@ def _read(text: str) -> MemoryRequest | None:
 
 
 def _read_behind_call(text: str) -> MemoryRequest | None:
-    """Return a request after a short call: "Sorry, forget …", "Mi raccomando, ricordati che …"."""
+    """Return the request that follows a short interjection: "Sorry, forget …", "Mi raccomando, ricordati che …"."""
     call = _CALL.match(text)
     return None if call is None or len(tokens(call[0])) > _CALL_TOKENS else _read(text[call.end() :])

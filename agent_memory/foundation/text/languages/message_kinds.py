@@ -1,7 +1,8 @@
 """Classify messages in any language by their vectors.
 
-The classifier is a multinomial logistic regression, fitted by `scripts/message_kinds/fit.py`. It reads the vectors that
-the index stores anyway. It knows one embedding model only: messages with vectors of another model get no kind.
+The classifier is a multinomial logistic regression, fitted by `scripts/message_kinds/fit.py`. Its input is the vectors
+that the index stores anyway. It works with only one embedding model: messages with vectors from another model get no
+kind.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Kind = Literal["filler", "asks", "forget"]
 
 LABELS = ("fact", "filler", "question", "task", "forget", "remember")
 MODEL = "multilingual-e5-small"
-# Labels of each kind, and the least sum of their probabilities. A proposal to forget may be wrong, but dropping or
+# The labels of each kind, and the minimum sum of their probabilities. A proposal to forget may be wrong; dropping or
 # hiding a message must not be.
 KINDS: Mapping[Kind, tuple[tuple[str, ...], float]] = {
     "filler": (("filler",), 0.9),
@@ -32,7 +33,7 @@ _MOST_CHARS, _MOST_WORDS = 200, 40
 
 
 def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Kind | None]:
-    """Return the kind of each text (filler, a question or task, a request to forget), or None if none is certain.
+    """Return the kind of each text (filler, a question or task, a request to forget), or None if no kind is certain.
 
     `vectors` are the document vectors of the texts.
     """
@@ -43,18 +44,18 @@ def message_kinds(texts: Sequence[str], vectors: NDArray[np.float32]) -> list[Ki
 
 
 def kind_probabilities(probabilities: NDArray[np.float32]) -> dict[Kind, NDArray[np.float32]]:
-    """Add up the probabilities of each kind's labels."""
+    """Return the probability of each kind: the sum of the probabilities of its labels."""
     return {kind: probabilities[:, [LABELS.index(label) for label in labels]].sum(axis=1) for kind, (labels, _) in KINDS.items()}
 
 
 def message_features(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the input rows of the regression: the vectors, and the lengths, question marks and digits of the texts."""
+    """Return the regression's input rows: text vectors, and features for length, question marks and digits."""
     shapes = np.array([_shape(text) for text in texts], dtype=np.float32).reshape(len(texts), 6)
     return np.hstack([vectors * 4, shapes]).astype(np.float32)
 
 
 def label_probabilities(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the probabilities of the labels for each row (softmax)."""
+    """Return the probability of each label in each row (softmax)."""
     scores = rows @ weights
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)

@@ -1,14 +1,15 @@
 """Read the phrases of each language from the files in `agent_memory/foundation/text/data`.
 
-A file has sections, such as `[filler]`. Commas or line breaks separate their phrases; `#` begins a comment. In a phrase:
+A file has sections, such as `[filler]`. Commas or line breaks separate the phrases of a section; `#` begins a comment.
+In a phrase:
 
-- `a|b` is either word; `_` stands for a blank in a word.
+- `a|b` matches either word; `_` is a blank inside a word.
 - `(a)` is optional.
-- `~` is any word, and `<verbs>` any word of `[verbs]`.
-- `*` is the rest or the part between.
+- `~` matches any word, and `<verbs>` matches any word in the section `[verbs]`.
+- `*` matches the rest, or the words in between.
 
-`[blankless]` languages use blanks only to separate alternatives. Case, accents, apostrophes and punctuation make no
-difference.
+In a language whose file has a section `[blankless]`, blanks separate the parts of a phrase but not words. Case,
+accents, apostrophes and punctuation make no difference.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _MARKS = (
 _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0002fa1f"
 _TOKEN = re.compile(f"[{_BLANKLESS}]|(?:(?![{_BLANKLESS}_])[\\w{_MARKS}])+")
 BLANKLESS = re.compile(f"[{_BLANKLESS}]")
-"""A character of a script without blanks."""
+"""Match one character of a script without blanks."""
 _OPTIONAL = re.compile(r"\([^()]*\)")
 _APOSTROPHES = re.compile("['’ʼ`´]")
 _PROLONGED = "ー"
@@ -56,7 +57,7 @@ def tokens(text: str) -> list[Token]:
     """Return the tokens of a text. Apostrophes do not split words."""
     bare = _APOSTROPHES.sub("", text)
     if len(bare) == len(text):
-        # Marks alone are no word.
+        # Marks alone are not a word.
         return [Token(word, m.start(), m.end()) for m in _TOKEN.finditer(text) if m[0] != _PROLONGED and (word := folded(m[0]))]
     shifts = [m.start() - index for index, m in enumerate(_APOSTROPHES.finditer(text))]
     spans: list[Token] = []
@@ -73,7 +74,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def folded(word: str) -> str:
-    """Return a word without case, accents and Arabic vowel signs."""
+    """Return a case-folded word without accents and Arabic vowel signs."""
     return _folded_short(word) if len(word) <= _MOST_CACHED else _HARAKAT.sub("", fold(word))
 
 
@@ -83,7 +84,7 @@ def _folded_short(word: str) -> str:
 
 
 class Joined(NamedTuple):
-    """Tokens joined to one string for patterns, and the position where each token ends."""
+    """Tokens joined into one string for pattern matching, and the end position of each token."""
 
     text: str
     ends: Sequence[int]
@@ -91,14 +92,14 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class Language:
-    """A language's phrases by section, as written in its file."""
+    """The phrases of a language by section, as written in its file."""
 
     code: str
     blankless: bool
     sections: Mapping[str, Sequence[str]]
 
     def phrases(self, section: str) -> Iterator[tuple[str, ...]]:
-        """Yield the phrases of a section as tokens, with every alternative."""
+        """Yield each phrase of a section, in all its alternatives, as a tuple of tokens."""
         for line in self.sections.get(section, ()):
             for choice in product(*map(_alternatives, line.split())):
                 phrase = tuple(token.word for token in tokens(" ".join(choice)))
@@ -106,7 +107,7 @@ class Language:
                     yield phrase
 
     def words(self, section: str) -> frozenset[str]:
-        """Return the single words of a section; in languages without blanks, whole phrases."""
+        """Return the phrases of a section as strings. Blanks separate the words, except in languages without blanks."""
         return frozenset(self._between.join(phrase) for phrase in self.phrases(section))
 
     def vocabulary(self, *sections: str) -> frozenset[str]:
@@ -114,7 +115,7 @@ class Language:
         return frozenset(token.word for line in lines for token in tokens(line.replace("_", " ")))
 
     def least_words(self, section: str) -> int:
-        """Return the least number of words in a phrase of a section, at most two."""
+        """Return the number of words in a section's shortest phrase, but at most two. Optional words do not count."""
         lines = (_OPTIONAL.sub(" ", line).split() for line in self.sections.get(section, ()))
         return min((min(len(parts), 2) for parts in lines), default=0)
 
@@ -129,7 +130,8 @@ class Language:
     def pattern(self, section: str) -> re.Pattern[str] | None:
         """Return a pattern for joined tokens that are a phrase, or that begin with a phrase ending in `*`.
 
-        Return None if the section has no phrases. Use `match`. For phrases that begin with `*`, use `suffix_pattern`.
+        Return None if the section has no phrases. Call the pattern's `match`. For phrases that begin with `*`, use
+        `suffix_pattern`.
         """
         lines = [line for line in self.sections.get(section, ()) if not line.startswith(REST)]
         # More specific phrases come first.
@@ -137,7 +139,7 @@ class Language:
         return re.compile("|".join(sources)) if sources else None
 
     def suffix_pattern(self, section: str) -> re.Pattern[str] | None:
-        """Return a pattern for the end of joined tokens, made from phrases that begin with `*`."""
+        """Return a pattern for the end of joined tokens, made from the phrases that begin with `*`."""
         sources = [
             ("" if self.blankless else r"(?<=\s)") + self._source(line[1:])
             for line in self.sections.get(section, ())
@@ -157,7 +159,7 @@ class Language:
         return re.compile("|".join(before + self._source(line) for line in lines)) if lines else None
 
     def anywhere(self, section: str) -> re.Pattern[str] | None:
-        """Return a pattern for a phrase anywhere in tokens; use `search`."""
+        """Return a pattern that finds a phrase anywhere in joined tokens. Call its `search`."""
         before = "" if self.blankless else r"(?:^|(?<=\s))"
         sources = [self._source(line + REST) for line in self.sections.get(section, ())]
         return re.compile(before + "(?:" + "|".join(sources) + ")") if sources else None
@@ -202,7 +204,7 @@ def languages() -> Mapping[str, Language]:
 
 @lru_cache(maxsize=32)
 def function_words(code: str) -> frozenset[str]:
-    """Return a language's function words, if its file lists them."""
+    """Return a language's function words, or an empty set if its file does not list them."""
     return languages()[code].vocabulary("function words") if code in CODES else frozenset()
 
 
@@ -216,7 +218,10 @@ def ascii_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=4)
 def ascii_vocabulary(*sections: str) -> frozenset[str]:
-    """Return all ASCII words of some sections. A look-up in them is a hundred times as fast as matching phrases."""
+    """Return all ASCII words in these sections of all languages.
+
+    Looking up a word is a hundred times as fast as matching phrases.
+    """
     lines = (line for language in languages().values() for section in sections for line in language.sections.get(section, ()))
     return frozenset(word for line in lines for word in ascii_words(line.replace("_", " ")))
 

@@ -1,4 +1,4 @@
-"""Recognize bare questions, and questions about everything in memory, in fifteen languages."""
+"""Recognize texts that contain only questions, and questions about everything in memory, in fifteen languages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNACCENTED_TOKENS = 3
 _LEADS = 4
 _EVERYTHING = ("everything", "everything words", "lead", "trail", "about me", "keeps", "known of me")
 _MOST_TOKENS_AHEAD = 5
-"""The most words before "you know about me", as in "Spill everything you know about me"."""
+"""The largest number of words before "you know about me", as in "Spill everything you know about me"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,33 +57,33 @@ class _Forms:
         return self._begins(text_tokens, self.subjects)
 
     def asks(self, text_tokens: Sequence[Token]) -> bool:
-        """True if a clause has an interrogative anywhere."""
+        """True if a clause contains an interrogative or ends like a question."""
         if self.language.blankless:
             whole = self.language.join(text_tokens).text
             return any(word in whole for word in self.interrogatives) or whole.endswith(self.endings)
         return any(token.word in self.interrogatives for token in text_tokens) or self.ends(text_tokens)
 
     def ends(self, text_tokens: Sequence[Token]) -> bool:
-        """True if a clause ends with words that only end questions."""
+        """True if a clause ends with words that occur only at the end of questions."""
         if not self.endings or not text_tokens:
             return False
         whole = self.language.join(text_tokens).text.strip()
         return whole.endswith(self.endings) if self.language.blankless else whole.endswith(tuple(" " + ending for ending in self.endings))
 
     def lacks_accent(self, text_tokens: Sequence[Token], sentence: str) -> bool:
-        """True for a longer clause whose first word asks only with an accent: "Cuando llueve me quedo en casa"."""
+        """True if a longer clause begins with an interrogative without its accent: "Cuando llueve me quedo en casa"."""
         first = text_tokens[0]
         return len(text_tokens) > _UNACCENTED_TOKENS and first.word in self.with_accent and sentence[first.start : first.end].isascii()
 
     def is_plain(self, text_tokens: Sequence[Token]) -> bool:
-        """True if a sentence without a mark is a question."""
+        """True if a sentence without a question mark is a question."""
         whole = self.language.join(text_tokens).text
         if self.language.blankless and self.asks(text_tokens) and not any(word in whole for word in self.no_question):
             return True
         return self.ends(text_tokens) or (self.plain is not None and any(self.plain.match(whole, start) for start in self._starts(whole)))
 
     def _starts(self, whole: str) -> Iterator[int]:
-        """Skip "so", "ok and" and the like before a question."""
+        """Yield the positions where a question may begin: at the start, and after words such as "so" or "ok and"."""
         yield 0
         start = 0
         for _ in range(_LEADS):
@@ -118,7 +118,7 @@ def _forms() -> Sequence[_Forms]:
 
 
 def is_bare_question(text: str) -> bool:
-    """True if a text has only questions: "Where do I live?", but not "I moved to Rome, did you know?"."""
+    """True if a text consists only of questions: "Where do I live?", but not "I moved to Rome, did you know?"."""
     if len(text) > _MOST_CHARS or text.lstrip()[:1] in _QUOTES:
         return False
     sentences = [sentence for m in _SENTENCE.finditer(text) if (sentence := m[0].strip()) and tokens(sentence)]
@@ -148,15 +148,15 @@ def _is_question(form: _Forms, sentence: str, clauses: Sequence[Sequence[Token]]
 
 
 def _is_stated(text_tokens: Sequence[Token]) -> bool:
-    """A statement that begins like a question: "What I like most is tea"."""
+    """True if a clause is a statement that begins like a question: "What I like most is tea"."""
     return any(form.stated is not None and form.stated.match(form.language.join(text_tokens).text) is not None for form in _forms())
 
 
 def without_interrogatives(text: str) -> str:
     """Return a question without its interrogatives: "wo meine Bank ist" becomes "meine Bank ist".
 
-    Interrogatives overlap between languages, so frequent words identify a language in Latin script. English
-    interrogatives are stop words anyway.
+    An interrogative of one language may be an ordinary word of another. In Latin script, the frequent words of the text
+    therefore decide its language. English interrogatives stay, because they are stop words.
     """
     spoken, foreign = language_of(text), is_in_other_script(text)
     for form in _forms():
@@ -197,7 +197,7 @@ def is_about_everything(query: str) -> bool:
 
 
 def asks_for_questions(query: str) -> bool:
-    """True if a query is about earlier questions ("what did I ask you about the boat?")."""
+    """True if a query is about questions that the user asked earlier ("what did I ask you about the boat?")."""
     words, characters = _words_of_asking()
     if query.isascii():
         return not words.isdisjoint(ascii_words(query[:_MOST_ASKED_CHARS]))
@@ -224,18 +224,18 @@ class _Everything:
     keeps: re.Pattern[str] | None
     knowing: re.Pattern[str] | None
     known_words: frozenset[str]
-    """Words of the phrases of `knowing`."""
+    """The words in the phrases that `knowing` matches."""
     least: int
-    """The least number of these words in a phrase."""
+    """The number of words in the shortest of these phrases, at most two."""
 
     def may_name_what_is_known(self, words: frozenset[str], *, ascii_only: bool) -> bool:
-        """True if a text with these words may contain a phrase of `knowing`."""
+        """True if a text with these words may contain a phrase that `knowing` matches."""
         if self.language.blankless:
             return not ascii_only
         return len(self.known_words & words) >= self.least
 
     def names_what_is_known(self, text_tokens: Sequence[Token]) -> bool:
-        """True if tokens name the knowledge about the user ("… you know about me") and nothing else follows."""
+        """True if tokens mention the knowledge about the user ("… you know about me") and no other content follows."""
         joined = self.language.join(text_tokens)
         m = None if self.knowing is None else self.knowing.search(joined.text)
         if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:
@@ -244,7 +244,7 @@ class _Everything:
         return self.words.issuperset(token.word for token in behind)
 
     def is_made_of_its_words(self, text_tokens: Sequence[Token]) -> bool:
-        """True if all tokens are words of such questions, and they include the user and a verb of knowing."""
+        """True if all tokens occur in such questions and include words for the user and for knowing."""
         if self.about_me is None or self.keeps is None or not self.words.issuperset(token.word for token in text_tokens):
             return False
         text = self.language.join(text_tokens).text

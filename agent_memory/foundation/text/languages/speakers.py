@@ -19,24 +19,27 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 
 
 def speaker_terms(text: str) -> list[str]:
-    """Return an index term for each word of a speaker's name before a text. No word inside a text has such a term."""
+    """Return an index term for each word of the speaker's name at the beginning of a text.
+
+    These terms have a prefix, so they differ from the terms of ordinary words.
+    """
     match = _LABEL.match(text[:_LOOKED_AT].lstrip())
     names = index_terms_of_name(match[1] or match[2]) if match else []
     return [_MARK + name for name in names] if len(names) <= _MOST_WORDS else []
 
 
 def speakers_of(documents: Collection[str]) -> frozenset[str]:
-    """Return the name terms of frequent speakers, found in the index terms of memories."""
+    """Return the terms of frequent speakers' names. `documents` contain the index terms of memories."""
     counts = Counter(term for document in documents for term in set(_leading_names(document)))
     least = max(2.0, _SHARE * len(documents))
     return frozenset(term.removeprefix(_MARK) for term, count in counts.items() if count >= least)
 
 
 def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
-    """Return a question without the names of speakers, and these names.
+    """Remove the names of speakers from a question. Return the question and the removed names.
 
-    A speaker's name is in all their statements, so it would outweigh the rest of a question's vector. A question that
-    consists only of names stays unchanged.
+    A speaker's name occurs in all of that speaker's statements, so it would outweigh the rest of a question's vector. A
+    question that consists only of names stays unchanged.
     """
     if not names:
         return text, []

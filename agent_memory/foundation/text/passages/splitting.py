@@ -1,6 +1,6 @@
 """Split a long text into passages, which are embedded and searched separately.
 
-Lengths are in bytes of UTF-8: about four make a token, in English and in Chinese.
+Lengths are in UTF-8 bytes. A token has about four bytes, in English and in Chinese.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|(?<![。�
 _BLANK = re.compile(r"\s")
 
 Span = tuple[int, int]
-"""Start and end of a range of characters."""
+"""The start and end of a range of characters."""
 
 
 def split_passages(text: str) -> Sequence[Span]:
-    """Return the passages of a long text, at most 96. A short text has none."""
+    """Return the passages of a long text, at most 96, or an empty sequence for a short text."""
     if len(text) * 4 <= LONG_BYTES or len(text.encode()) <= LONG_BYTES:
         return ()
     passages: list[Span] = []
@@ -49,16 +49,17 @@ def split_passages(text: str) -> Sequence[Span]:
 
 
 def beginning(text: str) -> str:
-    """Return the first passage of a long text, or all of a short one."""
+    """Return the first passage of a long text, or the whole text if it is short."""
     # Later text does not change where the first passage ends.
     passages = split_passages(text[:_LOOKED_AT])
     return text[: passages[0][1]] if passages else text
 
 
 def ending(text: str) -> str:
-    """Return the end of a long text from a passage on, at most 1,200 bytes if possible. Return all of a short text.
+    """Return the end of a long text, or the whole text if it is short.
 
-    A long message ends with its question.
+    The end starts with a passage, and has at most 1,200 bytes if possible. It usually contains the question of a long
+    message.
     """
     passages = split_passages(text)
     starts = [start for start, _ in passages if len(text[start:].encode()) <= LONG_BYTES]
@@ -66,7 +67,7 @@ def ending(text: str) -> str:
 
 
 def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[int, int, int]]:
-    """Return the last sentences that fit both the overlap and the next passage."""
+    """Return the last sentences that fit into both the overlap and the next passage."""
     overlap_bytes = 0
     for place in range(len(sentences) - 1, 0, -1):
         overlap_bytes += sentences[place][2]
@@ -76,7 +77,7 @@ def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[in
 
 
 def _sentences(text: str) -> Iterator[Span]:
-    """Yield the spans of sentences with trailing blanks. Split sentences longer than a passage at blanks."""
+    """Yield the spans of sentences, including trailing blanks. Split a sentence longer than a passage at blanks."""
     ends = [0, *(match.end() for match in _END.finditer(text) if match.end() < len(text)), len(text)]
     for start, end in pairwise(ends):
         while len(text[start:end].encode()) > PASSAGE_BYTES:

@@ -1,6 +1,6 @@
 """Stem words of languages other than English.
 
-The stems are additional index terms, so a wrongly guessed language loses nothing.
+The stems are additional index terms, so a wrong guess of the language loses no results.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FREQUENT = {
     "polish": "i w na z się nie jest to że do jak ja mój moja mam gdzie kiedy ale oraz dla od po",
 }
 LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _FREQUENT, strict=True))
-"""Languages in Latin script, by the codes of their data files."""
+"""Languages in Latin script, by the code of each language's data file."""
 _NO_FOREIGN = """
 the a an and is are was were i you he she it we they me my to of in for with on at as or so no that this have has had not do does did
 """
@@ -60,7 +60,10 @@ _LONGEST = 64  # characters; a word of this length or more gets no stem
 
 
 def language_of(text: str) -> str | None:
-    """Return the language of a text in Latin script by its frequent words. None for English or too few such words."""
+    """Guess the language of a text in Latin script from its frequent words.
+
+    Return None for English, or if the text contains too few frequent words.
+    """
     lowered = text.lower().split() if len(text) < 400 else text[:4000].lower().split()
     if text.isascii() and _ALL.isdisjoint(lowered):
         return None
@@ -76,7 +79,7 @@ def frequent_words(language: str) -> frozenset[str]:
 
 
 def foreign_stems(text: str) -> Sequence[str]:
-    """Return the stems of non-English words in order. Words in scripts without blanks have none."""
+    """Return the stems of non-English words in order. Words in scripts without blanks have no stems."""
     language = language_of(text)
     if language is None and text.isascii():
         return ()

@@ -10,9 +10,9 @@ _SLICE = 8192
 
 
 def normalized(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
-    """Return a normalized text. Long texts are normalized in slices, between which other threads can run.
+    """Return a normalized text. Process a long text in slices, so that other threads can run in between.
 
-    Combining marks at a cut stay unchanged.
+    Combining marks at the boundary of two slices stay unchanged.
     """
     if len(text) <= _SLICE:
         return unicodedata.normalize(form, text)

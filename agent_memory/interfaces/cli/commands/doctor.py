@@ -1,4 +1,4 @@
-"""Define `agent-memory doctor`: print what a server would find here, and what would stop `serve`."""
+"""Define `agent-memory doctor`: print what a server would find here, and what would prevent `serve` from running."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _LEAST_ROOM = 512
 
 
 def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
-    """Return the findings, then the settings that were set, or with `everything` all settings.
+    """Return the findings, and then the settings that have been set, or all settings if `everything` is True.
 
-    The exit code is 1 if something would stop `serve`.
+    The exit code is 1 if something would prevent `serve` from running.
     """
     settings = load_settings(**overrides)
     checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
@@ -88,9 +88,9 @@ def _models(settings: Settings) -> str:
 
 
 async def _context(settings: Settings) -> str:
-    """Return the largest request that the generation model takes, and how that is known.
+    """Return the size of the largest request that the generation model accepts, and the source of this information.
 
-    Asks the model server; Redis has what workers learned.
+    Asks the model server, and reads from Redis what workers learned.
     """
     # Importing the SDK takes most of a second. Users without a model server need not wait for it.
     from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
@@ -109,7 +109,7 @@ async def _context(settings: Settings) -> str:
 
 
 async def _add_learned(settings: Settings, context: ModelContext) -> None:
-    """Add what workers learned. Does nothing if Redis does not answer, because another finding reports that."""
+    """Add what workers learned. Does nothing if Redis does not answer, because another finding reports this problem."""
     options = settings.redis
     url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
     if url is None:
@@ -145,7 +145,7 @@ async def _redis(settings: Settings, engines: list[str], *, everything: bool) ->
 
 
 async def _check_store(settings: Settings, folder: Path) -> None:
-    """Raise StartupError if the store in a data directory is gone or cannot be used."""
+    """Raise StartupError if the store in a data directory is missing or unusable."""
     options, file = settings.redis, StoreFile(folder)
     buckets = [Keys(options.key_prefix, number) for number in range(options.buckets)]
     url = running_redis(folder)

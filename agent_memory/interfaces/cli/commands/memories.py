@@ -1,4 +1,4 @@
-"""Define commands that make a few REST calls: search, prompt, show, top, forget, erase, delete, call."""
+"""Define the commands that make a few REST calls: search, prompt, show, top, forget, erase, delete, call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ delete = typer.Typer(no_args_is_help=True, help="Delete memories or a session.",
 
 
 def register(app: typer.Typer) -> None:
-    """Add these commands to `app`."""
+    """Add this module's commands to `app`."""
     for command in (search, prompt, show, top, forget, erase, call, schedule_task):
         app.command()(command)
     app.add_typer(delete, name="delete")
@@ -113,14 +113,14 @@ async def show(
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="of the session")] = None,
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="of the session")] = None,
 ) -> Any:
-    """Print a memory or a session as JSON. Exit code 3 if it does not exist."""
+    """Print a memory or a session as JSON. The exit code is 3 if it does not exist."""
     scope = {"namespace": namespace, "user_id": user_id} if session else None
     return await api.call("GET", _path(_SESSIONS if session else _MEMORIES, name), scope)
 
 
 @asks
 async def top(api: Api) -> Answer:
-    """Print background work that waits, runs or failed."""
+    """Print background work that is waiting, running, or has failed."""
     work = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
     operations = (await api.call("GET", "/v1/operations", {"limit": _PAGE}))["operations"]
     lines = [f"{'work':12}{'waits':>8}{'dead':>8}{'oldest':>10}"]
@@ -141,7 +141,7 @@ async def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
     undo: Annotated[str | None, typer.Option(metavar="RECEIPT", help="restore forgotten memories")] = None,
 ) -> Answer:
-    """Forget what you name: facts, the messages that support them, and the sentence in live sessions."""
+    """Forget what you describe: facts, the messages that support them, and the sentence in live sessions."""
     if undo is not None:
         answer = await api.call("POST", f"{_path(_FORGET, undo)}/undo")
         restored = answer["restored"]
@@ -175,7 +175,7 @@ def _match_lines(match: Mapping[str, Any]) -> list[str]:
 
 @asks
 async def erase(api: Api, owner: Owner, agent: Agent = False, namespace: Namespace = None, force: Force = False) -> Any:
-    """Delete all data of a user or an agent permanently; there is no undo."""
+    """Permanently delete all data of a user or an agent. You cannot undo this."""
     where = f" in namespace {namespace}" if namespace else ""
     ask(f"Delete everything of {'agent' if agent else 'user'} {owner}{where} for good?", force=force)
     with working("erasing"):
@@ -208,7 +208,7 @@ async def delete_memory(
     dry_run: DryRun = False,
     force: Force = False,
 ) -> Answer:
-    """Delete memories permanently. Exit code 3 if a named memory does not exist."""
+    """Delete memories permanently. The exit code is 3 if one of the given ids does not exist."""
     if not ids and not empty_text:
         raise typer.BadParameter("name memories by their ids, or give --empty-text")
     scope = _given(namespace=namespace, user_id=user_id)
@@ -231,7 +231,7 @@ async def delete_memory(
 
 
 async def _by_id(api: Api, ids: Iterable[str], scope: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the memories with these ids that exist in a scope, and the ids of the others."""
+    """Return the memories with these ids that exist in a scope, and the ids that do not."""
     existing: dict[str, dict[str, Any]] = {}
     for name in ids:
         with contextlib.suppress(NotFound):
@@ -259,7 +259,7 @@ async def delete_session(
     user_id: User = None,
     force: Force = False,
 ) -> Answer:
-    """Delete a session; its long-term memories stay. Exit code 3 if it does not exist."""
+    """Delete a session, but keep its long-term memories. The exit code is 3 if the session does not exist."""
     path = _path(_SESSIONS, session_id)
     session = await api.call("GET", path, {"namespace": namespace, "user_id": user_id})
     owner = {"namespace": session["namespace"], "user_id": session["user_id"]}
@@ -274,7 +274,10 @@ async def schedule_task(
     task: Annotated[str, typer.Argument(metavar="TASK", help="a task of the archived server, by its path or its name alone")],
     args: Annotated[list[str] | None, typer.Option("--args", "-a", metavar="NAME=VALUE", help="an argument; may be repeated")] = None,
 ) -> Any:
-    """Order a compaction, forgetting or a refresh of summary views. Workers do due work by themselves."""
+    """Request a compaction, forgetting, or a refresh of summary views.
+
+    Workers also do this work by themselves when it is due.
+    """
     given = dict(_argument(argument) for argument in args or ())
     name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")
     if name not in _TASKS:

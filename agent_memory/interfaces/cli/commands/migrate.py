@@ -1,4 +1,4 @@
-"""Run `agent-memory migrate`: move data from the archived server's Redis, or first report what would happen."""
+"""Run `agent-memory migrate`: move data from the archived server's Redis, or only report what would happen."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ async def _move(
 
 @asynccontextmanager
 async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Runtime]:
-    """Open the store that gets the data. No server may be using it if it is embedded.
+    """Open the store that receives the data. If the store is embedded, no server may be using it.
 
-    Without `begin`, no store is made: a dry run then sees an empty store.
+    If `begin` is False, no store is created, and a dry run finds an empty store.
     """
     async with AsyncExitStack() as stack:
         folder: Path | None = None

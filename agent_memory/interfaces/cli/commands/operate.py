@@ -1,4 +1,4 @@
-"""Define the commands health, migrate, backup, rebuild and accept-store, and the archived server's names for them."""
+"""Define the commands health, migrate, backup, rebuild and accept-store, with the archived server's names for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KEYS = "begin of the old server's keys"
 
 
 def register(app: typer.Typer) -> None:
-    """Add these commands to `app`."""
+    """Add this module's commands to `app`."""
     for command in (health, migrate, backup, rebuild, accept_store):
         app.command()(command)
     for name, command in (("migrate-memories", migrate), ("migrate-working-memory", migrate), ("rebuild-index", rebuild)):
@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 
 def health(url: Url = None) -> None:
-    """Check that a running API answers; exit code 0 if it does. For health checks of containers."""
+    """Check that a running API answers. The exit code is then 0. Use this command for container health checks."""
     # Import little, because containers run this check every few seconds.
     import http.client
     import urllib.error
@@ -62,7 +62,7 @@ def migrate(
     yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="import; without it, only show what would happen")] = False,
     restart: Annotated[bool, typer.Option("--restart", help="begin again instead of going on with an unfinished move")] = False,
 ) -> Answer:
-    """Copy the archived server's data into this server. The old Redis stays unchanged; you can repeat the command."""
+    """Copy the archived server's data into this server. The old Redis does not change; you can repeat the command."""
     from agent_memory.interfaces.cli.commands import migrate as moving
 
     options = moving.MoveOptions(dry_run=not yes, page=batch_size, vectors=vectors, extract=extract, restart=restart)
@@ -116,7 +116,7 @@ def rebuild(
 
 
 def accept_store(redis_url: RedisUrl = None, data_dir: DataDir = None) -> None:
-    """Accept the store that Redis holds now, even if it is empty or differs from the former one."""
+    """Accept the store that is in Redis now, even if it is empty or differs from the previous one."""
     import asyncio
 
     from agent_memory.foundation.embedded.server import embedded_redis, running_redis

@@ -1,4 +1,4 @@
-"""Define `agent-memory token`: manage API keys, through a server as an administrator or in the store itself."""
+"""Define `agent-memory token`: manage API keys through a server as an administrator, or directly in the store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is
 
 
 class _StoreKeys:
-    """The methods of the client's `Tokens` that commands use, but on the store itself."""
+    """The methods of the client's `Tokens` class that commands use, implemented directly on the store."""
 
     def __init__(self, service: TokenService) -> None:
         from agent_memory.features.access.tokens import OPERATOR
@@ -46,7 +46,10 @@ class _StoreKeys:
 
 @asynccontextmanager
 async def _keys(target: Target) -> AsyncGenerator[Keys]:
-    """Open the API keys of a target. A store opens without models: keys can be revoked while models are unavailable."""
+    """Open the API keys of a target.
+
+    Opening a store does not load models, so you can revoke keys while models are down.
+    """
     from agent_memory.features.access.token_store import TokenStore
     from agent_memory.features.access.tokens import TokenGate, TokenService
     from agent_memory.foundation.storage.cluster import locate_buckets
@@ -92,7 +95,7 @@ async def add(
     user: Annotated[list[str] | None, typer.Option("--user", "--user-id", help="only this user; may be repeated")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="only this agent; may be repeated")] = None,
 ) -> Answer:
-    """Make an API key. Its secret is shown only once."""
+    """Create an API key. Its secret is shown only once."""
     from agent_memory_client import MemoryValidationError
     from agent_memory_client._wire.requests import checked
     from agent_memory_client.models import CreateTokenRequest

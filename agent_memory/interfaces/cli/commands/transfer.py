@@ -28,7 +28,7 @@ _SHOWN = 20
 
 
 def register(app: typer.Typer) -> None:
-    """Add these commands to `app`."""
+    """Add this module's commands to `app`."""
     app.command(name="export")(export_owner)
     app.command(name="import")(import_file)
 
@@ -90,9 +90,9 @@ async def import_file(
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="put all of it there")] = None,
     source: Annotated[str | None, typer.Option(metavar="NAME", help="a name for a later purge by import source (import)")] = None,
 ) -> Answer:
-    """Import an export; existing data stay as they are. For another user, agent or namespace it becomes a copy.
+    """Import an export without changing existing data. If you specify another user, agent or namespace, import a copy.
 
-    Exit code 4 if some lines were not taken or the file is incomplete.
+    The exit code is 4 if some lines were not imported or the file is incomplete.
     """
     try:
         with file.open("rb") as lines, working("importing") as status:

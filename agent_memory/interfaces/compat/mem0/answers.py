@@ -11,7 +11,7 @@ from agent_memory.interfaces.compat.mem0.requests import APP, OWN_KEYS
 from agent_memory_client.models import MemoryHistory, MemoryRecord, MemoryRecordResult
 
 OWN_SESSION = "mem0:"
-"""Prefix of session ids that we make for messages without a run."""
+"""Prefix of the session ids that we create for messages without a run."""
 # Keys that promotion adds to a caller's metadata.
 _OUR_METADATA = frozenset({"role", "name", QUESTION})
 
@@ -43,7 +43,7 @@ def hit_answer(hit: MemoryRecordResult) -> dict[str, Any]:
 
 
 def fields_of(answer: dict[str, Any], fields: Collection[str] | None) -> dict[str, Any]:
-    """Return the requested fields of an answer and its id; all fields by default."""
+    """Return the requested fields of an answer, and its id. By default, return all fields."""
     return answer if not fields else {name: value for name, value in answer.items() if name == "id" or name in fields}
 
 

@@ -24,9 +24,10 @@ _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": Tr
 
 
 def shown_selection(namespace: str, *, extracts: bool) -> dict[str, Any]:
-    """Return the selection for every list and search: facts if a model `extracts` them, else messages.
+    """Return the selection for every list and search: facts if `extracts` is true, else messages.
 
-    An assistant's message to a user is not a memory of that user. Without a user, it is a memory of the agent.
+    `extracts` means that a model extracts facts. An assistant's message to a user is not one of the user's memories. If
+    there is no user, it is one of the agent's memories.
     """
     selection: dict[str, Any] = {"namespace": {"eq": namespace}}
     if extracts:
@@ -37,7 +38,7 @@ def shown_selection(namespace: str, *, extracts: bool) -> dict[str, Any]:
 
 
 def condition_of(filters: object) -> Condition | None:
-    """Return Mem0's filters as a condition, or None without filters. Raises BadInput, NotSupported."""
+    """Return Mem0's filters as a condition, or None if there are no filters. Raises BadInput or NotSupported."""
     joined = _joined(filters, 0)
     if joined is None:
         return None
@@ -58,7 +59,7 @@ def categories_in_part(filters: object) -> bool:
 
 
 def whole_categories(filters: Any, names: Sequence[str]) -> Any:
-    """Return filters in which parts of category names are replaced by all existing names that contain them."""
+    """Replace parts of category names in filters with all existing category names that contain these parts."""
     if isinstance(filters, list):
         return [whole_categories(part, names) for part in filters]
     if not isinstance(filters, Mapping):
@@ -158,7 +159,7 @@ def _tag(field: str, name: str, value: object) -> dict[str, Any]:
 
 
 def text_ids(value: Any) -> Any:
-    """Return an id condition with its integers as text."""
+    """Return an id condition with its integers converted to text."""
     if isinstance(value, list):
         return [text_id(each) for each in value]
     return {operator: text_ids(each) for operator, each in value.items()} if isinstance(value, Mapping) else text_id(value)

@@ -1,4 +1,4 @@
-"""Apply Mem0 filters that the index cannot evaluate (parts of texts, nested metadata, ids, times of changes)."""
+"""Apply Mem0 filters that the index cannot evaluate: parts of texts, nested metadata, ids, and times of changes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def needs_reading(filters: object) -> bool:
 
 
 def indexed_part(filters: object) -> Any:
-    """Return a filter for the index that finds at least all matches of `filters`; None if it would match all."""
+    """Return a filter for the index that finds at least all matches of `filters`. None if it would match everything."""
     if not isinstance(filters, Mapping):
         return filters
     indexed: dict[str, Any] = {}
@@ -59,7 +59,10 @@ def indexed_part(filters: object) -> Any:
 
 
 def matches(filters: object, memory: Mapping[str, Any], zone: tzinfo) -> bool:
-    """True if a memory in Mem0's fields matches. Days are in `zone`. Raises BadInput, NotSupported."""
+    """True if a memory in Mem0's form matches the filters. Days are in the time zone `zone`.
+
+    Raises BadInput or NotSupported.
+    """
     if not isinstance(filters, Mapping):
         raise BadInput("must be an object", field="filters")
     # Evaluate every part, so that an unknown field always raises an error.
@@ -92,7 +95,7 @@ def _field_passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo
 
 
 def _value_passes(value: Any, condition: Any) -> bool:
-    """True if a value matches a plain value, a list of values, operators, or an object of nested keys."""
+    """True if a value matches a plain value, a list of values, operators or an object with nested keys."""
     if isinstance(condition, list):
         return _is_one_of(value, condition)
     if not isinstance(condition, Mapping):
@@ -103,7 +106,10 @@ def _value_passes(value: Any, condition: Any) -> bool:
 
 
 def is_operators(condition: Mapping[Any, Any]) -> bool:
-    """True if all keys are operators, False if they are metadata keys. Raises NotSupported for an unknown operator."""
+    """True if all keys are operators, and false if they are metadata keys.
+
+    Raises NotSupported for an unknown operator.
+    """
     unknown = [name for name in map(str, condition) if name not in _OPERATORS]
     # Metadata keys are not named like operators.
     if unknown and (len(unknown) < len(condition) or unknown[0].startswith("$")):

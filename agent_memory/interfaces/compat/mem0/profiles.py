@@ -1,4 +1,4 @@
-"""Serve Mem0's profiles from ours. Our profiles follow memories by themselves, so a job only rebuilds one."""
+"""Serve Mem0's profiles from ours. Our profiles follow changes to memories, so a job only rebuilds a profile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NEWEST = 100
 
 
 class Mem0Profiles:
-    """Mem0's profile API for one caller. Raises Forbidden if the caller does not reach its namespace."""
+    """Mem0's profile API for one caller. Raises Forbidden if the caller may not access Mem0's namespace."""
 
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._services = runtime.services
@@ -38,7 +38,7 @@ class Mem0Profiles:
         self._scope = within_namespace(scope, self._namespace)
 
     async def read(self, kind: str, name: str) -> dict[str, Any]:
-        """Return a user's profile. Raises NotFound for a user without memories, NotSupported for other entities."""
+        """Return a user's profile. Raises NotFound if the user has no memories, and NotSupported for other entities."""
         await self._check_user(kind, name)
         profile = await self._profiles.read(self._scope, name, self._namespace, limit=_MOST_ENTRIES)
         entries = [*profile.static, *profile.dynamic]
@@ -52,13 +52,13 @@ class Mem0Profiles:
         }
 
     async def settings(self) -> dict[str, Any]:
-        """Return the profiles' schema as a JSON Schema."""
+        """Return the schema of profiles as a JSON Schema."""
         schema = await self._profiles.get_schema(self._scope, self._namespace)
         user = {"schema": _json_schema(schema), "custom_instructions": None}
         return {"enabled": True, "capabilities": {"entity_types": ["user"]}, "entities": {"user": user}}
 
     async def update_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Replace the profiles' schema; null restores the default. Raises BadInput, NotSupported."""
+        """Replace the schema of profiles. Null restores the default schema. Raises BadInput or NotSupported."""
         if changes.get("enabled") is False:
             raise NotSupported("profiles: enabled: false")
         entities = changes.get("entities") or {}
@@ -76,9 +76,9 @@ class Mem0Profiles:
         return await self.settings()
 
     async def start_job(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Order rebuilds of one user's profile (`trigger`) or of a few users' (`sample`).
+        """Order a rebuild of one user's profile (`trigger`) or of a few users' profiles (`sample`).
 
-        Raises NotFound, BadInput, NotSupported.
+        Raises NotFound, BadInput or NotSupported.
         """
         operation, kind = request.get("operation"), request.get("entity_type", "user")
         if operation == "trigger":
@@ -126,7 +126,7 @@ class Mem0Profiles:
         return {"job": state}
 
     async def _ended(self, orders: Sequence[Mark]) -> tuple[int, int]:
-        """Return the numbers of done and of dead orders. A done order leaves no record."""
+        """Return the numbers of finished and of dead orders. A finished order leaves no record."""
         states = await self._services[OperationService].load_states(self._scope, [[mark] for mark in orders])
         failed = sum(OperationState.DEAD in state for state in states)
         return sum(not state - {OperationState.DONE} for state in states), failed
@@ -157,7 +157,7 @@ def _sample_size(limit: object) -> int:
 
 
 def _content(profile: Profile) -> dict[str, Any]:
-    """Return a profile's slots in the shape of the schema, with lasting and current facts as texts."""
+    """Return a profile's slots in the form of the schema. Include lasting and current facts as texts."""
     topics = {topic: {name: entry.text for name, entry in entries.items()} for topic, entries in profile.slots.items()}
     top = topics.pop(_TOP, {})
     profile_texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
@@ -176,7 +176,7 @@ def _json_schema(schema: ProfileSchema) -> dict[str, Any]:
 
 
 def _profile_schema(schema: Any) -> ProfileSchema:
-    """Return a JSON Schema as topics. An object nested more deeply becomes one text. Raises BadInput."""
+    """Return a JSON Schema as topics. A more deeply nested object becomes a single text. Raises BadInput."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not properties:
         raise BadInput("must be a JSON schema of an object with properties", field="entities.user.schema")

@@ -1,4 +1,4 @@
-"""Parse requests of Mem0's clients 0.1, 1.x and 2.x."""
+"""Parse requests from Mem0's clients 0.1, 1.x and 2.x."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from agent_memory_client.models._types import DayOrInstant, FreeText
 APP = "mem0_app_id"
 """Metadata key for the app's id."""
 NAMED = "mem0_named"
-"""Metadata key for a list: which of `agent_id` and `run_id` the request gave."""
+"""Metadata key for a list that says which of `agent_id` and `run_id` the request contained."""
 OWN_KEYS = frozenset({APP, NAMED})
-"""Metadata keys that we add to the caller's."""
+"""Metadata keys that we add to the caller's metadata."""
 _SWITCHES = ("show_expired", "enable_graph", "immutable")
 _UNSUPPORTED = (
     "custom_instructions",
@@ -33,7 +33,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", None)
 
 
 def text_id(value: object) -> object:
-    """Return an integer as text, because programs use their database ids; return other values as they are."""
+    """Return an integer as text, because programs use their database ids. Return any other value unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -42,7 +42,7 @@ EntityId = Annotated[OptionalIdentifier, BeforeValidator(text_id)]
 
 
 class Message(BaseModel):
-    """A message. Only text parts are stored; `dropped` names the types of other parts."""
+    """A message. Only its text parts are stored; `dropped` lists the types of its other parts."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
     content: FreeText = ""
@@ -98,7 +98,7 @@ class Entities(BaseModel):
         return value
 
     def entities(self) -> dict[str, str]:
-        """Return the user, agent, run and app that the request names."""
+        """Return the user, agent, run and app that the request specifies."""
         named = {"user_id": self.user_id, "agent_id": self.agent_id, "run_id": self.run_id, "app_id": self.app_id}
         return {name: value for name, value in named.items() if value}
 
@@ -122,11 +122,11 @@ class AddRequest(Entities):
         return date if date is not None and date <= datetime.now(UTC) else None
 
     def statements(self) -> tuple[list[Message], list[Message]]:
-        """Return the conversation's messages, and instructions that become memories of the agent.
+        """Return the conversation's messages, and the instructions to store as the agent's memories.
 
-        System messages become memories of a named agent, unless the conversation has a user and other messages.
-        Messages without text are left out. Raises NotSupported if only parts without text exist, and BadInput if no
-        message has text.
+        If the request specifies an agent, system messages become its memories, unless the conversation has a user id
+        and also other messages. Messages without text are left out. Raises NotSupported if no message has text but some
+        have other parts, and BadInput if all messages are empty.
         """
         messages = [message for message in self.messages if message.content.strip()]
         if not messages and self.dropped():
@@ -171,7 +171,7 @@ class ListRequest(Entities):
     fields: list[str] | None = None
 
     def own_filters(self) -> dict[str, Any]:
-        """Return the filters that are given by fields other than `filters`."""
+        """Return the filters from request fields other than `filters`."""
         named: dict[str, Any] = {}
         if self.categories:
             named["categories"] = {"in": self.categories}

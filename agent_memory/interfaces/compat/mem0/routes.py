@@ -1,4 +1,4 @@
-"""Serve Mem0's paths as its clients 0.1, 1.x and 2.x call them."""
+"""Serve Mem0's paths in the way that its clients 0.1, 1.x and 2.x call them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Handler = Callable[[Request, Mem0Service], Awaitable[Any]]
 
 
 def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Wrap a handler: errors become responses as Mem0's clients expect them, with `detail` in one line."""
+    """Wrap a handler to convert errors into the responses that Mem0's clients expect, with `detail` in one line."""
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -143,9 +143,9 @@ async def _delete_all(request: Request, service: Mem0Service) -> Any:
 
 
 def _filters_in_query(text: str | None) -> dict[str, str]:
-    """Parse the owner from filters in a query, which clients write as Python literals or JSON.
+    """Parse the owner from the filters in a query, which clients write as Python literals or JSON.
 
-    Raises NotSupported for other filters.
+    Raises NotSupported for any other filters.
     """
     if text is None:
         return {}
@@ -303,7 +303,7 @@ async def _document(request: Request) -> Response:
 
 
 def routes() -> list[BaseRoute]:
-    """Return all routes. Mem0's paths that we do not support answer 501."""
+    """Return all routes. Mem0 paths that we do not support respond with status 501."""
     each: list[BaseRoute] = [NamedRoute("/compat/mem0/openapi.json", _document, methods=["GET"])]
     each += [
         NamedRoute(shape, _answering(handler), methods=[method])

@@ -1,4 +1,4 @@
-"""Serve Mem0's operations with our features, in one namespace. Keeps no state of its own."""
+"""Serve Mem0's operations with our features, in one namespace. The service keeps no state of its own."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ _PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
 
 
 class _Selection(NamedTuple):
-    """A search's fields, and filters that are applied to its hits."""
+    """The fields of a search, and the filters to apply to its hits."""
 
     values: dict[str, Any]
     reads: Sequence[Any] = ()
     zone: tzinfo = UTC
 
     def lets_through(self, memory: Mapping[str, Any]) -> bool:
-        """True if a memory in Mem0's fields matches the filters that the index cannot evaluate."""
+        """True if a memory in Mem0's form matches the filters that the index cannot evaluate."""
         return all(matches(part, memory, self.zone) for part in self.reads)
 
 
 class Mem0Service:
-    """Mem0's API for one caller. The constructor raises Forbidden if the caller does not reach Mem0's namespace."""
+    """Mem0's API for one caller. The constructor raises Forbidden if the caller may not access Mem0's namespace."""
 
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._runtime = runtime
@@ -80,9 +80,11 @@ class Mem0Service:
         self._scope = within_namespace(scope, self._namespace)
 
     async def add(self, request: AddRequest) -> dict[str, Any]:
-        """Store messages. With `infer: false` they are memories at once, else the worker turns them into memories.
+        """Store messages.
 
-        Raises BadInput, NotSupported.
+        With `infer: false` they become memories immediately; otherwise, the worker makes memories from them.
+
+        Raises BadInput or NotSupported.
         """
         scope = writing(self._scope)
         if not request.entities():
@@ -156,9 +158,10 @@ class Mem0Service:
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
-        """Wait for vectors of listed memories that lack them; return True if these memories have vectors now.
+        """Wait for vectors of listed memories without one. Return True if these memories have vectors now.
 
-        Programs list memories and then search for them at once, so the memories may not be embedded yet.
+        Programs list memories and search for them immediately afterwards, when the memories may not have been embedded
+        yet.
         """
         operations, body = self._services[OperationService], SearchRequest.model_validate({**selection, "limit": _MOST_LINKS})
         listed = await self._services[SearchService].search(self._scope, body)
@@ -183,7 +186,7 @@ class Mem0Service:
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
         """Return the first matching memories.
 
-        Filters that the index cannot evaluate are applied to the first `most` hits.
+        Filters that the index cannot evaluate apply only to the first `most` hits.
         """
         search = self._services[SearchService].search
         if not selection.reads:
@@ -201,7 +204,10 @@ class Mem0Service:
         return memory_answer(await self._services[MemoryService].get(self._scope, memory_id))
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change a memory's text, metadata, expiration_date or timestamp. Raises NotFound, BadInput, NotSupported."""
+        """Change a memory's text, metadata, `expiration_date` or `timestamp`.
+
+        Raises NotFound, BadInput or NotSupported.
+        """
         unknown = set(changes) - {"text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"}
         if unknown:
             raise NotSupported(f"update: {min(map(str, unknown))}")
@@ -225,7 +231,7 @@ class Mem0Service:
         return memory_answer(changed)
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return the events of a memory and of the memories it replaced, oldest first. Raises NotFound."""
+        """Return the events for a memory and for the memories that it replaced, oldest first. Raises NotFound."""
         events: list[dict[str, Any]] = []
         waiting, visited = [memory_id], set[str]()
         while waiting and len(visited) < _MOST_LINKS:
@@ -246,14 +252,14 @@ class Mem0Service:
         return events
 
     async def delete(self, memory_ids: Sequence[str]) -> None:
-        """Delete memories permanently. If one is missing, raises NotFound and deletes nothing."""
+        """Delete memories permanently. If a memory is missing, raise NotFound and delete nothing."""
         scope = writing(self._scope)
         for memory_id in memory_ids:
             await self._services[MemoryService].get(scope, memory_id)
         await self._services[MemoryService].delete(scope, memory_ids)
 
     async def delete_all(self, entities: Mapping[str, str]) -> int:
-        """Delete the memories and sessions of a user, agent, run or app; return how many. Raises BadInput."""
+        """Delete the memories and sessions of a user, agent, run or app. Return the number deleted. Raises BadInput."""
         scope = writing(self._scope)
         if not entities:
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
@@ -270,7 +276,7 @@ class Mem0Service:
         return deleted
 
     async def entities(self) -> list[dict[str, Any]]:
-        """Return users, agents, runs and apps with their counts in the newest 5,000 memories."""
+        """Return users, agents, runs and apps with the number of their memories among the newest 5,000 memories."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
         for offset in range(0, _MOST_COUNTED, _PAGE):
             body = SearchRequest.model_validate(
@@ -297,7 +303,7 @@ class Mem0Service:
         return {name: value for name, value in project.items() if not fields or name in fields}
 
     async def update_project(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace the custom instructions or categories. Raises BadInput, NotSupported."""
+        """Replace the custom instructions or the categories. Raises BadInput or NotSupported."""
         unknown = set(changes) - _PROJECT_FIELDS - {"org_id", "project_id"}
         if unknown:
             raise NotSupported(f"project.update: {min(map(str, unknown))}")
@@ -342,9 +348,9 @@ class Mem0Service:
     async def _store_messages(
         self, scope: Scope, request: AddRequest, messages: Sequence[Message], *, deduplicate: bool = False
     ) -> list[dict[str, Any]]:
-        """Store each message as a memory, and wait until it is searchable by meaning; return the memories.
+        """Store each message as a memory, wait until it is searchable by meaning, and return the memories.
 
-        Waits at most 10 seconds, or 2 seconds if no worker begins.
+        The wait takes at most 10 seconds, or 2 seconds if no worker begins.
         """
         texts = self._said_in(messages)
         if not texts:
@@ -379,13 +385,13 @@ class Mem0Service:
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
     def _said_in(self, messages: Sequence[Message]) -> list[str]:
-        """Return the texts without context blocks of agent harnesses. Omit texts that consist of such blocks."""
+        """Return the texts without the context blocks of agent harnesses. Omit texts that contain only such blocks."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]
 
     async def _own_categories(self, request: AddRequest, texts: Sequence[str]) -> list[str | None]:
-        """Return the request's category that is nearest to each text. Raises NotSupported if a model extracts facts."""
+        """Return the request's nearest category for each text. Raises NotSupported if a model extracts facts."""
         if request.custom_categories is None:
             return [None] * len(texts)
         if self._runtime.extracts:
@@ -393,7 +399,7 @@ class Mem0Service:
         return await nearest_categories(self._runtime, texts, request.custom_categories)
 
     async def _categories_of(self, texts: Sequence[str], request: AddRequest) -> list[str | None]:
-        """Return the nearest category of each text, among the request's categories or else the project's."""
+        """Return the nearest category for each text, from the request's categories or else the project's."""
         if request.custom_categories is not None:
             return await nearest_categories(self._runtime, texts, request.custom_categories)
         ref = SessionRef("", self._namespace, request.user_id)
@@ -408,7 +414,10 @@ class Mem0Service:
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
-        """Delete sessions and return how many: the run's sessions, else the agent's without a run, else the user's."""
+        """Delete sessions, and return the number deleted.
+
+        The sessions are the run's, else the agent's sessions without a run, else the user's.
+        """
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))
         is_meant = _session_filter(agent, run)
@@ -428,9 +437,9 @@ class Mem0Service:
 
 
 def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:
-    """Return a predicate that selects session ids; "*" selects any run or agent.
+    """Return a predicate that selects session ids. "*" selects any run or agent.
 
-    It selects the run's session, else the agent's session without a run, else all sessions.
+    The predicate selects the run's session, else the agent's session without a run, else all sessions.
     """
     if run == "*":
         return lambda name: not name.startswith(OWN_SESSION)
@@ -441,7 +450,10 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
 
 
 def end_of_day(day: object) -> datetime:
-    """Return the end (UTC) of the day on which a memory expires. Raises BadInput unless it is YYYY-MM-DD."""
+    """Return the end (UTC) of the day on which a memory expires.
+
+    Raises BadInput unless `day` is in the form YYYY-MM-DD.
+    """
     try:
         return datetime.strptime(str(day)[:10], "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
     except (ValueError, OverflowError):

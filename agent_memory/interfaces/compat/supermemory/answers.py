@@ -14,7 +14,7 @@ from agent_memory.interfaces.compat.supermemory.documents import metadata_of as 
 from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
 
 TAGS = "container_tags"
-"""Metadata key for the container tags after the first."""
+"""Metadata key for all container tags after the first."""
 _OUR_METADATA = frozenset({"role", QUESTION, ABOUT_USER, TAGS})
 _MOST_TITLE = 80
 # Characters of a hit that are compared with the query: an answer may hold a hundred long documents.
@@ -32,9 +32,9 @@ def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
-    """Return the cosine similarity, raised by the share of query words in the hit.
+    """Return the cosine similarity, increased by the share of query words in the hit.
 
-    A hit without a vector is scored by words alone.
+    If the hit has no vector, only the words determine its score.
     """
     query_words, has = query_terms(query), set(terms(hit.text[:_COMPARED_CHARS]))
     share = sum(term in has for term in query_words) / len(query_words) if query_words else 0.0
@@ -43,18 +43,18 @@ def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
 
 
 def similarity_of(hit: MemoryRecordResult) -> float:
-    """Return the similarity on the scale of the hosted product (`llm/profiles.py`)."""
+    """Return the similarity on the hosted product's scale (`llm/profiles.py`)."""
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
 
 
 def root_of(record: MemoryRecord) -> str:
-    """Return the id of the memory that this one replaced, else its own id."""
+    """Return the id of the memory that this memory replaced, or else the memory's own id."""
     return record.supersedes[0] if record.supersedes else record.id
 
 
 def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[str, Any]:
-    """Return a result of /v4/search and profile searches: a memory, or with `chunk` a message."""
+    """Return a result of /v4/search and profile searches: a memory, or a message if `chunk` is true."""
     documents = [{"id": hit.session_id, "createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)}] if hit.session_id else []
     return {
         "id": hit.id,
@@ -106,7 +106,7 @@ def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: 
 def document_results(
     hits: Sequence[MemoryRecordResult], whole: Mapping[tuple[str | None, str | None], Mapping[str, Any]] | None
 ) -> list[dict[str, Any]]:
-    """Return results of /v3/search, the best document first. `whole` has documents by user and id."""
+    """Return results of /v3/search, best document first. `whole` maps a user and an id to a document."""
     documents: dict[tuple[str | None, str], dict[str, Any]] = {}
     for hit in hits:
         name = hit.session_id or hit.id

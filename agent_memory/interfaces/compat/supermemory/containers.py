@@ -1,4 +1,4 @@
-"""Serve containers (their context and deletion) and the settings of the organization."""
+"""Serve containers (their context and deletion) and the organization's settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _SETTINGS_BYTES = 64 * 1024
 
 
 class ContainerService(SupermemoryService):
-    """Operations on containers. The extraction instructions of a container's user are its context."""
+    """Operations on containers.
+
+    A container's context is stored as the extraction instructions of the container's user.
+    """
 
     async def container(self, tag: str) -> dict[str, Any]:
         """Return a container. Raises NotFound if it has no documents."""
@@ -47,9 +50,9 @@ class ContainerService(SupermemoryService):
         return keep
 
     async def settings(self) -> dict[str, Any]:
-        """Return the settings of the tenant. If the caller is restricted to one user, return the settings of that user.
+        """Return the tenant's settings. If the caller is restricted to one user, return that user's settings.
 
-        Raises Forbidden if the caller is restricted to several users, or to some agents.
+        Raises Forbidden if the caller is restricted to several users, or to certain agents.
         """
         item = await self._services[ItemService].get_item(
             self._scope, self._settings_owner(), GetItem(path=_SETTINGS_PATH, key=_SETTINGS_KEY)
@@ -57,7 +60,7 @@ class ContainerService(SupermemoryService):
         return {} if item is None else item.value
 
     async def change_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Merge changes into the settings. Nothing in this server uses them. Raises Forbidden, TooLarge."""
+        """Merge changes into the settings, which this server only stores. Raises Forbidden or TooLarge."""
         scope, owner = writing(self._scope), self._settings_owner()
         value = {**await self.settings(), **changes}
         if len(to_json(value)) > _SETTINGS_BYTES:
@@ -73,7 +76,7 @@ class ContainerService(SupermemoryService):
         return owner_of(self._scope, self._namespace, None)
 
     async def delete_container(self, tag: str) -> dict[str, Any]:
-        """Delete all documents and memories under a container tag, and its context."""
+        """Delete all documents and memories under a container tag, and the container's context."""
         # Delete the context first: this refuses unauthorized callers before anything is deleted.
         await self._services[ExtractionRulesService].delete(writing(self._scope), self._namespace, tag)
         _, memories = await self.memories(DocumentListing(container_tag=tag, limit=1), chunks=False)

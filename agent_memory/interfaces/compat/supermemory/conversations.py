@@ -1,4 +1,4 @@
-"""Convert conversations to messages of a session; clients may send a conversation repeatedly."""
+"""Convert conversations to a session's messages. Clients may send the same conversation repeatedly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KEPT = ("tool_calls", "tool_call_id", "name")
 def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the messages with stable ids and with the metadata for their memories.
 
-    Clients resend the whole conversation. So an id depends on the message's content and on the number of equal messages
+    Clients resend the whole conversation, so a message's id depends on its content and on the number of equal messages
     before it. Only text parts are stored. Raises BadInput if no message has text, and NotSupported if messages have
     only pictures.
     """

@@ -1,4 +1,4 @@
-"""Store documents as sessions: one message, and one more for each part that is added later under the same id."""
+"""Store documents as sessions. A session has one message, and one more for each part added later under the same id."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory.features.memories.annotations import REMEMBER_AS
 from agent_memory_client.models import WorkingMemoryResponse
 
 WHOLE_WINDOW = 1_000_000_000
-"""Context window in tokens, so large that documents are never summarized."""
+"""Context window in tokens. It is so large that documents are never summarized."""
 # Longer texts, and texts of several lines, have several subjects.
 _NOTE_CHARS = 600
 
@@ -19,7 +19,7 @@ _NOTE_CHARS = 600
 def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | None, name: str | None = None) -> dict[str, Any]:
     """Return the message that stores a text. A short note counts as a statement about the container's user.
 
-    `name` is the message id. A moved document keeps it, so that an interrupted move is recognized.
+    `name` is the message id. A moved document keeps the id, which makes an interrupted move recognizable.
     """
     remember_as = {**({"metadata": dict(metadata)} if metadata else {}), **({"about_user": True} if _is_note(text) else {})}
     return {
@@ -32,7 +32,7 @@ def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | Non
 
 
 def content_of(session: WorkingMemoryResponse) -> str:
-    """Return a document's text. In a conversation, each message begins with its role."""
+    """Return a document's text. In a conversation, each message starts with its role."""
     spoken = any(message.role != "user" for message in session.messages)
     return "\n".join(f"{message.role}: {message.content}" if spoken else message.content for message in session.messages)
 
@@ -45,10 +45,10 @@ def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:
 
 
 def added_text(parts: Sequence[str], given: str) -> str | None:
-    """Return the text that `given` adds to a document's parts; None if it is a new version of the whole document.
+    """Return the text that `given` adds to a document's parts. None if `given` is a new version of the document.
 
-    Callers send only new text, or the whole text again. A part that exists is a retry and adds nothing. If `given` has
-    at least half of the document's lines, it is a version of the whole document.
+    Callers send either only new text or the whole text again. An existing part is a retry and adds nothing. If `given`
+    contains at least half of the document's lines, it is a new version of the whole document.
     """
     whole_text = "\n".join(parts)
     if given == whole_text or given in parts:

@@ -1,4 +1,4 @@
-"""Convert Supermemory's filters of clients 3.x and 5.x to our conditions."""
+"""Convert filters from Supermemory's clients 3.x and 5.x to our conditions."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _OPERATORS = {**_BOUNDS, "==": "eq", "!=": "ne", "eq": "eq", "neq": "ne", "array
 
 
 def condition_of(filters: object, values: Values | None = None) -> dict[str, Any] | None:
-    """Return filters as a condition, or None without filters. Raises BadInput and NotSupported.
+    """Return filters as a condition, or None if there are no filters. Raises BadInput or NotSupported.
 
-    Clients 3.x send `AND` and `OR`, possibly as JSON text; clients 5.x send `operator` and `operands`. `values` has the
-    existing texts under each of `text_keys`, for comparisons of parts of texts or without case.
+    Clients 3.x send `AND` and `OR`, possibly as JSON text. Clients 5.x send `operator` and `operands`. `values` maps
+    each of `text_keys` to the existing texts, for comparisons that match parts of texts or ignore case.
     """
     if isinstance(filters, str):
         filters = _parsed(filters)
@@ -40,7 +40,7 @@ def condition_of(filters: object, values: Values | None = None) -> dict[str, Any
 
 
 def text_keys(filters: object) -> set[str]:
-    """Return the metadata keys whose texts filters compare by parts or without case."""
+    """Return the metadata keys for which filters match parts of texts or ignore case."""
     waiting, keys = [_parsed(filters) if isinstance(filters, str) else filters], set[str]()
     while waiting:
         part = waiting.pop()
@@ -140,7 +140,7 @@ def _operator(name: object) -> str:
 
 
 def _alike(value: object, *, exactly: bool) -> list[Any]:
-    """Return the values that a filter value may mean: clients 3.x send numbers and booleans as text."""
+    """Return the values that a filter value may represent, because clients 3.x send numbers and booleans as text."""
     if exactly or not isinstance(value, str):
         return [value]
     values: list[Any] = [value]

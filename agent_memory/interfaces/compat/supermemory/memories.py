@@ -1,4 +1,4 @@
-"""Serve Supermemory's operations on memories: searches, profiles, new versions, forgetting."""
+"""Serve Supermemory's operations on memories: search, profiles, new versions and forgetting."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _CHANGEABLE = {"metadata": "metadata", "forget_after": "expires_at", "temporal_c
 
 
 class MemoryOperations:
-    """Operations on memories for one caller. Raises Forbidden if the caller does not reach the namespace."""
+    """Operations on memories for one caller. Raises Forbidden if the caller may not access the namespace."""
 
     def __init__(self, runtime: Runtime, scope: Scope) -> None:
         self._services = runtime.services
@@ -59,7 +59,7 @@ class MemoryOperations:
         self._scope = within_namespace(scope, self._namespace)
 
     async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
-        """Return the best hits, each with True if it is a message instead of a memory."""
+        """Return the best hits, each with a flag that is true if the hit is a message instead of a memory."""
         condition = await self._selection(request.tags(), request.filters or request.filter)
         kinds: list[dict[str, Any]] = []
         # Without a model that extracts facts, messages count as memories.
@@ -102,7 +102,10 @@ class MemoryOperations:
         return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=limit)
 
     async def memories(self, request: DocumentListing, *, chunks: bool = False) -> tuple[Sequence[MemoryRecord], int]:
-        """Return a page of a container's memories (or with `chunks` messages), newest first, and the total number."""
+        """Return a page of a container's memories, newest first, and their total number.
+
+        If `chunks` is true, return messages instead.
+        """
         size = min(request.limit, MAX_PAGE)
         condition = await self._selection(request.tags(), request.filters or request.filter)
         condition += [{"memory_type": {"eq" if chunks else "ne": "message"}}] if self._extracts or chunks else []
@@ -118,7 +121,7 @@ class MemoryOperations:
         return listed.memories, listed.total
 
     async def create(self, request: NewMemories) -> list[dict[str, Any]]:
-        """Store memories and add them to the profile at once; return their ids and texts."""
+        """Store memories, add them to the profile immediately, and return their ids and texts."""
         tags = request.tags()
         others = {TAGS: tags[1:]} if tags[1:] else {}
         body = CreateMemoryRecordRequest.model_validate(
@@ -147,7 +150,7 @@ class MemoryOperations:
         return await self._services[MemoryService].get(self._scope, name)
 
     async def change_memory(self, request: ChangedMemory) -> MemoryRecord:
-        """Change a memory's text, and its metadata and end if given. Raises NotFound."""
+        """Change a memory's text, and its metadata and end time if given. Raises NotFound."""
         record = await self._named(request)
         event = request.temporal_context.event_date if request.temporal_context else None
         kept_metadata = {TAGS: record.metadata[TAGS]} if TAGS in record.metadata else {}
@@ -163,19 +166,22 @@ class MemoryOperations:
         return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
 
     async def forget(self, request: NamedMemory) -> str:
-        """Forget a memory and its evidence; return its id. Undo works as for `/v1/memory/forget`. Raises NotFound."""
+        """Forget a memory and its evidence, and return its id. Undo works as for `/v1/memory/forget`.
+
+        Raises NotFound.
+        """
         record = await self._named(request)
         await self.forget_ids([record.id], record.user_id)
         return record.id
 
     async def forget_ids(self, names: Sequence[str], user: str | None) -> list[dict[str, str]]:
-        """Forget memories and their evidence; return the deleted memories and messages."""
+        """Forget memories and their evidence, and return the deleted memories and messages."""
         return _went(await self._forget({"ids": list(names), "user_id": user}))
 
     async def forget_matching(self, text: str, user: str, *, dry_run: bool) -> list[dict[str, str]]:
-        """Forget the memories that a sentence means, or with `dry_run` only return them.
+        """Forget the memories that a sentence describes, or only return them if `dry_run` is true.
 
-        An ambiguous text counts as a topic and means everything about that topic.
+        An ambiguous text counts as a topic and covers everything about that topic.
         """
         given = {"user_id": user, "dry_run": dry_run}
         forgotten = await self._forget({**given, "text": text})
@@ -184,13 +190,13 @@ class MemoryOperations:
         return [] if forgotten.ambiguous else _went(forgotten)
 
     async def existing_ids(self, names: Sequence[str], user: str | None) -> set[str]:
-        """Return those of the ids that are memories of a container."""
+        """Return the ids that belong to memories of a container."""
         unique_ids = list(dict.fromkeys(names[:MAX_PAGE]))
         records = await self._services[MemoryStore].get(self._scope, unique_ids)
         return {name for name, record in zip(unique_ids, records, strict=True) if record is not None and record.user_id == user}
 
     async def versions(self, hits: Sequence[MemoryRecord]) -> dict[str, int]:
-        """Return each memory's version number by id, counted from 1."""
+        """Map each memory's id to its version number, starting at 1."""
         numbers = await self._services[HistoryService].count_versions(self._scope, [hit.id for hit in hits])
         return {hit.id: number + len(hit.supersedes or ()) for hit, number in zip(hits, numbers, strict=True)}
 

@@ -1,4 +1,4 @@
-"""Parse requests of Supermemory's clients: 3.x (/v3 and /v4) and 5.x (/ns)."""
+"""Parse requests from Supermemory's clients: 3.x (/v3 and /v4) and 5.x (/ns)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 
 
 class Body(BaseModel):
-    """Fields by their wire names. Fields that this server does not support are refused by name."""
+    """Fields by their wire names. The error for an unsupported field contains the field's name."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -49,7 +49,7 @@ class Tagged(Body):
 
 
 class Document(Tagged):
-    """A document to store: one text."""
+    """A document to store, which consists of one text."""
 
     content: Text
     custom_id: OptionalIdentifier = None
@@ -60,7 +60,7 @@ class Document(Tagged):
 
     @property
     def context(self) -> str | None:
-        """The container's context, under either client version's name."""
+        """The container's context, under the field name of either client version."""
         return self.entity_context or self.supporting_context
 
     @property
@@ -71,7 +71,7 @@ class Document(Tagged):
 
 
 class Conversation(Tagged):
-    """A conversation to store: all of it, or only its new messages."""
+    """A conversation to store: the whole conversation, or only its new messages."""
 
     conversation_id: Identifier
     messages: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=10_000)]
@@ -100,7 +100,7 @@ class DocumentBatch(Tagged):
     metadata: Metadata | None = None
 
     def contexts(self) -> dict[str, str]:
-        """Return contexts by container tag. If a tag has several, the last one counts."""
+        """Return contexts by container tag. If a tag has several contexts, the last context counts."""
         contexts: dict[str, str] = {}
         for item in self.documents:
             own = item if isinstance(item, dict) else {}
@@ -137,7 +137,7 @@ class BulkDelete(Body):
 
 
 class Search(Tagged):
-    """A search in memories, in documents word for word (`documents`), or in both (`hybrid`)."""
+    """A search in memories, in the verbatim text of documents (`documents`), or in both (`hybrid`)."""
 
     q: Annotated[FreeText, Field(min_length=1)]
     limit: Annotated[int, Field(ge=1)] = 10
@@ -162,14 +162,14 @@ class ProfileQuestion(Tagged):
 
 
 class NewMemory(Body):
-    """A memory to store word for word."""
+    """A memory to store verbatim."""
 
     content: Text
     metadata: Metadata | None = None
 
 
 class NewMemories(Tagged):
-    """Memories to store word for word."""
+    """Memories to store verbatim."""
 
     memories: Annotated[list[NewMemory], Field(min_length=1, max_length=MAX_PAGE)]
 
@@ -181,7 +181,7 @@ class TemporalContext(Body):
 
 
 class NamedMemory(Tagged):
-    """A memory, named by its id or its exact text."""
+    """A memory, identified by its id or its exact text."""
 
     id: OptionalIdentifier = None
     content: FreeText | None = None

@@ -51,7 +51,10 @@ Handler = Callable[[Request, ContainerService], Awaitable[Any]]
 
 
 def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Wrap a handler: errors become responses as Supermemory's clients expect them, with `error` in one line."""
+    """Wrap a handler to convert errors into the responses that Supermemory's clients expect.
+
+    The field `error` contains the error in one line.
+    """
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -75,7 +78,7 @@ def _name(request: Request) -> str:
 
 
 def _tag(request: Request) -> str | None:
-    """Return the container in the path of a client 5.x, else None."""
+    """Return the container in the path of a request from a client 5.x, else None."""
     return request.path_params.get("namespace")
 
 
@@ -137,7 +140,7 @@ async def _memories(service: ContainerService, records: Sequence[MemoryRecord]) 
 
 
 def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a document in the fields of clients 5.x."""
+    """Return a document in the form for clients 5.x."""
     content_fields = {key: document[key] for key in ("id", "title", "type", "summary", "content", "url")}
     state = {"status": document["status"], "dreamingStatus": document["status"]}
     times = {key: document[key] for key in ("createdAt", "updatedAt")}
@@ -421,7 +424,7 @@ async def _document(request: Request) -> Response:
 
 
 def routes() -> list[BaseRoute]:
-    """Return all routes. Supermemory's paths that we do not support answer 501."""
+    """Return all routes. Supermemory paths that we do not support respond with status 501."""
     each: list[BaseRoute] = [NamedRoute("/compat/supermemory/openapi.json", _document, methods=["GET"])]
     each += [NamedRoute(path, _answering(handler), methods=[method]) for method, path, handler, _, _ in _OPERATIONS]
     return each + [NamedRoute(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]

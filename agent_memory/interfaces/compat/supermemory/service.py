@@ -1,4 +1,4 @@
-"""Serve Supermemory's operations with our features, in one namespace. Keeps no state of its own."""
+"""Serve Supermemory's operations with our features, in one namespace. The service keeps no state of its own."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ KeepContext: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class SupermemoryService(MemoryOperations):
-    """Supermemory's API for one caller. Raises Forbidden if the caller does not reach the namespace.
+    """Supermemory's API for one caller. Raises Forbidden if the caller may not access the namespace.
 
     A document is a session with the same id. The first container tag is the session's user.
     """
 
     async def add(self, document: Document, keep_context: KeepContext | None = None) -> dict[str, Any]:
-        """Store a document; the worker turns it into memories. Idempotent with a `customId`.
+        """Store a document, which the worker turns into memories. Idempotent with a `customId`.
 
-        If the container has a document with this `customId`, the text extends that document. The text replaces that
-        document if it is a version of the whole.
+        If the container already has a document with this `customId`, the text extends that document. If the text is a
+        new version of the whole document, it replaces the document.
         """
         ref = self._ref(document.custom_id or uuid4().hex, next(iter(document.tags()), None))
         return await self._accepted(ref, await self._write(ref, document, may_exist=document.custom_id is not None), keep_context)
@@ -89,10 +89,10 @@ class SupermemoryService(MemoryOperations):
     async def _write_once(
         self, ref: SessionRef, document: Document, may_exist: bool, replaces: bool, message_id: str | None
     ) -> dict[str, Any]:
-        """Store a document as in `add`, in one attempt. With `replaces`, the text is the whole document.
+        """Store a document as in `add`, in one attempt. If `replaces` is true, the text is the whole document.
 
-        One script writes the new state first, if the document is still as it was read. Then outdated memories are
-        deleted. Raises VersionMismatch.
+        If the document has not changed since it was read, one script first writes the new state. Outdated memories are
+        deleted afterwards. Raises VersionMismatch.
         """
         scope, others = writing(self._scope), document.tags()[1:]
         text, given = document.content, document.metadata or {}
@@ -142,7 +142,7 @@ class SupermemoryService(MemoryOperations):
         return {**answer, "status": "queued"}
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
-        """Store documents in order, and report invalid ones. `contexts` has functions that store contexts."""
+        """Store documents in order, and report invalid ones. `contexts` contains functions that store contexts."""
         shared = batch.model_dump(by_alias=True, exclude_none=True, exclude={"documents"})
         results: list[dict[str, Any]] = []
         for item in batch.documents:
@@ -164,7 +164,7 @@ class SupermemoryService(MemoryOperations):
         return (await self._answers([await self._session(name, user)]))[0]
 
     async def documents_of(self, hits: Sequence[MemoryRecord]) -> dict[tuple[str | None, str | None], dict[str, Any]]:
-        """Return the documents that memories come from, by user and id."""
+        """Return the documents that memories come from, in a dict keyed by user and id."""
         refs = [SessionRef(hit.session_id, self._namespace, hit.user_id) for hit in hits if hit.session_id]
         sessions = await self._load_sessions(refs)
         answers = await self._answers(sessions)
@@ -180,7 +180,7 @@ class SupermemoryService(MemoryOperations):
     ) -> dict[str, Any]:
         """Replace a document's text, metadata, id or tags. Raises NotFound.
 
-        A move writes the document in its new place before it deletes the old one.
+        A move writes the document to its new place before it deletes the old copy.
         """
         session = await self._find(name, user) or await self._moving(name, user, changes.tags())
         if session is None:
@@ -275,14 +275,14 @@ class SupermemoryService(MemoryOperations):
         return [session for session in sessions if session.messages]
 
     def _ref(self, name: str, user: str | None) -> SessionRef:
-        """Return the session of a document. Raises Forbidden.
+        """Return the session for a document. Raises Forbidden.
 
-        A document without a container has no user, or the caller's only user.
+        A document without a container has no user, or the only user that the caller may access.
         """
         return session_of(self._scope, name, self._namespace, user)
 
     async def _read(self, ref: SessionRef) -> tuple[WorkingMemoryResponse | None, str]:
-        """Return exactly this document or None, and the version that a write must expect."""
+        """Return exactly this document, or None, and the version that a write must expect."""
         try:
             sessions = self._services[SessionService]
             answer = await sessions.get(self._scope, ref.session_id, namespace=ref.namespace, user_id=ref.user_id)
@@ -293,9 +293,9 @@ class SupermemoryService(MemoryOperations):
         return answer.session if answer.session.messages else None, str(answer.version)
 
     async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
-        """Return the document of an id, or None.
+        """Return the document with an id, or None.
 
-        If `user` is None, prefer the document without a container, else return the only document of this id.
+        If `user` is None, prefer the document without a container, or else return the only document with this id.
         """
         try:
             answer = await self._services[SessionService].get(self._scope, name, namespace=self._namespace, user_id=user)
@@ -305,7 +305,10 @@ class SupermemoryService(MemoryOperations):
         return session if session.messages and (user is None or session.user_id == user) else None
 
     async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
-        """Return the source of an interrupted move, which left the document in both containers; None otherwise."""
+        """Return the source of an interrupted move that left the document in both containers.
+
+        None if there is no such move.
+        """
         if user is not None or not tags:
             return None
         refs = await self._services[SessionStore].find(self._scope, name, self._namespace, None)
@@ -317,7 +320,7 @@ class SupermemoryService(MemoryOperations):
         return left if left.messages[-1].id in {message.id for message in moved[0].messages} else None
 
     async def _memory_of(self, name: str, user: str | None) -> MemoryRecord | None:
-        """Return the memory of an id in a container, or in any container if `user` is None."""
+        """Return the memory with an id in a container, or in any container if `user` is None."""
         (record,) = await self._services[MemoryStore].get(self._scope, [name])
         return record if record is not None and user in (None, record.user_id) else None
 
@@ -351,7 +354,7 @@ class SupermemoryService(MemoryOperations):
         ]
 
     async def _facts_of(self, refs: Sequence[SessionRef]) -> list[MemoryRecord]:
-        """Return the facts of documents. Includes facts of documents with the same ids under other tags."""
+        """Return the facts from documents, including facts from documents with the same ids under other tags."""
         facts: list[MemoryRecord] = []
         names = sorted({ref.session_id for ref in refs})
         condition = [{"memory_type": {"ne": "message"}}, {"session_id": {"any": names}}]
@@ -368,7 +371,7 @@ class SupermemoryService(MemoryOperations):
         return [document_answer(session, status, content=content) for session, status in zip(sessions, statuses, strict=True)]
 
     async def _remove(self, ref: SessionRef) -> None:
-        """Delete a document. The session is deleted last: after a crash, the same request finds it and finishes."""
+        """Delete a document. Delete the session last, so that the same request can find it and finish after a crash."""
         scope, sessions = writing(self._scope), self._services[SessionStore]
         await sessions.delete(scope, ref, only_work=True)
         await delete_memories_of(self._services, scope, ref)

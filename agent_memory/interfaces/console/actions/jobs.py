@@ -1,4 +1,4 @@
-"""Replay or drop dead letters: work that was given up."""
+"""Replay or drop dead letters: work that the workers gave up on."""
 
 from __future__ import annotations
 

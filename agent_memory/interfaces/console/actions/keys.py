@@ -1,4 +1,4 @@
-"""Make, rotate and revoke API keys. A secret appears in one response only, and never in a URL."""
+"""Create, rotate and revoke API keys. A secret appears in only one response, and never in a URL."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ async def _revoke_key(page: Page, form: Fields) -> None:
 
 
 def _listed(text: str) -> list[str] | None:
-    """Return the names between commas, or None (no limit) if there are none."""
+    """Return the comma-separated names in a text, or None (no limit) if there are none."""
     return [name for part in text.split(",") if (name := part.strip())] or None

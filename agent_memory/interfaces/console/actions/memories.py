@@ -70,7 +70,7 @@ async def _edit_block(page: Page, form: Fields) -> None:
 
 
 def _chosen(page: Page, form: Fields) -> list[str]:
-    """Return the ids in a form: one id, or the ids of ticked lines. Raises BadInput if there are none."""
+    """Return the ids in a form: one id, or the ids of the selected lines. Raises BadInput if there are none."""
     ids = [value for name, value in form.items() if name == "id" or name.startswith("id-")]
     if not ids:
         raise BadInput(page.words["none_chosen"], field="id")
@@ -82,7 +82,7 @@ def _forgetting(page: Page, form: Fields, **more: Any) -> dict[str, Any]:
 
 
 async def show_forgetting(page: Page, form: Fields | None = None) -> Response:
-    """Show what would be forgotten, before anything is forgotten."""
+    """Preview what would be forgotten, before anything is forgotten."""
     form = page.query if form is None else form
     plan = await page.rest("POST", "/v1/memory/forget", _forgetting(page, form, dry_run=True))
     return page.render("forget.html", plan=plan, form=form, ids=_chosen(page, form), back=page.local(form.get("back")))

@@ -1,4 +1,4 @@
-"""Erase a person; load or remove the demo."""
+"""Erase a person's data; load or remove the demo."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ACTIONS = Actions()
 
 @ACTIONS.add("erase", "DELETE /v1/users/{user_id}")
 async def _erase(page: Page, form: Fields) -> Response:
-    """Erase a person if their id was typed again, and redirect to the receipt."""
+    """Erase a person's data if the user typed the person's id again as confirmation, and redirect to the receipt."""
     user = form["user"]
     if form["typed"].strip() != user:
         raise BadInput(page.words["typed_wrong"], field="typed")

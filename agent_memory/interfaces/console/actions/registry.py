@@ -1,4 +1,4 @@
-"""Register actions by name: changes that a person makes, with the REST operations that make them."""
+"""Register actions by name: changes that console users make, and the REST operations that carry them out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Run = Callable[[Page, Fields], Awaitable[Response | str | None]]
 class Action:
     """A registered action.
 
-    `run` returns `<action>:<id>` for the button "undo", None if the action cannot be undone, or a page.
+    `run` returns `<action>:<id>` for the "undo" button, None if the action cannot be undone, or a page.
     """
 
     run: Run

@@ -1,4 +1,4 @@
-"""Run an action by its name."""
+"""Run an action, given its name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACTIONS = memories.ACTIONS | people.ACTIONS | review.ACTIONS | jobs.ACTIONS | ke
 
 
 async def do_action(page: Page) -> Response:
-    """Run an action and redirect to the page it came from, which reports success."""
+    """Run an action, and redirect to the page that the request came from. That page reports success."""
     name = page.request.path_params["action"]
     if name not in ACTIONS:
         raise NotFound(page.words["no_page"])

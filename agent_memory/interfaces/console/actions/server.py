@@ -1,4 +1,4 @@
-"""Save the rules for what the server remembers."""
+"""Save the rules that determine what the server remembers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show changes of memories as diffs, and proposals and quarantined memories to review."""
+"""Show changes to memories as diffs, and list the proposals and quarantined memories that await review."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def show_changes(page: Page) -> Response:
 
 
 async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add the texts that would be forgotten to proposals, which name memories and messages only by id."""
+    """Add the texts that would be forgotten to proposals, which contain only the ids of memories and messages."""
     named = [each for change in changes if change["state"] == "proposed" for each in change["memories"] if not each.get("after")]
     unknown = {each["memory_id"]: each for each in named if not each.get("before")}
     if not unknown:
@@ -74,7 +74,7 @@ async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
 
 
 def shown_change(change: dict[str, Any]) -> dict[str, Any]:
-    """Return a change with the changed memories as diffs."""
+    """Return a change that shows the changed memories as diffs."""
     return {**change, "lines": [_line(each) for each in change["memories"]]}
 
 

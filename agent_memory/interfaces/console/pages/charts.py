@@ -1,4 +1,7 @@
-"""Prepare charts of the load over time. Browsers without scripts see the lines, others also axes and values."""
+"""Prepare charts of the load over time.
+
+Without scripts, browsers show only the lines; with scripts, also axes and values.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +36,17 @@ class Chart:
     name: str
     lines: tuple[str, ...]
     value: str
-    """The text of the caption: a sum, or the last value."""
+    """The value in the caption: a sum, or the last value."""
     least: str
     most: str
     data: str
-    """What the script draws, as JSON."""
+    """The data that the script draws, as JSON."""
     paths: tuple[str, ...]
     """The lines as SVG paths in a box of 100 × 100."""
 
 
 def charts_of(history: Any, names: Sequence[str]) -> list[Chart]:
-    """Return these charts of an answer of `/v1/metrics/history`, or nothing for a caller who may not read it."""
+    """Return the charts `names` from an answer of `/v1/metrics/history`; [] if the caller may not read the history."""
     return [_chart(name, history) for name in names] if history is not None else []
 
 
@@ -78,7 +81,7 @@ def shown(value: float | None, unit: str) -> str:
 
 
 def _scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float]:
-    """Return round ends of a scale for these values."""
+    """Return rounded lower and upper limits of a scale for these values."""
     low, high = (0.0 if from_zero else min(values, default=0.0)), max(values, default=0.0)
     span = max(high - low, 1.0)
     power = 10 ** math.floor(math.log10(span / 2))
@@ -88,7 +91,7 @@ def _scale(values: Sequence[float], *, from_zero: bool) -> tuple[float, float]:
 
 
 def _path(row: Sequence[float | None], low: float, high: float) -> str:
-    """Return a line with gaps where values are missing."""
+    """Return an SVG path for a line, with gaps where values are missing."""
     parts: list[str] = []
     before: float | None = None
     for number, value in enumerate(row):

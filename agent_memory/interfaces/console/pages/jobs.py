@@ -1,4 +1,4 @@
-"""Show background work: waiting, retried and given up."""
+"""Show background work that is waiting, will be retried, or has failed for good."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ async def show_jobs(page: Page) -> Response:
 
 
 async def show_job(page: Page) -> Response:
-    """Show one operation. For an erasure, this is the receipt."""
+    """Show one operation. For an erasure, the page is the receipt."""
     name = page.request.path_params["operation_id"]
     return page.render("job.html", job=await page.rest("GET", f"/v1/operations/{name}"))

@@ -1,4 +1,4 @@
-"""Show API keys and what each key may reach."""
+"""Show API keys, and what each key may access."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory.interfaces.console.frame import Page
 
 
 async def show_keys(page: Page, created: dict[str, Any] | None = None, done: str = "") -> Response:
-    """List keys. The secret of a key that the action `done` has just made is shown once."""
+    """List keys. If the action `done` has just created a key, show its secret once."""
     found = await page.read_if_allowed("/v1/auth/tokens")
     is_operator = page.principal is not None and page.principal.operator
     keys = found and found["tokens"][::-1]

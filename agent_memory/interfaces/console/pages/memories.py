@@ -1,4 +1,4 @@
-"""Search memories in the same way as programs do."""
+"""Search memories in the same way as programs that use the API."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def show_memories(page: Page) -> Response:
 
 
 def search_of(page: Page) -> dict[str, Any]:
-    """Return the body of a search request from the page's query."""
+    """Build the body of a search request from the page's query."""
     query = page.query
     search: dict[str, Any] = {field: {"eq": query[name]} for name, field in FILTERS.items() if name in query}
     search |= {"limit": _PAGE, "offset": query.number("offset", 0)}

@@ -1,4 +1,4 @@
-"""Show the first page: how many memories and sessions exist, the load over time, and how to begin."""
+"""Show the overview: the numbers of memories and sessions, the load over time, and how to begin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show all data about one person: on one page, as a file, and before an erasure."""
+"""Show all data about one person: on a page, as a file, and before an erasure."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _draw(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _ticks(first: date, last: date) -> list[date]:
-    """Return the first days of months, or of years, between two days; at most 12."""
+    """Return the first days of the months or years between two days; at most 12."""
     months = [date(year, month, 1) for year in range(first.year, last.year + 2) for month in range(1, 13)]
     months = [day for day in months if first < day < last]
     if len(months) > _MOST_MONTHS:
@@ -91,14 +91,14 @@ def _ticks(first: date, last: date) -> list[date]:
 
 
 async def export_person(page: Page) -> Response:
-    """Send all data of a person as lines of JSON."""
+    """Send all of a person's data as JSON Lines."""
     user = page.request.path_params["user_id"]
     headers = {"content-disposition": 'attachment; filename="memories.jsonl"'}
     return page.rest.forward("POST", f"/v1/users/{user}/export", headers, namespace=page.query.get("namespace"))
 
 
 async def show_erasing(page: Page) -> Response:
-    """Show how much an erasure would delete, before it runs."""
+    """Show how much an erasure would delete before it runs."""
     user, namespace = page.request.path_params["user_id"], page.query.get("namespace")
     kinds = [*_FACT_KINDS, "message"]
     memories, sessions = await asyncio.gather(

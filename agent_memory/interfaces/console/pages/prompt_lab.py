@@ -1,6 +1,6 @@
-"""Show the exact prompt for a query, with one setting or two compared.
+"""Show the exact prompt for a query, with one setting or with two settings side by side.
 
-The page shows what is in the prompt and why, how many tokens each part takes, and what was left out.
+The page shows what the prompt contains and why, how many tokens each part needs, and what was left out.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ async def show_prompt(page: Page) -> Response:
 
 
 def prompt_of(page: Page, prefix: str = "") -> dict[str, Any]:
-    """Return the body of a prompt request from the page's query. `prefix` begins the names of its own fields."""
+    """Build the body of a prompt request from the page's query.
+
+    `prefix` precedes the names of the setting's own fields.
+    """
     query = page.query
     search: dict[str, Any] = {"explain": True}
     if f"{prefix}limit" in query:
@@ -148,7 +151,7 @@ def code_of(address: str, body: dict[str, Any], *, has_key: bool) -> dict[str, s
 
 
 def _left_out(shown: Mapping[str, Any], nearest: Sequence[dict[str, Any]], explanation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return memories that are relevant enough but left out for another reason, and those below the threshold."""
+    """Return relevant memories that were left out for another reason, and memories below the relevance threshold."""
     cut = {each["memory_id"]: each for each in explanation["cut"]}
     others = [memory for memory in nearest if memory["id"] not in shown]
     above = [(memory, cut.pop(memory["id"])) for memory in others if memory["id"] in cut]
@@ -168,7 +171,7 @@ def _section(role: str, text: str) -> str:
 
 
 def _lines(text: str, memories: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return a text as pieces of whole lines. The line of a memory is a piece of its own, with its memory."""
+    """Split a text into pieces of whole lines. A memory's line is a separate piece, paired with the memory."""
     pieces: list[tuple[str, Any]] = []
     for line in text.split("\n"):
         found = _ID.search(line)

@@ -1,4 +1,4 @@
-"""Show the server's state and its rules for what it remembers."""
+"""Show the server's state, and the rules for what it remembers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Show one conversation, and which message became which memory."""
+"""Show one conversation, and which memory each message became."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def show_session(page: Page) -> Response:
 
 
 def _with_text(message: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return a message and its text. The text of a content list joins the parts."""
+    """Return a message and its text. If the content is a list, the text joins the parts."""
     content = message["content"]
     if isinstance(content, list):
         content = "\n".join(str(part.get("text") or f"[{part.get('type', 'part')}]") for part in content)

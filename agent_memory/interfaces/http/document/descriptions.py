@@ -1,6 +1,7 @@
-"""Describe fields in the OpenAPI document by the attribute docstrings of models.
+"""Describe fields in the OpenAPI document with the attribute docstrings of the models.
 
-The docstrings are read from source when the document is made. So starts and requests stay fast, and MCP schemas small.
+The docstrings come from the source code when the document is first built. So the server starts quickly, requests stay
+fast, and MCP schemas stay small.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ _COMMON: Mapping[str, str] = {
     "user_id": "The user that owns it; null for no user.",
     "when_to_use": "The situation to use it in.",
 }
-"""Descriptions of fields with these names, for models that do not describe them."""
+"""Descriptions of common fields by name, for models that do not describe these fields themselves."""
 
 
 def describe_fields(document: dict[str, Any]) -> None:
-    """Add the fields' descriptions to the document's schemas."""
+    """Add descriptions of fields to the document's schemas."""
     modules = [module for name, module in sys.modules.items() if name.startswith(f"{models.__name__}.")]
     classes = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
     described = {model.__name__: model for model in classes if issubclass(model, BaseModel)}
@@ -76,7 +77,7 @@ def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
 
 
 def _of_filters(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Yield filter fields with the docstrings of their filter classes."""
+    """Yield each filter field with the docstring of its filter class."""
     for name, field in model.model_fields.items():
         kinds = [kind for kind in get_args(field.annotation) if isinstance(kind, type) and issubclass(kind, Filter)]
         if kinds and kinds[0].__doc__:
@@ -85,7 +86,10 @@ def _of_filters(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
 
 @cache
 def _docstrings(module: str) -> Mapping[str, Mapping[str, str]]:
-    """Return a module's attribute docstrings by class and field; empty if the module is installed without source."""
+    """Return a module's attribute docstrings by class and field.
+
+    The result is empty if the module is installed without source code.
+    """
     spec = find_spec(module)
     source = spec.loader.get_source(module) if spec is not None and isinstance(spec.loader, InspectLoader) else None
     return {node.name: dict(_of_class(node)) for node in ast.parse(source or "").body if isinstance(node, ast.ClassDef)}

@@ -1,6 +1,6 @@
-"""Add examples to the OpenAPI document: the story of one user, which works on a fresh server.
+"""Add examples to the OpenAPI document. They tell the story of one user and work on a fresh server.
 
-Ids that the server makes (changes, views, operations, keys) have no example.
+Ids that the server generates (changes, views, operations, keys) have no example.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Admit as many requests as the process can serve in time; refuse others before reading them.
+"""Admit as many requests as the process can serve in time, and refuse the others before reading them.
 
-The limit follows the event loop's delay: it shrinks while the loop is always late, and grows otherwise. The signal is
-CoDel's: the least delay in an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue, 2012). The steps
-are as in TCP. Tenants share the places by fair queueing (Nagle, RFC 970), which drops from the longest queue (Suter et
-al., INFOCOM 1998).
+The limit follows the delay of the event loop: it shrinks while the loop is constantly late, and grows otherwise. The
+signal comes from CoDel: the smallest delay in an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue,
+2012). The limit changes in steps, as in TCP. Tenants share the places by fair queueing (Nagle, RFC 970), which drops
+requests from the longest queue (Suter et al., INFOCOM 1998).
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from agent_memory.foundation.core.metrics import REQUESTS_IN_FLIGHT, REQUESTS_RE
 from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
 
 TENANT = "agent_memory.tenant"
-"""Key in an ASGI scope: the tenant whose share a request uses. Without it, unknown callers share one share."""
+"""Key in an ASGI scope: the tenant whose share of the places a request uses.
+
+Without this key, all unknown callers use one share together.
+"""
 
 # Exempt monitoring, which must work under overload, and streams, which are mostly idle. MCP's calls are separate
 # requests.
@@ -38,9 +41,9 @@ Turn = TypeVar("Turn")
 
 
 class AdaptiveLimit:
-    """Limit running requests to `most`, or fewer under load.
+    """Limit the number of running requests to `most`, or to fewer under load.
 
-    The limit shrinks, but not below `least`, while the event loop is late for `patience` seconds.
+    The limit shrinks, but not below `least`, when the event loop has been late for `patience` seconds.
     """
 
     def __init__(self, most: int, *, least: int = 16, patience: float = 0.2) -> None:
@@ -67,9 +70,9 @@ class AdaptiveLimit:
 
 
 class FairQueue(Generic[Turn]):
-    """Running and waiting requests by tenant; without `fair`, all count as one tenant's.
+    """Track the running and waiting requests of each tenant. Without `fair`, all requests belong to one tenant.
 
-    The next place goes to the tenant that runs the fewest requests. Tenants with equally many take turns.
+    The next place goes to the tenant with the fewest running requests. Tenants with equally many take turns.
     """
 
     def __init__(self, *, fair: bool) -> None:
@@ -77,7 +80,7 @@ class FairQueue(Generic[Turn]):
         self._running = Counter[str]()
         # Waiting requests by tenant, without empty queues. The first tenant has waited longest for a turn.
         self._lines: dict[str, deque[Turn]] = {}
-        self.contested = 1 << 30  # most places of a competing tenant
+        self.contested = 1 << 30  # the most places that a competing tenant may use
         self._latest: str | None = None
         self._rivals_until = float("-inf")
 
@@ -111,7 +114,7 @@ class FairQueue(Generic[Turn]):
             self._delete_if_empty(tenant)
 
     def next(self, limit: int, now: float) -> tuple[str, Turn] | None:
-        """Start the next request if one of `limit` places is free. Return its tenant and turn, or None."""
+        """Start the next request if one of `limit` places is free. Return its tenant and its turn, or None."""
         share = limit
         if self._fair:
             # Keep one eighth of all places free for other tenants; a competing tenant gets a quarter at most.
@@ -126,9 +129,9 @@ class FairQueue(Generic[Turn]):
         return tenant, turn
 
     def push_out(self, tenant: str) -> Turn | None:
-        """Remove and return the last turn of the tenant with the most requests.
+        """Remove and return the last waiting turn of the tenant with the most requests.
 
-        Return None unless that tenant has at least two requests more than this tenant.
+        Return None unless that tenant has at least two more requests than `tenant`.
         """
         most = max(self._lines, key=self.under_way, default=None)
         if most is None or self.under_way(most) < self.under_way(tenant) + 2:
@@ -148,9 +151,9 @@ class AdmissionMiddleware:
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
         self._app = app
         self._limit = AdaptiveLimit(most)
-        # Limit of a competing tenant. It shrinks after one late beat, because other tenants suffer.
+        # The limit for a competing tenant. It shrinks after a single late beat, because other tenants suffer.
         self._contested = AdaptiveLimit(most, least=2, patience=0.0)
-        self._room = min(most, 128)  # this many waiting callers are no overload: waiting costs the event loop nothing
+        self._room = min(most, 128)  # this many waiting callers are not an overload, because waiting is free
         self._queue = FairQueue[asyncio.Future[bool]](fair=fair)
         self._queue.contested = self._contested.requests
         REQUESTS_IN_FLIGHT.set_function(lambda: self._queue.working + self._queue.waiting)
@@ -181,7 +184,10 @@ class AdmissionMiddleware:
                 self._arriving.remove(each)
 
     async def _enter(self, tenant: str) -> bool:
-        """Wait for a place. Return False if the queue is full, or if another tenant needed the place in the queue."""
+        """Wait for a place to run.
+
+        Return False if the queue is full, or if another tenant gets this request's place in the queue.
+        """
         now, queue = monotonic(), self._queue
         queue.note_arrival(tenant, now)
         room, under_way = max(self._limit.requests, self._room), queue.working + queue.waiting
@@ -191,7 +197,7 @@ class AdmissionMiddleware:
             if last is not None and not last.done():  # else that caller has already left
                 last.set_result(False)
         if not self._is_beating and queue.working:
-            self._beat(now)  # a single request is no overload
+            self._beat(now)  # a single request is not an overload
         turn = asyncio.get_running_loop().create_future()
         queue.append(tenant, turn)
         self._start_waiting()
@@ -199,7 +205,7 @@ class AdmissionMiddleware:
             return await turn
         except asyncio.CancelledError:
             queue.remove(tenant, turn)
-            if not turn.cancelled() and turn.result():  # it got its turn in the same moment
+            if not turn.cancelled() and turn.result():  # it got its turn at the same moment
                 self._leave(tenant)
             raise
 
@@ -216,7 +222,7 @@ class AdmissionMiddleware:
                 turn.set_result(True)
 
     def _beat(self, due: float) -> None:
-        """Note the event loop's delay while requests run. An idle process sleeps, so it is not late."""
+        """Measure the event loop's delay while requests run. An idle process sleeps, so its delay says nothing."""
         now, working = monotonic(), self._queue.working
         late = now - due if working else 0.0
         # If requests wait although places are free, their tenants have used their shares: count them to raise the

@@ -1,4 +1,4 @@
-"""Authenticate every request. Not installed with AUTH_MODE=disabled."""
+"""Authenticate every request. With AUTH_MODE=disabled, the server does not install this layer."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ SCHEMES: dict[str, dict[str, str]] = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, or a JWT of the issuer that the server trusts."},
     "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same, as some clients send it."},
 }
-"""Ways to send credentials, as OpenAPI security schemes."""
+"""The ways to send credentials, as OpenAPI security schemes."""
 
 
 def describe(document: dict[str, Any], *, required: bool) -> None:
-    """Add the security schemes to each operation of an OpenAPI document; optional unless `required`."""
+    """Add the security schemes to each operation of an OpenAPI document.
+
+    Credentials are optional unless `required` is True.
+    """
     document.setdefault("components", {})["securitySchemes"] = SCHEMES
     schemes: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
     for path, methods in document["paths"].items():
@@ -39,7 +42,7 @@ def describe(document: dict[str, Any], *, required: bool) -> None:
 
 
 class AuthenticationMiddleware:
-    """Put the caller's `Principal` into the scope, or answer 401 or 503.
+    """Put the caller's `Principal` into the scope, or answer with 401 or 503.
 
     `gate` returns None until the runtime is open.
     """

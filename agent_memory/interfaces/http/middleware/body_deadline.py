@@ -1,6 +1,7 @@
-"""Read a request's body first, so that slow senders occupy no place. Answer late bodies with 408 and close.
+"""Read a request's body before the request gets a place, so that slow senders do not occupy places.
 
-Short bodies are buffered. Long bodies, and requests with `Expect: 100-continue`, are passed on with `BODY_ARRIVING`.
+Answer a late body with 408 and close the connection. Short bodies are buffered. Long bodies, and requests with `Expect:
+100-continue`, are passed on at once and marked with `BODY_ARRIVING`.
 """
 
 from __future__ import annotations
@@ -17,23 +18,26 @@ from agent_memory.foundation.core.errors import RequestTimeout
 from agent_memory.interfaces.http.middleware.request_cost import declared_bytes
 
 BODY_ARRIVING = "agent_memory.body_arriving"
-"""Key in an ASGI scope: the request's body has not arrived completely."""
+"""Key in an ASGI scope: the request's body has not completely arrived."""
 BODY_COMPLETE = "agent_memory.body_complete"
-"""Key in an ASGI scope: the body has arrived completely. Servers may set it."""
+"""Key in an ASGI scope: the body has completely arrived. HTTP servers may set this key."""
 REFUSAL = "agent_memory.refusal"
-"""Key in an ASGI scope: the error that ends reading the body. The connection (`protocol.py`) may set it, too."""
+"""Key in an ASGI scope: the error that ends the reading of the body. The connection (`protocol.py`) may also set it."""
 
-# Each 16 KiB of a body add a second, so a sender at this rate is never late.
+# Each 16 KiB of a body adds a second, so a sender at this rate is never late.
 BYTES_PER_SECOND = 16 * 1024
 _MAX_BUFFERED_BYTES = 64 * 1024
-# Bytes of all buffered bodies. Beyond it, bodies are passed on while they arrive.
+# Maximum size of all buffered bodies together. Above it, bodies are passed on while they arrive.
 _MAX_BUFFERED_BYTES_OF_ALL = 16 * 1024 * 1024
 # Extra seconds for data in transit.
 _SECOND_LOOK_SECONDS = 0.05
 
 
 class BodyDeadlineMiddleware:
-    """Limit a body to `seconds`, plus one second for each BYTES_PER_SECOND of it, up to `request_timeout` (s)."""
+    """Limit the time for a body.
+
+    The limit is `seconds`, plus one second for every BYTES_PER_SECOND received, but at most `request_timeout` seconds.
+    """
 
     def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float) -> None:
         self._app = app
@@ -72,7 +76,7 @@ class BodyDeadlineMiddleware:
             await answer(scope, receive, send)
 
     async def _buffer(self, body: TimedBody) -> deque[Message]:
-        """Return the messages of a body: all of them if there is room, else the first."""
+        """Return the messages of a body: all of them if there is room in the buffer, or else the first ones."""
         messages, is_full = deque[Message](), False
         while not (is_full or body.complete or REFUSAL in body.scope):
             size = body.size
@@ -87,7 +91,10 @@ class BodyDeadlineMiddleware:
 
 @dataclass
 class TimedBody:
-    """An arriving body. Only the time spent waiting for the sender counts; a late body sets `REFUSAL` in its scope."""
+    """A request body that is still arriving. Only the time spent waiting for the sender counts toward its limit.
+
+    If the body is late, `receive` sets `REFUSAL` in the scope.
+    """
 
     scope: Scope
     source: Receive
@@ -98,7 +105,7 @@ class TimedBody:
     complete: bool = False
 
     async def receive(self) -> Message:
-        """Return the next message, or a disconnect after a refusal."""
+        """Return the next message, or a disconnect message after a refusal."""
         if self.complete:
             return await self.source()
         if REFUSAL not in self.scope:
@@ -113,7 +120,7 @@ class TimedBody:
         return {"type": "http.disconnect"}
 
     async def _receive_in_time(self) -> Message | None:
-        """Return the next message, or None if it is late."""
+        """Return the next message, or None if it does not arrive in time."""
         loop = asyncio.get_running_loop()
         begun, left = loop.time(), self._seconds_left()
         coming = asyncio.ensure_future(self.source())

@@ -1,7 +1,7 @@
-"""Accept only our own host names, so that no web page reaches a server that requires no credentials.
+"""Accept only our own host names, so that no web page can reach a server that requires no credentials.
 
-DNS rebinding makes a page same-origin for its browser, but the `Host` header differs. Pages of other origins could send
-plain requests; `Origin` and `Sec-Fetch-Site` reveal them.
+With DNS rebinding, a browser treats a page as same-origin, but the `Host` header gives another name. A page of another
+origin can send simple requests; the headers `Origin` and `Sec-Fetch-Site` reveal it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_REMEMBERED = 1000
 
 
 def allowed_names(settings: Settings, host: str) -> frozenset[str] | None:
-    """Return the allowed host names besides this machine's own, or None if any name is allowed.
+    """Return the allowed host names in addition to this machine's own names, or None if any name is allowed.
 
     Without ALLOWED_HOSTS, any name is allowed if the server requires credentials or listens beyond this machine.
     """
@@ -38,9 +38,9 @@ def _names(setting: str) -> frozenset[str]:
 
 
 class HostMiddleware:
-    """Answer 421 for other host names, and 403 for changing requests from pages of other origins.
+    """Answer with 421 for other host names, and with 403 for requests from pages of other origins that change data.
 
-    `names` are the server's names (None: any). `origins` are the allowed origins (CORS_ALLOWED_ORIGINS).
+    `names` are the server's names (None allows any name). `origins` are the allowed origins (CORS_ALLOWED_ORIGINS).
     """
 
     def __init__(self, app: ASGIApp, *, names: frozenset[str] | None, origins: frozenset[str]) -> None:
@@ -83,7 +83,7 @@ class HostMiddleware:
         return True
 
     def _may_ask(self, scheme: str, host: bytes, origin: bytes | None, site: bytes) -> bool:
-        """True for requests of our own pages and of allowed origins."""
+        """True if a request comes from one of our own pages or from an allowed origin."""
         if "*" in self._origins:
             return True
         if origin is None:
@@ -103,7 +103,7 @@ def _reads(scope: Scope) -> bool:
 
 
 def _parts(origin: bytes) -> tuple[bytes, bytes, int] | None:
-    """Return scheme, host and port of a web origin, or None if it is invalid."""
+    """Return the scheme, host and port of a web origin, or None if the origin is invalid."""
     try:
         parts = urlsplit(origin)
         port = parts.port

@@ -1,4 +1,4 @@
-"""Identify callers by recently checked credentials before admission, so that each tenant uses its own share."""
+"""Identify callers before admission by recently checked credentials, so that each tenant uses its own share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _OPERATORS = "\0operators"
 
 
 class KnownCallerMiddleware:
-    """Identify known callers. Installed if credentials are required.
+    """Identify known callers, if the server requires credentials.
 
-    `gate` is called for each request, because the gate opens after the middleware is made.
+    The middleware calls `gate` for each request, because the gate does not exist yet when the middleware is created.
     """
 
     def __init__(self, app: ASGIApp, *, gate: Callable[[], CredentialGate | None]) -> None:

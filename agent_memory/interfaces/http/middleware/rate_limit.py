@@ -1,4 +1,4 @@
-"""Limit each tenant's request rate before requests are read. Installed only if there is a limit."""
+"""Limit each tenant's request rate before reading requests. Without a limit, the server does not install this layer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agent_memory.interfaces.http.document import pages
 from agent_memory.interfaces.http.middleware.request_cost import cost_of, counted_body
 
 _COUNTED = "agent_memory.counted"
-"""Key in an ASGI scope: the request has been counted."""
+"""Key in an ASGI scope: the request counts toward the limit already."""
 # Monitoring requests are not counted.
 _UNCOUNTED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATHS})
 # Delay refusals of a persistent sender. Otherwise one connection can ask thousands of times a second.
@@ -27,12 +27,13 @@ _MOST_HELD = 256
 
 
 class RateLimitMiddleware:
-    """Answer 429 with `Retry-After` above the limit.
+    """Answer requests above the limit with 429 and a `Retry-After` header.
 
-    `limit` is called for each request, because the limit exists only after the runtime opens. The middleware is
-    installed twice: before admission for known callers, so that refusals occupy no place, and after authentication. At
-    most `most_waiting` requests of a tenant wait here for Redis; others are counted later. With `required`, operators
-    are never limited: they must be able to act during a flood.
+    The middleware calls `limit` for each request, because the limit exists only after the runtime opens. The server
+    installs the middleware twice. Before admission it handles known callers, so that refusals occupy no place; after
+    authentication it handles the others. At most `most_waiting` requests of a tenant wait here for Redis; the next
+    layer counts the rest. With `required`, operators have no limit, because they must be able to act during a flood of
+    requests.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The outermost layer: set the request id and deadline, measure and log each request, and handle crashes."""
+"""Provide the outermost layer: set request id and deadline, measure and log each request, and handle crashes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GUARDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-re
 
 
 class RequestMiddleware:
-    """Apply the outermost layer. `timeout` is a request's deadline in seconds; streams lift it."""
+    """Apply the outermost layer. `timeout` is a request's deadline in seconds. Streams remove their deadline."""
 
     def __init__(self, app: ASGIApp, *, timeout: float) -> None:
         self._app = app
@@ -77,7 +77,7 @@ class RequestMiddleware:
 
 
 def _prefix_of(path: str) -> str:
-    """Return the part of a path that may be logged if no operation matches it."""
+    """Return the part of a path that may appear in the log if no operation matches the path."""
     if path in PATHS:
         return path
     prefix = _PREFIX.match(path)
@@ -85,7 +85,10 @@ def _prefix_of(path: str) -> str:
 
 
 def _request_id(scope: Scope) -> bytes:
-    """Return the caller's `X-Request-Id` if it has at most 128 letters, digits and `._:-`, else a new id."""
+    """Return the caller's `X-Request-Id`, or a new id if it is missing or invalid.
+
+    A valid id consists of up to 128 letters, digits and `._:-`.
+    """
     for name, value in scope["headers"]:
         if name == b"x-request-id":
             if _REQUEST_ID.match(value):

@@ -1,4 +1,4 @@
-"""Compute the cost of a request: one, and more for a long body."""
+"""Compute the cost of a request: one unit, plus more for a long body."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from starlette.types import Message, Receive, Scope
 from agent_memory.features.access.limits import RequestLimit
 
 BODY_UNIT = 16 * 1024
-"""Bytes of a body that cost one more request, because the processing time grows with the body."""
+"""Number of bytes in a body that cost one more unit, because the processing time grows with the body."""
 
 
 def declared_bytes(scope: Scope) -> int | None:
-    """Return a body's length by its headers: 0 if there is no body, None if the length is unknown."""
+    """Return the length of a body according to its headers: 0 without a body, or None if the length is unknown."""
     headers = dict(scope["headers"])
     length = headers.get(b"content-length", b"0")
     if b"transfer-encoding" in headers or not length.isdigit():
@@ -20,15 +20,15 @@ def declared_bytes(scope: Scope) -> int | None:
 
 
 def cost_of(scope: Scope) -> int | None:
-    """Return a request's cost by its declared length, or None for a body of unknown length."""
+    """Return the cost of a request according to the declared length of its body, or None if the length is unknown."""
     length = declared_bytes(scope)
     return None if length is None else 1 + length // BODY_UNIT
 
 
 def counted_body(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
-    """Return a `receive` that counts a body of unknown length while it is read.
+    """Return a `receive` that counts a body of unknown length while the application reads it.
 
-    The reader gets TooMany or RedisUnavailable.
+    The reader may get TooMany or RedisUnavailable.
     """
     uncounted_bytes = 0
 

@@ -1,4 +1,4 @@
-"""Handle SIGINT and SIGTERM: the first signal starts an orderly shutdown, a second Ctrl-C quits at once."""
+"""Handle SIGINT and SIGTERM: the first signal starts an orderly shutdown, and a second Ctrl-C exits at once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _INTERRUPTED = 130
 
 
 class Shutdown:
-    """Tells the parts of a process when to shut down."""
+    """Tell the parts of a process when to shut down."""
 
     def __init__(self) -> None:
         self.requested = asyncio.Event()
         self.at_once = False
-        """True after Ctrl-C: a person waits for the end, so callers are not sent to another process first."""
+        """True after Ctrl-C. A person is waiting for the exit, so the process does not first send callers elsewhere."""
         self._starting: asyncio.Task[object] | None = asyncio.current_task()
 
     def install(self) -> None:
@@ -31,7 +31,7 @@ class Shutdown:
             loop.add_signal_handler(number, self._on_signal, number)
 
     def started(self) -> None:
-        """Mark the start as done: a signal no longer cancels it, and the caller waits for `requested`."""
+        """Mark the start as complete. A signal no longer cancels it; instead, the caller waits for `requested`."""
         self._starting = None
 
     def _on_signal(self, number: int) -> None:
@@ -41,16 +41,16 @@ class Shutdown:
             if self._starting is not None:
                 self._starting.cancel()
         elif number == signal.SIGINT:
-            # Supervisors repeat SIGTERM, people repeat Ctrl-C. The embedded Redis ends by itself when this process
+            # Supervisors repeat SIGTERM; people repeat Ctrl-C. The embedded Redis exits on its own when this process
             # ends.
             print("agent-memory: stopped at once", file=sys.stderr, flush=True)
             os._exit(_INTERRUPTED)
 
 
 def run_until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
-    """Run `main` on a new uvloop event loop in this thread.
+    """Run `main` on a new uvloop event loop in this thread. Raises StartupError.
 
-    A signal during the start cancels `main`, which is an orderly end. Raises StartupError.
+    A signal during the start cancels `main`; this does not raise an error.
     """
 
     async def guarded() -> None:

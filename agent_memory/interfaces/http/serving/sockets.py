@@ -1,4 +1,4 @@
-"""Open the listening sockets before anything else starts, so that a taken port gives one clear error line."""
+"""Open the listening sockets before anything else starts, so that a port in use gives one clear error line."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _BACKLOG = 2048
 
 @contextmanager
 def listening(host: str, port: int) -> Generator[list[socket.socket], None, None]:
-    """Yield sockets that listen on every address of `host`; port 0 takes a free port.
+    """Yield sockets that listen on every address of `host`. With port 0, use a free port.
 
-    Callers that connect before the server is ready wait for it. Raises StartupError if an address is not available.
+    Clients that connect before the server is ready wait for it. Raises StartupError if an address is not available.
     """
     try:
         infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -54,6 +54,6 @@ def _why_not(error: OSError, host: str, port: object) -> str:
 
 
 def shown_address(listeners: list[socket.socket], host: str) -> str:
-    """Return `host:port` as in a URL, with the actual port."""
+    """Return `host:port` in the form used in a URL, with the actual port."""
     port = listeners[0].getsockname()[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

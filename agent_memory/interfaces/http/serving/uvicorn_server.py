@@ -1,4 +1,4 @@
-"""Run uvicorn on opened sockets, without its signal handlers; when it stops, every connection gets an answer."""
+"""Run uvicorn on open sockets, without its signal handlers. When it stops, every connection gets an answer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from agent_memory.interfaces.http.draining import Draining, turn_away
 from agent_memory.interfaces.http.protocol import KEEP_ALIVE_SECONDS, http_protocol
 
 # libuv accepts one connection per socket in each turn of the loop. Under load a turn takes milliseconds, and callers
-# would wait in the kernel's queue, where nobody refuses them. So each socket is watched under this many duplicates.
+# would wait in the kernel's queue, where nothing refuses them. So the loop watches this many duplicates of each socket.
 _ACCEPTS_PER_TURN = 32
 
 
 class _Uvicorn(uvicorn.Server):
-    """A uvicorn server that leaves signals to us, and sets `answers` once it serves requests."""
+    """A uvicorn server that does not handle signals, and that sets `answers` once it serves requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -43,7 +43,7 @@ class _Uvicorn(uvicorn.Server):
 
 
 class HttpServer:
-    """Serve an application on listening sockets. `on_stop` ends requests that do not end by themselves."""
+    """Serve an application on listening sockets. `on_stop` ends requests that do not end on their own."""
 
     def __init__(
         self, listeners: list[socket.socket], app: Callable[..., Any], settings: Settings, on_stop: Callable[[], None] | None
@@ -78,12 +78,12 @@ class HttpServer:
         await self._uvicorn.answers.wait()
 
     def drain(self) -> bool:
-        """Make each answer the last on its connection, and readiness report the stop. Requests are still answered."""
+        """Make each answer the last on its connection, and let readiness report the shutdown. Still answer requests."""
         self._draining.begin()
         return True
 
     def stop(self) -> None:
-        """Stop accepting connections. `run` returns when running requests are answered, or after the grace time."""
+        """Stop accepting connections. `run` returns after running requests have ended, or after the grace period."""
         self.drain()
         self._uvicorn.should_exit = True
         if self._on_stop is not None:

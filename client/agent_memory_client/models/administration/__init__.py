@@ -1,1 +1,1 @@
-"""Models for administrators: credentials, background work, imports and purges."""
+"""Models for administrators: credentials, background jobs, imports and purges."""

@@ -12,40 +12,41 @@ LoadPeriod = Literal["hour", "day"]
 
 
 class LoadPoint(BaseModel):
-    """A minute or ten minutes of all processes. Values are null while no process ran."""
+    """One or ten minutes of load, for all processes together. Values are null if no process was running."""
 
     at: Instant
-    """The begin of this time."""
+    """Start of the interval."""
     memories: int | None = None
-    """The number of memories at its end, of all tenants."""
+    """The number of memories at the end of the interval, for all tenants."""
     sessions: int | None = None
-    """The number of sessions at its end."""
+    """The number of sessions at the end of the interval."""
     users: int | None = None
-    """The number of users with new memories. Above 20,000 new memories, a part of them is counted."""
+    """The number of users with new memories. If there are more than 20,000 new memories, only some of these memories
+    count."""
     pending: int | None = None
-    """Pieces of background work that waited at its end."""
+    """The number of background jobs that were waiting at the end of the interval."""
     dead: int | None = None
-    """Pieces of background work that were given up."""
+    """The number of background jobs that failed permanently."""
     oldest_seconds: float | None = None
-    """The age of the oldest due work at its end."""
+    """The age of the oldest due job at the end of the interval, in seconds."""
     healthy: float | None = None
-    """The share of looks at Redis that found no problem, from 0 to 1."""
+    """The share of Redis health checks that found no problem, from 0 to 1."""
     requests: int | None = None
-    """Answered requests, without those of monitoring and streams."""
+    """The number of answered requests, except for monitoring and streams."""
     failed: int | None = None
-    """Requests that were answered with a status of 500 or more."""
+    """The number of requests answered with a status of 500 or higher."""
     median_ms: float | None = None
-    """The median time of a request."""
+    """The median response time in milliseconds."""
     p95_ms: float | None = None
-    """The 95th percentile of the times."""
+    """The 95th percentile of the response time in milliseconds."""
     model_tokens: int | None = None
-    """Tokens of calls to chat models."""
+    """The number of tokens used by calls to chat models."""
 
 
 class LoadHistory(BaseModel):
-    """The load of the last hour or day."""
+    """The server's load over the last hour or day."""
 
     step_seconds: int
-    """The length of each point's time."""
+    """The length of each interval in seconds."""
     points: list[LoadPoint]
-    """Oldest first. The last one is not over yet."""
+    """The intervals, oldest first. The last interval is still in progress."""

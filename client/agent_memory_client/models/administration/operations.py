@@ -1,4 +1,4 @@
-"""Background work."""
+"""Background jobs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from agent_memory_client.models._types import Instant
 
 
 class OperationKind(StrEnum):
-    """The subject of the work: a deletion, session, extraction, memory, derived data, item, order or export.
+    """What the job works on, such as a session or a deletion.
 
-    An export runs while its caller reads it. Its operation is a receipt and is not listed.
+    `follow` jobs update derived data. `order` jobs do requested work such as a rebuild. An `export` runs while its
+    caller reads it. Its operation is only a receipt, and lists do not include it.
     """
 
     DELETION = "deletion"
@@ -26,7 +27,7 @@ class OperationKind(StrEnum):
 
 
 class OperationState(StrEnum):
-    """The state of the work. `dead` work failed too often; it stays until someone replays or drops it."""
+    """The job's state. A `dead` job has failed too often, and stays until someone retries or deletes it."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -36,39 +37,39 @@ class OperationState(StrEnum):
 
 
 class OperationRecord(BaseModel):
-    """A piece of background work."""
+    """A background job."""
 
     id: str
     """The operation's id, as in the header `X-Operation-Id`."""
     kind: OperationKind
-    """The subject of the work."""
+    """What the job works on."""
     state: OperationState
-    """The state of the work. `dead` means that the worker gave up after too many attempts."""
+    """The job's state. `dead` means that the worker gave up after too many attempts."""
     attempts: int = 0
     """The number of failed attempts."""
     reason: str | None = None
-    """The error of the last attempt. For a finished erasure or purge: the records that it could not read."""
+    """The error of the last attempt. For a finished erasure or purge: the records that the job could not read."""
     due_at: Instant | None = None
     """The time of the next attempt."""
     namespace: str | None = None
-    """The namespace of the work; null for no namespace, or for all."""
+    """The job's namespace. Null means no namespace or all namespaces."""
     user_id: str | None = None
-    """The user whose data the work changes; null for no user, or for all."""
+    """The user whose data the job changes. Null means no user or all users."""
     session_id: str | None = None
-    """The session of the work."""
+    """The job's session."""
     memory_id: str | None = None
-    """The memory of the work."""
+    """The job's memory."""
     stages: dict[str, int] = {}
-    """Progress, as counts of finished and total steps: `{"promoted": 12, "messages": 14}`."""
+    """Progress, as the numbers of finished and total steps: `{"promoted": 12, "messages": 14}`."""
     messages_per_minute: float | None = None
-    """The speed of the model for the last batch of messages, in messages per minute; null for work without a model."""
+    """The model's speed for the last batch, in messages per minute. Null for jobs without a model."""
     notices: list[str] = []
-    """Parts of the work that were skipped, such as facts of a model's answer that could not be used."""
+    """Parts of the job that were skipped, such as unusable facts in a model's response."""
 
 
 class OperationListResponse(BaseModel):
     """A page of operations."""
 
     operations: list[OperationRecord]
-    """The operations of this page."""
+    """The operations on this page."""
     next_offset: int | None = None

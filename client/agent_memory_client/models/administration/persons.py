@@ -1,4 +1,4 @@
-"""Reports of an import. An export is a file with one JSON object per line."""
+"""Import reports. An export is a file with one JSON object per line."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ class ImportProblem(BaseModel):
     """A line that the server did not import. The report does not repeat its content."""
 
     line: int
-    """The number of the line in the file, from 1."""
+    """The line number in the file, starting at 1."""
     kind: str | None = None
-    """The kind of record in the line, such as `memory` or `session`; null if the line could not be read."""
+    """The kind of record on the line, such as `memory` or `session`. Null if the line could not be read."""
     id: str | None = None
-    """The id of the memory, change or session in the line; null without one."""
+    """The id of the memory, change or session on the line. Null if the line has no id."""
     reason: str
-    """The reason why the line was not imported."""
+    """Why the line was not imported."""
 
 
 class ImportReport(BaseModel):
-    """The result of an import."""
+    """An import's result."""
 
     imported: dict[str, int] = Field(default_factory=dict[str, int])
     """The number of imported lines, by kind: `{"memory": 12, "session": 1}`."""
     present: dict[str, int] = Field(default_factory=dict[str, int])
     """The number of lines whose record was already stored with the same content, by kind."""
     problems: list[ImportProblem] = Field(default_factory=list[ImportProblem])
-    """The lines that were not imported, at most the first 1,000."""
+    """The lines that were not imported. Contains at most the first 1,000."""
     problem_count: int = 0
     """The number of lines that were not imported."""
     vectors_reused: int = 0
-    """The number of vectors reused from the file."""
+    """The number of vectors that were reused from the file."""
     vectors_to_embed: int = 0
-    """The number of vectors that workers must compute."""
+    """The number of vectors that workers still have to compute."""
     complete: bool = False
-    """True if the import included the last line of the file, and its count of lines is right."""
+    """True if the import included the last line of the file and the line count in it is right."""

@@ -11,18 +11,19 @@ from agent_memory_client.models.memories import SourceClass
 
 
 class PurgeRequest(BaseModel):
-    """A source whose memories to delete. A memory must match all given conditions. Give at least one."""
+    """The source whose memories to delete. A memory must match all given conditions. Give at least one condition."""
 
     model_config = ConfigDict(extra="forbid")
 
     source_class: Annotated[list[SourceClass], Field(min_length=1, max_length=6)] | None = None
-    """The kinds of source: `user`, `assistant`, `tool`, `import`, `inference` or `client`. One of them must match."""
+    """The kinds of source: `user`, `assistant`, `tool`, `import`, `inference` or `client`. A memory must match one of
+    them."""
     session_id: Identifier | None = None
     """The session that the memory comes from."""
     agent_id: Identifier | None = None
     """The agent that wrote the memory."""
     import_source: Identifier | None = None
-    """The `import_source` of the import that brought the memory."""
+    """The `import_source` of the import that added the memory."""
     metadata: Annotated[JsonObject, Field(min_length=1)] | None = None
     """Keys and values that the memory's metadata must contain: `{"tool": "web"}`."""
 
@@ -34,19 +35,19 @@ class PurgeRequest(BaseModel):
 
 
 class PurgeResponse(BaseModel):
-    """The progress and the result of a purge. A dry run shows the result that a purge would have."""
+    """A purge's progress and result. For a dry run, the result that a purge would have."""
 
     status: Literal["ok", "pending"]
-    """`ok` if the purge is done, `pending` while a worker runs it."""
+    """`ok` if the purge is done, `pending` while a worker is running it."""
     dry_run: bool
     """True for a dry run, which deletes nothing."""
     operation_id: str
-    """The id of the operation. It keeps the counts for 7 days."""
+    """The operation's id. The operation keeps the counts for 7 days."""
     counts: dict[str, int] | None = None
-    """The counts; null while the purge is pending. `matched`: deleted memories of the source. `inferred`: deleted
-    memories made only from those. `restored`: memories set back to their last clean content. `evidence`: deleted pieces
-    of evidence. `proposals` and `summaries`: deleted ones. `messages`: messages deleted from sessions. `contexts`:
-    deleted summaries of sessions. `unreadable`: records that stay because they could not be read; the operation names
-    them."""
+    """The counts, or null while the purge is pending. `matched`: deleted memories that came from the source.
+    `inferred`: deleted memories that were made only from `matched` ones. `restored`: memories restored to their last
+    clean content. `evidence`: deleted pieces of evidence. `proposals` and `summaries`: deleted proposals and summaries.
+    `messages`: messages deleted from sessions. `contexts`: deleted session summaries. `unreadable`: records that remain
+    because they could not be read; the operation lists them."""
     memory_ids: list[str] | None = None
     """In a dry run, the ids of up to 100 memories that the purge would delete."""

@@ -1,4 +1,4 @@
-"""Background tasks that a caller can follow."""
+"""Background tasks whose progress a caller can follow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TaskTypeEnum(StrEnum):
 
 
 class TaskStatusEnum(StrEnum):
-    """The state of a task. `COMPLETED` is another name of `SUCCESS`, for older programs."""
+    """A task's state. `COMPLETED` is another name for `SUCCESS`, for older programs."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -40,18 +40,18 @@ class Task(BaseModel):
     """A background task."""
 
     id: str
-    """The task's id: the one in the request, or a new one."""
+    """The task's id: the id from the request, or a new one."""
     type: TaskTypeEnum
     """The kind of task."""
     status: TaskStatusEnum = TaskStatusEnum.PENDING
-    """The state of the task. `success` and `failed` are final."""
+    """The task's state. `success` and `failed` are final."""
     view_id: str | None = None
     """The summary view that the task computes."""
     created_at: Instant = Field(default_factory=now)
-    """The time when the task was ordered."""
+    """The time when the task was requested."""
     started_at: Instant | None = None
-    """The time when a worker started the task; null before that."""
+    """The time when a worker started the task. Null if no worker has started it."""
     completed_at: Instant | None = None
-    """The time when the task ended, with success or not; null before that."""
+    """The time when the task ended, successfully or not. Null if it has not ended."""
     error_message: str | None = None
-    """The reason of a failure; null without one."""
+    """Why the task failed. Null if it did not fail."""

@@ -14,7 +14,7 @@ MAX_GRACE_SECONDS = 7 * 24 * 3600
 
 
 class RoleEnum(StrEnum):
-    """The rights of a key. `admin` includes `write`, and `write` includes `read`."""
+    """A key's role. `admin` includes `write`, and `write` includes `read`."""
 
     READ = "read"
     WRITE = "write"
@@ -22,33 +22,33 @@ class RoleEnum(StrEnum):
 
 
 class CreateTokenRequest(BaseModel):
-    """An API key to create. Without `namespaces`, `users` or `agents`, it reaches all data of its tenant."""
+    """An API key to create. Without `namespaces`, `users` or `agents`, the key can access all of its tenant's data."""
 
     model_config = ConfigDict(extra="forbid")
 
     description: Annotated[FreeText, Field(max_length=1000)] = ""
-    """The purpose of the key, shown in lists of keys. At most 1,000 characters."""
+    """The key's purpose, shown in lists of keys. At most 1,000 characters."""
     role: RoleEnum = RoleEnum.WRITE
-    """The rights of the key: `read`, `write` or `admin`. Default `write`."""
+    """The key's role: `read`, `write` or `admin`. Default: `write`."""
     tenant: OptionalIdentifier = None
-    """The tenant of the key. Default: the caller's tenant. Only operators may name another tenant."""
+    """The key's tenant. Default: the caller's tenant. Only operators may specify a different tenant."""
     namespaces: Annotated[list[Identifier], Field(min_length=1, max_length=MAX_LIMITS)] | None = None
-    """The only namespaces that the key reaches. Default: all namespaces of the tenant."""
+    """The only namespaces that the key can access. Default: all of the tenant's namespaces."""
     users: Annotated[list[Identifier], Field(min_length=1, max_length=MAX_LIMITS)] | None = None
-    """The only users whose data the key reaches. Default: all users of the tenant."""
+    """The only users whose data the key can access. Default: all of the tenant's users."""
     agents: Annotated[list[Identifier], Field(min_length=1, max_length=MAX_LIMITS)] | None = None
-    """The only agents whose memories the key reaches. Default: all agents of the tenant."""
+    """The only agents whose memories the key can access. Default: all of the tenant's agents."""
     expires_days: Annotated[float, Field(gt=0, le=36600, allow_inf_nan=False)] | None = None
-    """The lifetime of the key in days, at most 36,600. Without this and `expires_at`, the key never expires."""
+    """The key's lifetime in days, at most 36,600. Without this or `expires_at`, the key never expires."""
     expires_at: Instant | None = None
     """The time when the key expires. Give either this or `expires_days`."""
     token: Annotated[str, Field(min_length=16, max_length=1024, pattern=r"^[\x21-\x7e]*$")] | None = None
     """Your own secret: 16 to 1,024 printable ASCII characters without spaces. Use 256 random bits. By default, the
-    server makes a secret."""
+    server generates a secret."""
 
 
 class RotateTokenRequest(BaseModel):
-    """A request to replace the secret of a key. The old secret stays valid for `grace_seconds`."""
+    """A request to replace a key's secret. The old secret stays valid for `grace_seconds`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -63,29 +63,29 @@ class TokenInfo(BaseModel):
     hash: str
     """The digest of the key's secret."""
     tenant: str
-    """The tenant whose data the key reaches."""
+    """The tenant whose data the key can access."""
     role: RoleEnum
-    """The rights of the key: `read`, `write` or `admin`."""
+    """The key's role: `read`, `write` or `admin`."""
     description: str
-    """The purpose of the key, in words."""
+    """The key's purpose, in words."""
     created_at: Instant
     expires_at: Instant | None = None
-    """The time when the key expires; null if it never expires."""
+    """The time when the key expires. Null if it never expires."""
     last_used_at: Instant | None = None
-    """The time of the key's last use; null if it was never used."""
+    """The time when the key was last used. Null if it was never used."""
     namespaces: list[str] | None = None
-    """The only namespaces that the key reaches; null for all."""
+    """The only namespaces that the key can access. Null means all namespaces."""
     users: list[str] | None = None
-    """The only users whose data the key reaches; null for all."""
+    """The only users whose data the key can access. Null means all users."""
     agents: list[str] | None = None
-    """The only agents whose memories the key reaches; null for all."""
+    """The only agents whose memories the key can access. Null means all agents."""
 
 
 class CreatedToken(TokenInfo):
-    """A new API key with its secret. No other answer shows the secret."""
+    """A new API key with its secret. No other response shows the secret."""
 
     token: str = Field(repr=False)
-    """The secret. Send it as `Authorization: Bearer …`. No other answer shows it."""
+    """The secret. Send it as `Authorization: Bearer …`. No other response shows it."""
 
 
 class TokenList(BaseModel):

@@ -1,1 +1,1 @@
-"""Wire models of extensions. Each extension has one file; import its models from there."""
+"""Wire models of extensions, one file per extension. Import an extension's models from its file."""

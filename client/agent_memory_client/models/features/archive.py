@@ -1,4 +1,4 @@
-"""Arguments and answers of an agent's archive tools."""
+"""Arguments and results of an agent's archive tools."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory_client.models._types import Instant
 from agent_memory_client.models.memories import MemoryTypeEnum
 
 PAGE = 5
-"""The number of memories on a page of these tools."""
+"""The number of memories per page in these tools."""
 MAX_PAGE = 1999
 
 Tags = Annotated[list[str], Field(max_length=64)]
@@ -21,14 +21,14 @@ PageNumber = Annotated[int, Field(ge=0, le=MAX_PAGE, description=f"Which page of
 
 
 class ArchiveInsertArguments(BaseModel):
-    """The arguments of archival_memory_insert."""
+    """Arguments of archival_memory_insert."""
 
     content: Annotated[str, Field(min_length=1, description="What to store.")]
     tags: Annotated[Tags | None, Field(description="Short words to find it by.")] = None
 
 
 class ArchiveSearchArguments(BaseModel):
-    """The arguments of archival_memory_search."""
+    """Arguments of archival_memory_search."""
 
     query: Annotated[str, Field(description="What you want to know, in plain words; empty for all.")]
     tags: Annotated[Tags | None, Field(description="Only entries with one of these tags.")] = None
@@ -38,14 +38,14 @@ class ArchiveSearchArguments(BaseModel):
 
 
 class ConversationSearchArguments(BaseModel):
-    """The arguments of conversation_search."""
+    """Arguments of conversation_search."""
 
     query: Annotated[str, Field(min_length=1, description="The messages to find, in plain words.")]
     page: PageNumber = 0
 
 
 class ConversationDateArguments(BaseModel):
-    """The arguments of conversation_search_date."""
+    """Arguments of conversation_search_date."""
 
     start_date: FirstDay
     end_date: LastDay
@@ -53,25 +53,25 @@ class ConversationDateArguments(BaseModel):
 
 
 class ArchivedMemory(BaseModel):
-    """A memory of the archive, or a message of a conversation."""
+    """An archived memory, or a message from a conversation."""
 
     id: str
     text: str
-    """The text of the memory."""
+    """The memory's text."""
     tags: list[str] = Field(default_factory=list[str])
-    """The tags of the memory. Searches can filter by them."""
+    """The memory's tags. Searches can filter by them."""
     created_at: Instant
     """The time when the memory was stored, or the message was sent."""
 
 
 class ArchivePage(BaseModel):
-    """A page of archived memories, or of messages."""
+    """A page of archived memories or messages."""
 
     memories: list[ArchivedMemory]
-    """The memories, best first; without a query, newest first."""
+    """The memories, best first. Without a query, newest first."""
     total: int
     page: int
-    """The number of the page, from 0."""
+    """The page number, starting at 0."""
     has_more: bool
     """True if there is another page."""
 
@@ -81,31 +81,37 @@ class ArchivedReceipt(BaseModel):
 
     id: str
     status: str = "ok"
-    """`ok` for a stored memory."""
+    """`ok` if the memory was stored."""
 
 
 ARCHIVED_TYPES: dict[str, Any] = {"any": [MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC, MemoryTypeEnum.PROCEDURAL]}
-"""Filters for archived memories: all types except messages of conversations."""
+"""Filter for archived memories: all types except conversation messages."""
 SAID_TYPES: dict[str, Any] = {"eq": MemoryTypeEnum.MESSAGE}
-"""Filters for messages of conversations."""
+"""Filter for conversation messages."""
 
 
 def archive_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
-    """Return the filters of an archive: the user's memories; without a user, the agent's; without both, no filter."""
+    """Return the filters that select an archive.
+
+    Select the user's memories. Without a user, select the agent's memories. Without either, return no filters.
+    """
     if user_id:
         return {"user_id": {"eq": user_id}}
     return {"agent_id": {"eq": agent_id}} if agent_id else {}
 
 
 def said_to(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
-    """Return the filters of conversations: those of the user, or for an agent without a user, those without a user."""
+    """Return the filters that select conversations.
+
+    Select the user's conversations. For an agent without a user, select conversations without a user.
+    """
     if user_id:
         return {"user_id": {"eq": user_id}}
     return {"user_id": {"exists": False}} if agent_id else {}
 
 
 def in_days(first: date | None, last: date | None) -> dict[str, Any] | None:
-    """Return the filter for a range of days in UTC, both inclusive, or None for all days."""
+    """Return the filter for a range of days in UTC, both ends inclusive, or None for all days."""
     bounds: dict[str, Any] = {}
     if first is not None:
         bounds["gte"] = datetime.combine(first, time(), UTC)

@@ -1,4 +1,4 @@
-"""Memory blocks: labeled texts in every prompt of their owner, which an agent edits itself."""
+"""Memory blocks: labeled texts that appear in every prompt for their owner. Agents edit them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ MAX_LABEL_CHARS = 64
 MAX_DESCRIPTION_CHARS = 500
 
 BlockLabel: TypeAlias = Annotated[SessionIdentifier, Field(max_length=MAX_LABEL_CHARS)]
-"""The label of a block: at most 64 characters, without '/'."""
+"""A block's label: at most 64 characters, without '/'."""
 
 BlockText: TypeAlias = Annotated[FreeText, Field(max_length=MAX_BLOCK_CHARS)]
-"""The text of a block, or a part of it."""
+"""The text of a block, or part of it."""
 
 BlockOperation: TypeAlias = Literal["append", "replace", "insert", "rethink"]
-"""The kind of an edit: append a line, replace an exact text, insert a line, or rewrite the whole text (`rethink`)."""
+"""The kind of edit: append a line, replace an exact text, insert a line, or rewrite the whole text (`rethink`)."""
 
 
 class BlocksInPrompt(BaseModel):
@@ -31,16 +31,16 @@ class BlocksInPrompt(BaseModel):
 
 
 class BlockOwner(BaseModel):
-    """The owner of a block: exactly the given names."""
+    """The owner of a block. All three values must match exactly."""
 
     namespace: OptionalIdentifier = None
     user_id: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
-    """The agent that owns the block; null for every agent."""
+    """The agent that owns the block. Null means every agent."""
 
 
 class OwnerNames(TypedDict, total=False):
-    """The owner of a block: exactly the given names. The namespace defaults to the client's."""
+    """The owner of a block. All values must match exactly. The namespace defaults to the client's."""
 
     agent_id: str | None
     user_id: str | None
@@ -51,27 +51,27 @@ class Block(BlockOwner):
     """A stored memory block."""
 
     label: str
-    """The name of the block, such as `human` or `persona`."""
+    """The block's name, such as `human` or `persona`."""
     value: str
-    """The text of the block."""
+    """The block's text."""
     description: str = ""
-    """The purpose of the block. The agent reads it in each prompt."""
+    """The block's purpose. The agent reads it in each prompt."""
     limit: int = DEFAULT_BLOCK_CHARS
-    """The largest size of the text, in characters."""
+    """The maximum size of the text, in characters."""
     limit_tokens: int | None = None
-    """The largest size of the text, in tokens; null for no limit."""
+    """The maximum size of the text, in tokens. Null means no limit."""
     read_only: bool = False
-    """True if edits are refused. Then only a PUT changes the block."""
+    """True if edits are rejected, so that only a PUT can change the block."""
     chars: int
     """The size of the text, in characters."""
     tokens: int
     """The size of the text, in tokens."""
     version: int
-    """The number of changes, from 1. The ETag of the answer has it, for `If-Match`."""
+    """The number of changes, starting at 1. The response's ETag contains it, for use with `If-Match`."""
     created_at: Instant
     updated_at: Instant
     attached_to: list[BlockOwner] = Field(default_factory=list[BlockOwner])
-    """Other owners whose prompts show the block, at most ten of them."""
+    """Other owners whose prompts show the block. Lists at most ten."""
     attached_count: int = 0
     """The number of other owners whose prompts show the block."""
 
@@ -84,32 +84,32 @@ class BlockListResponse(BaseModel):
 
 
 class PutBlockRequest(BaseModel):
-    """The fields of a block. An existing block keeps the fields that are not given."""
+    """A block's fields. An existing block keeps the fields that are not given."""
 
     value: BlockText | None = None
     """The whole text. Default for a new block: empty."""
     description: Annotated[FreeText, Field(max_length=MAX_DESCRIPTION_CHARS)] | None = None
-    """The purpose of the block. The agent reads it in each prompt."""
+    """The block's purpose. The agent reads it in each prompt."""
     limit: Annotated[int, Field(ge=1, le=MAX_BLOCK_CHARS)] | None = None
-    """The largest size of the text, in characters. Default for a new block: 2,000."""
+    """The maximum size of the text, in characters. Default for a new block: 2,000."""
     limit_tokens: Annotated[int, Field(ge=0, le=MAX_BLOCK_CHARS)] | None = None
-    """The largest size of the text, in tokens; 0 for no limit."""
+    """The maximum size of the text, in tokens. 0 means no limit."""
     read_only: bool | None = None
-    """True to refuse edits, so that only a PUT changes the block."""
+    """True to reject edits, so that only a PUT can change the block."""
 
 
 class EditBlockRequest(BaseModel):
     """One edit of a block's text."""
 
     operation: BlockOperation
-    """The kind of edit: `append` a line, `replace` an exact text, `insert` a line, or `rethink` (write the whole text
-    again)."""
+    """The kind of edit: `append` a line, `replace` an exact text, `insert` a line, or `rethink` (rewrite the whole
+    text)."""
     content: BlockText
-    """The new line, the replacement of the old text (empty deletes it), or the whole new text."""
+    """The new line, the replacement for the old text (empty deletes it), or the whole new text."""
     old_content: BlockText | None = None
     """For `replace`: the exact text to replace. The block must contain it exactly once."""
     line: Annotated[int, Field(ge=1, le=MAX_BLOCK_CHARS + 1)] | None = None
-    """For `insert`: the number of the new line, from 1. A number after the last line appends it."""
+    """For `insert`: the line number of the new line, starting at 1. A number after the last line appends the line."""
 
     @model_validator(mode="after")
     def _fits_operation(self) -> Self:
@@ -123,56 +123,56 @@ class EditBlockRequest(BaseModel):
 
 
 class UndoBlockRequest(BaseModel):
-    """The change of a block to undo."""
+    """The change to undo."""
 
     version: Annotated[int, Field(ge=1, le=2**53 - 1)] | None = None
-    """The version that the change made. Default: the newest."""
+    """The version that the change created. Default: the newest version."""
 
 
 class BlockChange(BaseModel):
-    """A change of a block: at `position` of the former text, `inserted` replaced `removed`."""
+    """A change to a block: `inserted` replaced `removed` at `position` of the previous text."""
 
     version: int
-    """The version of the block after the change."""
+    """The block's version after the change."""
     operation: str
     """The kind of change: `put`, `append`, `replace`, `insert`, `rethink` or `undo`."""
     position: int
-    """The position of the change in the former text, in characters from 0."""
+    """The position of the change in the previous text, in characters, starting at 0."""
     removed: str
     """The deleted text."""
     inserted: str
     """The inserted text."""
     settings: JsonObject | None = Absent
-    """The other changed fields, each as [before, after]; left out if only the text changed."""
+    """The other fields that changed, each as [before, after]. Omitted if only the text changed."""
     undoes: int | None = Absent
-    """The version whose change this one undoes; left out for other changes."""
+    """The version whose change this one undoes. Omitted for other changes."""
     at: Instant
     """The time of the change."""
     actor: str = ""
-    """The caller that made the change; empty if the server asks for no credentials."""
+    """The caller who made the change. Empty if the server does not require credentials."""
     said: str
     """The change in words."""
 
 
 class BlockEdit(BaseModel):
-    """A block after a change, and the change."""
+    """A block after a change, with the change itself."""
 
     block: Block
     """The block after the change."""
     change: BlockChange | None = None
-    """The change; null if the block already was like this."""
+    """The change. Null if the block already had this content."""
 
 
 class BlockHistoryResponse(BaseModel):
-    """The changes of a block, oldest first. Applied to `base` one after the other, they make the current text."""
+    """A block's changes, oldest first. Applying them to `base` in order gives the current text."""
 
     label: str
-    """The label of the block."""
+    """The block's label."""
     base: str
-    """The text before the first of these changes. Empty, unless the server no longer keeps the oldest changes."""
+    """The text before the first of these changes. Empty, unless the server no longer has the oldest changes."""
     changes: list[BlockChange]
-    """The changes that the server keeps, at most 500."""
+    """The changes that the server still has, at most 500."""
 
 
 class BlockAttachRequest(BlockOwner):
-    """Another owner whose prompts show the block: exactly the given names, at least one."""
+    """Another owner whose prompts show the block. Give at least one value. All of them must match exactly."""

@@ -1,4 +1,4 @@
-"""Procedures, results of sessions, and statistics of tools."""
+"""Procedures, session results and tool statistics."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MAX_PROCEDURE_CHARS = 16_000
 MAX_COMMENT_CHARS = 2000
 
 ProcedureResult = Literal["success", "failure"]
-"""The result: `success`, or `failure` if it did not work."""
+"""The result: `success`, or `failure` if the procedure did not work."""
 ProcedureState = Literal["active", "retired", "quarantined"]
-"""The state: `active` procedures are searchable, `retired` ones stopped helping, `quarantined` ones read like
+"""The state: `active` procedures are searchable, `retired` ones stopped helping, and `quarantined` ones look like
 instructions to a model."""
 
 Situation: TypeAlias = Annotated[Text, Field(max_length=MAX_SITUATION_CHARS)]
@@ -39,7 +39,7 @@ ProcedureText: TypeAlias = Annotated[FreeText, Field(max_length=MAX_PROCEDURE_CH
 
 
 class ProcedureOwner(BaseModel):
-    """The owner of a procedure: exactly the given user, agent and namespace."""
+    """The owner of a procedure. The user, agent and namespace must match exactly."""
 
     user_id: OptionalIdentifier = None
     agent_id: OptionalIdentifier = None
@@ -47,15 +47,15 @@ class ProcedureOwner(BaseModel):
 
 
 class CreateProcedureRequest(ProcedureOwner):
-    """A procedure to store: when to use it, and what to do, as `steps` or as `text`."""
+    """A procedure to store: when to use it, and what to do (as `steps`, as `text`, or both)."""
 
     when_to_use: Situation
-    """The situation in which to use the procedure. Searches match it. At most 4,000 characters."""
+    """The situation in which to use the procedure. Searches compare with this text. At most 4,000 characters."""
     steps: Steps = Field(default_factory=list[str])
     text: ProcedureText | None = None
-    """Instructions in free words, beside the steps or instead of them. At most 16,000 characters."""
+    """Instructions as free text, in addition to the steps or instead of them. At most 16,000 characters."""
     result: ProcedureResult = "success"
-    """The result of the procedure. A `failure` is stored as a warning."""
+    """The procedure's result. A `failure` is stored as a warning."""
     tools: ToolNames = Field(default_factory=list[str])
     pitfalls: Steps = Field(default_factory=list[str])
 
@@ -67,62 +67,62 @@ class CreateProcedureRequest(ProcedureOwner):
 
 
 class UpdateProcedureRequest(BaseModel):
-    """The fields to change. Null clears `steps`, `text`, `tools` and `pitfalls`, and keeps the other fields."""
+    """The fields to change. Null clears `steps`, `text`, `tools` and `pitfalls`, and leaves other fields unchanged."""
 
     when_to_use: Situation | None = None
     steps: Steps | None = None
     """The new list of steps."""
     text: ProcedureText | None = None
-    """The new instructions in free words. Null or an empty text removes them."""
+    """The new instructions as free text. Null or an empty string removes them."""
     result: ProcedureResult | None = None
     tools: ToolNames | None = None
     """The new list of tools."""
     pitfalls: Steps | None = None
-    """The new list of actions that did not work."""
+    """The new list of things that did not work."""
     state: Literal["active", "retired"] | None = None
     """`retired` removes the procedure from searches, `active` restores it."""
 
 
 class ProcedureSource(BaseModel):
-    """A session from which a procedure was learned."""
+    """A session from which the server learned a procedure."""
 
     session_id: str
     result: ProcedureResult
-    """The result of the session."""
+    """The session's result."""
     score: float | None = None
     learned_at: Instant
-    """The time when the procedure was learned from the session."""
+    """The time when the server learned the procedure from the session."""
     pitfalls: list[str] = Field(default_factory=list[str])
-    """Actions in the session that did not work."""
+    """What did not work in the session."""
 
 
 class ProcedureContent(ProcedureOwner):
-    """The content of a procedure, without its counts. Edits change it, and an undo restores it."""
+    """A procedure's content, without its counts. Edits change it, and an undo restores it."""
 
     id: str
     when_to_use: str
     steps: list[str] = Field(default_factory=list[str])
     text: str | None = None
-    """Instructions in free words."""
+    """Instructions as free text."""
     result: ProcedureResult = "success"
     tools: list[str] = Field(default_factory=list[str])
     pitfalls: list[str] = Field(default_factory=list[str])
     state: ProcedureState = "active"
     """The state: `active` (searchable), `retired` or `quarantined`."""
     origin: Literal["stated", "learned"] = "stated"
-    """`stated` if a caller stored it, `learned` if it comes from sessions."""
+    """`stated` if a caller stored it, `learned` if it was learned from sessions."""
     learned_from: list[ProcedureSource] = Field(default_factory=list[ProcedureSource])
-    """The sessions from which the procedure was learned."""
+    """The sessions from which the server learned the procedure."""
     created_at: Instant
     updated_at: Instant
-    """The time of the last change of the content."""
+    """The time when the content last changed."""
 
 
 class Procedure(ProcedureContent):
     """A stored procedure with its feedback counts."""
 
     version: Annotated[int, Field(ge=1, le=MAX_COUNT)]
-    """The version, for `If-Match`. Feedback does not change it."""
+    """The version, for use with `If-Match`. Feedback does not change it."""
     helped: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
     """The number of feedback entries that report success."""
     failed: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
@@ -130,29 +130,29 @@ class Procedure(ProcedureContent):
     rate: float = 0.5
     """The smoothed success rate: (helped + 1) / (helped + failed + 2). It is 0.5 without feedback."""
     score: float | None = None
-    """The mean score of the feedback; null without scores."""
+    """The mean score in the feedback. Null if no feedback has a score."""
     last_feedback_at: Instant | None = None
-    """The time of the last feedback; null without feedback."""
+    """The time of the latest feedback. Null if there is no feedback."""
 
 
 class ProcedureMatch(Procedure):
     """A procedure that matches a situation."""
 
     fit: float
-    """How well `when_to_use` matches the situation, by meaning and words, from 0 to 1."""
+    """How well `when_to_use` matches the situation, by meaning and keywords, from 0 to 1."""
     rank_score: float
-    """The sort key of the answer: fit × (1 + rate) / 2."""
+    """The sort key of the results: fit × (1 + rate) / 2."""
 
 
 class ProcedureSearchRequest(ProcedureOwner):
-    """A search for procedures by situation. A given user, agent or namespace must be the procedure's."""
+    """Search for procedures by situation. If a user, agent or namespace is given, the procedure's must be the same."""
 
     situation: Situation
     """The situation or task, in plain words. At most 4,000 characters."""
     limit: Annotated[int, Field(ge=1, le=50)] = 5
-    """The number of procedures, at most 50."""
+    """The maximum number of procedures to return, at most 50."""
     result: ProcedureResult | None = "success"
-    """Only procedures that worked (`success`), only procedures that did not (`failure`), or both (null)."""
+    """Return only procedures that worked (`success`), only procedures that failed (`failure`), or both (null)."""
 
 
 class ProcedureSearchResponse(BaseModel):
@@ -167,29 +167,29 @@ class ProcedureListResponse(BaseModel):
     """A page of procedures, newest first."""
 
     procedures: list[Procedure]
-    """The procedures of this page, newest first."""
+    """The procedures on this page, newest first."""
     total: Annotated[int, Field(ge=0)]
 
 
 class ProcedureFeedbackRequest(BaseModel):
-    """Feedback on the use of a procedure."""
+    """Feedback about using a procedure."""
 
     helped: bool
     """True if the procedure helped."""
     score: Score | None = None
     comment: Comment | None = None
-    """A comment in words, at most 2,000 characters."""
+    """A comment, at most 2,000 characters."""
 
 
 class ProcedureFeedback(ProcedureFeedbackRequest):
     """A stored feedback entry."""
 
     at: Instant
-    """The time of the feedback."""
+    """The time when the feedback was given."""
 
 
 class ProcedureChange(BaseModel):
-    """A change of a procedure's content. The last change can be undone."""
+    """A change to a procedure's content. The last change can be undone."""
 
     version: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     """The version after the change."""
@@ -198,15 +198,15 @@ class ProcedureChange(BaseModel):
     at: Instant
     """The time of the change."""
     by: str = ""
-    """The author: the caller's name in audit events, or `worker`."""
+    """Who made the change: the caller's name in audit events, or `worker`."""
     reason: str = ""
-    """The reason for a change by a worker."""
+    """Why a worker made the change."""
     before: ProcedureContent | None = None
-    """The content before the change; null for the first version."""
+    """The content before the change. Null for the first version."""
 
 
 class ProcedureHistory(BaseModel):
-    """The latest changes of a procedure and its latest feedback, each oldest first."""
+    """A procedure's latest changes and latest feedback, each oldest first."""
 
     changes: list[ProcedureChange]
     """The changes, at most 50."""
@@ -215,41 +215,41 @@ class ProcedureHistory(BaseModel):
 
 
 class SessionResultRequest(BaseModel):
-    """A result of a session."""
+    """A session's result."""
 
     result: ProcedureResult
-    """`success` if the session reached its goal, else `failure`."""
+    """`success` if the session reached its goal, otherwise `failure`."""
     score: Score | None = None
     comment: Comment | None = None
-    """A comment in words, at most 2,000 characters. The model that learns from the session reads it."""
+    """A comment, at most 2,000 characters. The model that learns from the session reads it."""
     agent_id: OptionalIdentifier = None
-    """The agent that did the work. The learned procedure belongs to this agent."""
+    """The agent that did the work. The procedure that the server learns belongs to this agent."""
 
 
 class SessionResult(SessionResultRequest):
-    """The result of a session, and the procedures that the server learned from it."""
+    """A session's result, and the procedure that the server learned from it."""
 
     session_id: str
     namespace: str | None = None
     user_id: str | None = None
     marked_at: Instant
-    """The time when the session was marked."""
+    """The time when the result was recorded."""
     learned: Literal["waiting", "created", "merged", "nothing"] = "waiting"
-    """`waiting` until a worker has read the session. Then `created` or `merged` (a procedure), or `nothing` to
-    learn."""
+    """`waiting` until a worker has read the session. After that, `created` or `merged` if there is a procedure, or
+    `nothing` if there was nothing to learn."""
     procedure_id: str | None = None
     """The procedure that was created or merged."""
 
 
 class ToolCallRequest(ProcedureOwner):
-    """A call of a tool and its result."""
+    """A tool call and its result."""
 
     tool: Identifier
     """The tool's name."""
     arguments: AnyObject = Field(default_factory=dict[str, Any])
-    """The arguments of the call, as a JSON object."""
+    """The call's arguments, as a JSON object."""
     success: bool = True
-    """True if the call worked."""
+    """True if the call succeeded."""
     duration_ms: Annotated[Number, Field(ge=0, le=MAX_COUNT)] | None = None
     """The duration of the call in milliseconds."""
     cost: Annotated[Number, Field(ge=0, le=MAX_COUNT)] | None = None
@@ -259,21 +259,21 @@ class ToolCallRequest(ProcedureOwner):
 
 
 class ToolArguments(BaseModel):
-    """A combination of arguments, by names and types."""
+    """A combination of arguments, identified by their names and types."""
 
     shape: dict[str, str]
-    """The names of the arguments with their JSON types."""
+    """The arguments' names and JSON types."""
     succeeded: Annotated[int, Field(ge=0)] = 0
-    """The number of successful calls with this shape."""
+    """The number of successful calls with this combination."""
     failed: Annotated[int, Field(ge=0)] = 0
-    """The number of failed calls with this shape."""
+    """The number of failed calls with this combination."""
     example: dict[str, Any] | None = None
-    """The arguments of the last successful call, without secrets and cut to 1,000 characters. Null before the first
-    success."""
+    """The arguments of the last successful call, without secrets and truncated to 1,000 characters. Null if no call has
+    succeeded."""
 
 
 class ToolMemory(ProcedureOwner):
-    """Statistics of a tool."""
+    """A tool's statistics."""
 
     tool: str
     """The tool's name."""
@@ -282,32 +282,32 @@ class ToolMemory(ProcedureOwner):
     failed: Annotated[int, Field(ge=0)] = 0
     """The number of failed calls."""
     rate: float = 0.5
-    """The success rate, smoothed as for procedures."""
+    """The success rate, smoothed in the same way as for procedures."""
     mean_duration_ms: float | None = None
-    """The mean duration of a call in milliseconds; null if no call reported one."""
+    """The mean duration of a call in milliseconds. Null if no call reported one."""
     mean_cost: float | None = None
-    """The mean cost of a call; null if no call reported one."""
+    """The mean cost of a call. Null if no call reported one."""
     total_cost: float | None = None
     """The total cost of all calls that reported one."""
     arguments: list[ToolArguments] = Field(default_factory=list[ToolArguments])
-    """The argument shapes, at most 8, most successful calls first."""
+    """The argument combinations, at most 8, with the most successful calls first."""
     errors: list[str] = Field(default_factory=list[str])
-    """The errors of the last failed calls, at most 3."""
+    """The errors of the latest failed calls, at most 3."""
     last_called_at: Instant | None = None
     """The time of the last call."""
 
 
 class ToolMemoryListResponse(BaseModel):
-    """Statistics of tools."""
+    """Tool statistics."""
 
     tools: list[ToolMemory]
-    """The tools of this page, newest first."""
+    """The tools on this page, newest first."""
     total: Annotated[int, Field(ge=0)]
 
 
 class ProcedurePromptOptions(BaseModel):
-    """The number of procedures in a prompt, and the tokens that they may use."""
+    """The maximum number of procedures in a prompt, and their maximum size in tokens."""
 
     limit: Annotated[int, Field(ge=1, le=20)] = 3
-    """The number of procedures, at most 20."""
+    """The maximum number of procedures, at most 20."""
     tokens: Annotated[int, Field(ge=20, le=4000)] = 300

@@ -17,35 +17,35 @@ _About = Annotated[FreeText, Field(max_length=500)]
 
 
 class ProfileEvidence(BaseModel):
-    """The source of a profile entry."""
+    """Where a profile entry comes from."""
 
     session_id: str | None = None
-    """The session of the statement; null if a program stated it."""
+    """The session in which the fact was stated. Null if a program stated it."""
     message_ids: list[str] = Field(default_factory=list[str])
-    """The messages of the session that contain the statement."""
+    """The messages in the session that state the fact."""
     at: datetime | None = None
-    """The time of the statement."""
+    """The time when the fact was stated."""
 
 
 class ProfileEntry(BaseModel):
     """A fact about a user."""
 
     id: str
-    """The id of the memory with the fact."""
+    """The id of the memory that contains the fact."""
     text: str
-    """The text of the memory, at most 600 characters."""
+    """The memory's text, at most 600 characters."""
     since: datetime
-    """The time since when the fact is true: as stated, else the time when the memory was created."""
+    """The time since which the fact has been true: as stated, or otherwise the time when the memory was created."""
     last_said: datetime
-    """The time of the last mention."""
+    """The time when the fact was last mentioned."""
     event_date: datetime | None = Absent
-    """The time of the event in the memory; left out if it is not known."""
+    """The time of the event in the memory. Omitted if it is unknown."""
     times_said: int = 1
-    """The number of mentions."""
+    """The number of times the fact was mentioned."""
     confidence: float = 1.0
     """The confidence in the fact, from 0 to 1."""
     slot: str | None = None
-    """The slot that holds this fact; null without one."""
+    """The slot that contains this fact. Null if it is not in a slot."""
     evidence: list[ProfileEvidence] = Field(default_factory=list[ProfileEvidence])
 
 
@@ -55,18 +55,18 @@ class Profile(BaseModel):
     user_id: str
     namespace: str | None = None
     static: list[ProfileEntry] = Field(default_factory=list[ProfileEntry])
-    """Stable facts: names, allergies, home, family, work, languages, and statements made on three different days within
+    """Stable facts: names, allergies, home, family, work, languages, and anything stated on three different days within
     14 days."""
     dynamic: list[ProfileEntry] = Field(default_factory=list[ProfileEntry])
-    """Current facts, latest first."""
+    """Current facts, newest first."""
     slots: dict[str, dict[str, ProfileEntry]] = Field(default_factory=dict[str, dict[str, ProfileEntry]])
-    """The values of slots, by topic and sub-topic of the schema."""
+    """The values of the slots, by topic and subtopic of the schema."""
     memories: list[dict[str, Any]] | None = None
-    """The memories that match `q`, as search results; null without `q`."""
+    """The memories that match `q`, as search results. Null without `q`."""
     as_of: datetime
     version: int
-    """A number that changes with the profile. It is 0 for a profile that was never written, or that was computed for
-    another time or time zone."""
+    """A number that changes with the profile. It is 0 for a profile that was never stored, or that was computed for a
+    different time or time zone."""
 
 
 class ProfileMove(BaseModel):
@@ -77,30 +77,30 @@ class ProfileMove(BaseModel):
     at: datetime
     """The time when the server noticed the move."""
     before: str | None = None
-    """The former list, `static` or `dynamic`; null if the memory was in neither."""
+    """The previous list, `static` or `dynamic`. Null if the memory was in neither."""
     after: str | None = None
-    """The new list, `static` or `dynamic`; null if the memory left the profile."""
+    """The new list, `static` or `dynamic`. Null if the memory left the profile."""
 
 
 class ProfileMoves(BaseModel):
     """The latest moves of a profile, newest first."""
 
     moves: list[ProfileMove] = Field(default_factory=list[ProfileMove])
-    """The moves. The server keeps at most 1,000."""
+    """The moves. The server stores at most 1,000."""
 
 
 class ProfileTopic(BaseModel):
-    """A topic that groups slots of a profile."""
+    """A topic that groups a profile's slots."""
 
     description: _About = ""
-    """The content of the topic, in words for the model that extracts facts."""
+    """What belongs to the topic, in words for the model that extracts facts."""
     sub_topics: dict[TopicName, _About] = Field(default_factory=dict[str, str], max_length=MAX_SUB_TOPICS)
-    """The slots of the topic, each with a description. The slot `city` of the topic `home` shows facts with the slot
-    `city`, `home_city` or `home.city`."""
+    """The topic's slots, each with a description. The slot `city` of the topic `home` shows facts with the slot `city`,
+    `home_city` or `home.city`."""
 
 
 class ProfileSchema(BaseModel):
-    """The topics and sub-topics of a profile, which define its slots."""
+    """A profile's topics and subtopics. They define its slots."""
 
     topics: dict[TopicName, ProfileTopic] = Field(max_length=MAX_TOPICS)
     """The topics by name."""
@@ -110,25 +110,25 @@ class ProfileQuery(BaseModel):
     """The user and namespace of the profile to read."""
 
     user_id: OptionalIdentifier = None
-    """The user. Default: the user of the conversation."""
+    """The user. Default: the conversation's user."""
     namespace: OptionalIdentifier = None
-    """The namespace. Default: the namespace of the conversation."""
+    """The namespace. Default: the conversation's namespace."""
     query: FreeText | None = None
-    """A query to search the user's memories with."""
+    """A query to search the user's memories."""
     limit: Annotated[int, Field(ge=1, le=64)] = 20
-    """The number of static and of dynamic entries, at most 64 each."""
+    """The maximum number of static entries and of dynamic entries, each at most 64."""
 
 
 class RebuildProfileRequest(BaseModel):
     """The user and namespace of a profile to rebuild."""
 
     user_id: Identifier
-    """The user of the profile."""
+    """The profile's user."""
     namespace: OptionalIdentifier = None
-    """The namespace of the profile. Without it, the profile outside all namespaces."""
+    """The namespace of the profile. Without it, the server rebuilds the profile outside all namespaces."""
 
 
 class ProfileInPrompt(BaseModel):
-    """The size of the user's profile in a prompt."""
+    """The maximum size of the user's profile in a prompt, in tokens."""
 
     tokens: Annotated[int, Field(ge=32, le=4000)] = 300

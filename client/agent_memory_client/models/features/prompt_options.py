@@ -1,6 +1,7 @@
 """Sections that extensions add to a memory prompt on request.
 
-Each has a field in `PromptOptions` and its name in `PromptOptionArguments`; HTTP, the clients and MCP use these.
+Each section has a field in `PromptOptions` and a key of the same name in `PromptOptionArguments`. HTTP, the clients and
+MCP use these.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from agent_memory_client.models.features.timeline import TimelineInPrompt
 
 
 class PromptOptions(BaseModel):
-    """The optional sections of a prompt, beside the session and the memories."""
+    """The optional sections of a prompt, in addition to the session and the memories."""
 
-    # Descriptions instead of docstrings: models also read them over MCP.
+    # Descriptions instead of docstrings, because models read them over MCP, too.
     profile: ProfileInPrompt | None = Field(
         None,
         description="Shows stable and current facts about the user. The text changes only with these facts. Default: not shown.",
@@ -44,7 +45,7 @@ class PromptOptions(BaseModel):
 
 
 class PromptOptionArguments(TypedDict, total=False):
-    """The options as keyword arguments, each as its model or as a mapping. `PromptOptions` describes them."""
+    """The options as keyword arguments, each given as a model or mapping. `PromptOptions` describes them."""
 
     profile: dict[str, Any] | ProfileInPrompt | None
     timeline: dict[str, Any] | TimelineInPrompt | None

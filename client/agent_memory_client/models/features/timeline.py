@@ -15,7 +15,7 @@ Granularity: TypeAlias = Literal["day", "week", "month"]
 PeriodState: TypeAlias = Literal["open", "pending", "current"]
 
 MAX_EVENTS = 500
-"""The largest number of events in an answer."""
+"""The maximum number of events in a response."""
 
 _Facet = Annotated[FreeText, Field(max_length=512)]
 
@@ -26,39 +26,39 @@ class TimelineEvent(BaseModel):
     id: str
     """The id of the memory that describes the event. One message may describe several events."""
     text: str
-    """The text of the memory, at most 600 characters."""
+    """The memory's text, at most 600 characters."""
     start: date
     """The first day of the event, in the user's time zone."""
     end: date | None = None
-    """The last day of the event, inclusive; null if no end is known."""
+    """The last day of the event, inclusive. Null if the end is unknown."""
     precision: Literal["day", "week", "month", "year"] = "day"
-    """The precision of the time. "In March 2024" has `month`, and lasts from the first to the last day of that
-    month."""
+    """How precise the time is. "In March 2024" has the precision `month`, and lasts from the first to the last day of
+    that month."""
     at: datetime | None = None
     """The exact time, if the time of day is known."""
     dated_by: Literal["event", "text", "said"] = "event"
-    """The source of the time: the memory's own date (`event`), a time in its text (`text`), or the day of the message
-    (`said`)."""
+    """Where the time comes from: the memory's own date (`event`), a time in its text (`text`), or the day of the
+    message (`said`)."""
     who: str | None = None
-    """The speaker, if one is named; null means the user."""
+    """The speaker, if the memory names one. Null means the user."""
     topics: list[str] = Field(default_factory=list[str])
-    """The topics of the event."""
+    """The event's topics."""
     entities: list[str] = Field(default_factory=list[str])
-    """The persons, places and things in the event."""
+    """The people, places and things in the event."""
     times_said: int = 1
     """The number of times the event was mentioned."""
     last_said: datetime
-    """The time of the last mention."""
+    """The time when the event was last mentioned."""
     evidence: list[ProfileEvidence] = Field(default_factory=list[ProfileEvidence])
 
 
 class PeriodSummary(BaseModel):
-    """A summary of the events of a day, week or month."""
+    """A summary of a day's, week's or month's events."""
 
     text: str
     """The summary, with days and speakers."""
     by: Literal["events", "model"]
-    """The author: `events` if it is extracted from the events, `model` if a language model wrote it."""
+    """How the summary was made: `events` if it is extracted from the events, `model` if a language model wrote it."""
     events: int
     """The number of events in the period."""
     made_at: datetime
@@ -66,7 +66,7 @@ class PeriodSummary(BaseModel):
 
 
 class TimelinePeriod(BaseModel):
-    """The events of a day, week or month. A period may be longer if the time of its events is less exact."""
+    """The events of a day, week or month. A period may be longer if the times of its events are less precise."""
 
     name: str
     """The period: 2024-03-05, 2024-W10, 2024-03 or 2024."""
@@ -75,25 +75,26 @@ class TimelinePeriod(BaseModel):
     end: date
     """The last day of the period, inclusive."""
     events: list[TimelineEvent] = Field(default_factory=list[TimelineEvent])
-    """The events that began in the period, in order of time."""
+    """The events that began in the period, in chronological order."""
     summary: PeriodSummary | None = None
-    """The summary of the whole period; null unless `state` is `current`."""
+    """The summary of the whole period. Null unless `state` is `current`."""
     state: PeriodState | None = None
-    """The state of the summary. `current`: it is up to date. `open`: the period is not over. `pending`: a worker has to
-    make it, or to make it again after a change. Null for years, with a topic or entity, and for another time or time zone."""
+    """The state of the summary. `current`: it is up to date. `open`: the period is not over. `pending`: a worker still
+    has to create it, or to update it after a change. Null for years, for requests with a topic or entity, and for a
+    different time or time zone."""
 
 
 class Timeline(BaseModel):
-    """The events of a user in one namespace, by day."""
+    """A user's events in one namespace, by day."""
 
     user_id: str
     namespace: str | None = None
     total: int = 0
-    """The number of events in the requested days. Use `offset` for the next page."""
+    """The number of events on the requested days. Use `offset` to get the next page."""
     events: list[TimelineEvent] = Field(default_factory=list[TimelineEvent])
-    """The events; empty with `granularity`."""
+    """The events. Empty if `granularity` is given."""
     periods: list[TimelinePeriod] | None = None
-    """The events by period; null without `granularity`."""
+    """The events by period. Null unless `granularity` is given."""
     as_of: datetime
 
 
@@ -103,9 +104,9 @@ class TimelineDays(BaseModel):
     model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     user_id: OptionalIdentifier = None
-    """The user. Default: the user of the conversation."""
+    """The user. Default: the conversation's user."""
     namespace: OptionalIdentifier = None
-    """The namespace. Default: the namespace of the conversation."""
+    """The namespace. Default: the conversation's namespace."""
     from_: date | None = Field(default=None, alias="from")
     """The first day, such as 2024-03-01."""
     to: date | None = None
@@ -113,20 +114,20 @@ class TimelineDays(BaseModel):
     topic: _Facet | None = None
     """Only events about this topic."""
     entity: _Facet | None = None
-    """Only events that name this person, place or thing."""
+    """Only events that mention this person, place or thing."""
     limit: Annotated[int, Field(ge=1, le=MAX_EVENTS)] = 100
-    """The number of events, at most 500."""
+    """The maximum number of events, at most 500."""
 
 
 class TimelineQuery(TimelineDays):
-    """The events to read, their time, and how to group them."""
+    """Which events to read, as of which time, and how to group them."""
 
     granularity: Granularity | None = None
     """Group the events by `day`, `week` or `month`."""
     offset: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """The number of events to skip."""
     as_of: datetime | None = None
-    """Return the timeline as it was at this time. Default: now."""
+    """Return the timeline as of this time. Default: now."""
     known_at: datetime | None = None
     """Use only memories that the server knew at this time."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
@@ -134,6 +135,6 @@ class TimelineQuery(TimelineDays):
 
 
 class TimelineInPrompt(BaseModel):
-    """The size of the user's timeline in a prompt."""
+    """The maximum size of the user's timeline in a prompt, in tokens."""
 
     tokens: Annotated[int, Field(ge=32, le=4000)] = 300

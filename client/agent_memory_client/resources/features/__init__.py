@@ -1,1 +1,1 @@
-"""Nouns of extensions, one file each; `registry.py` lists them."""
+"""Resources of extensions, one file per resource. `registry.py` lists them."""

@@ -1,4 +1,4 @@
-"""Export, import and erase all data of an agent."""
+"""Export, import and erase all of an agent's data."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from agent_memory_client.resources.users import OwnerData
 
 
 class Agents(OwnerData):
-    """Export, import and erase agents. The client's default namespace does not apply."""
+    """Export, import and erase agents. These calls ignore the client's default namespace."""
 
     def export(self, agent_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
-        """Yield an agent's data as JSON lines, from `namespace`, or from all namespaces if it is None.
+        """Yield an agent's data as JSON Lines, from `namespace`, or from all namespaces if `namespace` is None.
 
-        The data are its sessions with their messages, and the memories, blocks and procedures of the agent. Raises
-        MemoryProtocolError at the end of an incomplete export.
+        The data consists of the agent's sessions with their messages, and of its memories, blocks and procedures.
+        Raises MemoryProtocolError at the end if the export is incomplete.
         """
         return self._export(_path(agent_id), namespace)
 
@@ -26,15 +26,15 @@ class Agents(OwnerData):
     ) -> ImportReport:
         """Import the lines of an agent's export as data of this agent, like `users.import_lines`.
 
-        Users keep their ids.
+        The users in the data keep their ids.
         """
         return await self._import(_path(agent_id), lines, namespace, import_source)
 
     async def delete(self, agent_id: str, namespace: str | None = None, wait: Wait = None) -> Acknowledgement:
-        """Delete an agent's data in `namespace`, or in all namespaces if it is None.
+        """Delete an agent's data in `namespace`, or in all namespaces if `namespace` is None.
 
-        The data are its sessions with their messages, and the memories, blocks and procedures of the agent. `wait`
-        works as in `users.delete`.
+        The data consists of the agent's sessions with their messages, and of its memories, blocks and procedures.
+        `wait` works as in `users.delete`.
         """
         return await self._delete(_path(agent_id), namespace, wait)
 

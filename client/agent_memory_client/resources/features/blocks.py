@@ -1,4 +1,4 @@
-"""Memory blocks: labeled texts in every prompt of their owner, and an agent's tools to edit them."""
+"""Memory blocks: labeled texts that appear in every prompt for their owner. Agents have tools to edit them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ CORE_MEMORY_APPEND, CORE_MEMORY_REPLACE = "core_memory_append", "core_memory_rep
 class Blocks(Resource):
     """Create, read, edit and share memory blocks.
 
-    A block belongs to exactly the given `agent_id`, `user_id` and `namespace` (default: the client's). Raises
-    MemoryPreconditionFailedError if the block is not at version `if_match`.
+    A call finds only blocks with exactly the given `agent_id`, `user_id` and `namespace` (default: the client's). Calls
+    with `if_match` raise MemoryPreconditionFailedError if the block has a different version.
     """
 
     async def list(self, *, shown: bool = False, **owner: Unpack[OwnerNames]) -> BlockListResponse:
-        """Return the blocks of exactly this owner. With `shown`, return all blocks in a prompt with these names."""
+        """Return the blocks that belong to exactly this owner.
+
+        With `shown`, return all blocks that a prompt for this agent, user and namespace shows.
+        """
         params = query(**self._owner(owner), shown=True if shown else None)
         return await self._read(BlockListResponse, Call("GET", _PATH, params))
 
@@ -49,7 +52,10 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Create a block, or change the given fields. Raises MemoryServerError if the text is larger than its limit."""
+        """Create a block, or change the given fields.
+
+        Raises MemoryServerError if the text exceeds the block's limit.
+        """
         body = {"value": value, "description": description, "limit": limit, "limit_tokens": limit_tokens, "read_only": read_only}
         body = {name: given for name, given in body.items() if given is not None}
         params = query(**self._owner(owner))
@@ -79,26 +85,26 @@ class Blocks(Resource):
         )
 
     async def delete(self, label: str, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> AckResponse:
-        """Delete a block with its history. A missing block is no error."""
+        """Delete a block and its history. A missing block is not an error."""
         params = query(**self._owner(owner))
         return await self._read(AckResponse, Call("DELETE", _block_path(label), params, headers=_matching(if_match)))
 
     async def history(self, label: str, **owner: Unpack[OwnerNames]) -> BlockHistoryResponse:
-        """Return the changes of a block, oldest first. Raises MemoryNotFoundError."""
+        """Return a block's changes, oldest first. Raises MemoryNotFoundError."""
         params = query(**self._owner(owner))
         return await self._read(BlockHistoryResponse, Call("GET", f"{_block_path(label)}/history", params))
 
     async def undo(self, label: str, version: int | None = None, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> BlockEdit:
-        """Undo the change that made `version`, or the newest change.
+        """Undo the change that created `version`, or the newest change if `version` is None.
 
-        Raises MemoryNotFoundError, and MemoryServerError if a later change prevents the undo.
+        Raises MemoryNotFoundError. Raises MemoryServerError if a later change prevents the undo.
         """
         params, headers = query(**self._owner(owner)), {**idempotency_headers(), **_matching(if_match)}
         body = {} if version is None else {"version": version}
         return await self._read(BlockEdit, Call("POST", f"{_block_path(label)}/undo", params, json=body, headers=headers))
 
     async def attach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:
-        """Also show a block in another owner's prompts: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
+        """Show a block in another owner's prompts, too: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
         return await self._show(label, "attach", to, owner)
 
     async def detach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:
@@ -114,14 +120,14 @@ class Blocks(Resource):
 
 
 class AppendArguments(BaseModel):
-    """The arguments of core_memory_append."""
+    """Arguments of core_memory_append."""
 
     label: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("label", "section"))]
     content: Annotated[str, Field(min_length=1)]
 
 
 class ReplaceArguments(BaseModel):
-    """The arguments of core_memory_replace."""
+    """Arguments of core_memory_replace."""
 
     label: Annotated[str, Field(min_length=1, validation_alias=AliasChoices("label", "section"))]
     old_content: Annotated[str, Field(min_length=1)]
@@ -132,7 +138,7 @@ _LABEL = text_rule("The label of the block, as the prompt shows it, such as 'hum
 
 
 class BlockTools(ModelTools):
-    """An agent's tools to edit the blocks in its prompts."""
+    """Tools that let an agent edit the blocks in its prompts."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
@@ -156,7 +162,7 @@ class BlockTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return the block's label, text and size after the edit."""
+        """Return the edited block's label, text and size."""
         body: dict[str, Any]
         if name == CORE_MEMORY_APPEND:
             appended = parse_arguments(AppendArguments, values)
@@ -172,7 +178,7 @@ class BlockTools(ModelTools):
         return {"summary": f"{label}: {change_text}; it has {size} now", "label": label, "value": edit.block.value}
 
     async def _shown_block(self, label: str, scope: ToolScope) -> Block:
-        """Return the block in the prompts of this conversation. Raises MemoryNotFoundError."""
+        """Return a block that this conversation's prompts show. Raises MemoryNotFoundError."""
         params = query(agent_id=scope.agent_id, user_id=scope.user_id, namespace=scope.namespace, shown=True)
         blocks = (await self._read(BlockListResponse, Call("GET", _PATH, params))).blocks
         for block in blocks:

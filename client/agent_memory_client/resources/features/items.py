@@ -1,4 +1,4 @@
-"""Items: JSON values by namespace path and key."""
+"""Items: JSON values, stored under a namespace path and a key."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PathList: TypeAlias = list[list[str]]
 
 
 class Items(Resource):
-    """Store, read, search and delete items of one owner: a namespace, a user, both or neither."""
+    """Store, read, search and delete an owner's items. The owner is a namespace, a user, both, or neither."""
 
     async def put(
         self,
@@ -46,10 +46,10 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> AckResponse:
-        """Store a value. It replaces a value under the same path and key.
+        """Store a value, replacing any value under the same path and key.
 
-        `index` names the fields to search (None: all, False: no fields). The item expires after `ttl_minutes` without a
-        read or put.
+        `index` lists the fields to make searchable (None: all fields, False: no fields). The item expires `ttl_minutes`
+        after it was last read or stored.
         """
         fields = index if index is None or index is False else list(index)
         body = checked(PutItem, path=list(path), key=key, value=value, index=fields, ttl_minutes=ttl_minutes)
@@ -65,7 +65,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> Item | None:
-        """Return an item, or None. Reading it restarts its time to live, unless `refresh_ttl` is False."""
+        """Return an item, or None if it is missing. Reading an item restarts its TTL unless `refresh_ttl` is False."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key, **query(refresh_ttl=refresh_ttl)}
         try:
             return await self._read(Item, Call("GET", _PATH, params))
@@ -73,7 +73,7 @@ class Items(Resource):
             return None
 
     async def delete(self, path: Sequence[str], key: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete an item. A missing item is no error."""
+        """Delete an item. A missing item is not an error."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key}
         return await self._read(AckResponse, Call("DELETE", _PATH, params))
 
@@ -91,7 +91,7 @@ class Items(Resource):
     ) -> FoundItems:
         """Return the items below a path that match a filter.
 
-        With a query, the best come first, else sort by path and key.
+        With a query, return the best matches first. Otherwise, sort by path and key.
         """
         body = checked(SearchItems, prefix=list(prefix), query=query, filter=filter, limit=limit, offset=offset, refresh_ttl=refresh_ttl)
         call = Call("POST", f"{_PATH}/search", self._owner(namespace, user_id), json=as_body(body))
@@ -108,7 +108,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> PathList:
-        """Return the namespace paths with items, sorted. `*` in a prefix or suffix matches any label."""
+        """Return the namespace paths that contain items, sorted. `*` in a prefix or suffix matches any label."""
         ends: tuple[tuple[Literal["prefix", "suffix"], Sequence[str] | None], ...] = (("prefix", prefix), ("suffix", suffix))
         conditions = [checked(PathCondition, match_type=end, path=list(path)) for end, path in ends if path]
         body = checked(ListItemPaths, match_conditions=conditions, max_depth=max_depth, limit=limit, offset=offset)
@@ -116,9 +116,9 @@ class Items(Resource):
         return (await self._read(ItemPaths, call)).namespaces
 
     async def batch(self, operations: Sequence[ItemOperation], *, namespace: str | None = None, user_id: str | None = None) -> ItemResults:
-        """Run operations in one round trip.
+        """Run several operations in one round trip.
 
-        Reads see the state before the batch; writes are applied together afterwards.
+        Reads see the state before the batch. The server then applies all writes together.
         """
         body = checked(ItemBatch, operations=list(operations))
         call = Call("POST", f"{_PATH}/batch", self._owner(namespace, user_id), json=as_body(body))

@@ -1,4 +1,4 @@
-"""Procedures, results of sessions, and statistics of tools; with tools for models."""
+"""Procedures, session results and tool statistics, and the related tools for models."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _TOOLS_PATH = "/v1/tools/memory"
 
 
 class Procedures(Resource):
-    """Store procedures, search them by situation, and mark sessions to learn from."""
+    """Store procedures, search them by situation, and record session results to learn from."""
 
     async def create(self, request: CreateProcedureRequest | Mapping[str, Any]) -> Procedure:
-        """Store a procedure. The server makes its id."""
+        """Store a procedure. The server generates its id."""
         body = as_body(request)
         body["namespace"] = self._namespace(body.get("namespace"))
         return await self._read(Procedure, Call("POST", _PATH, json=body, headers=idempotency_headers()))
@@ -56,7 +56,7 @@ class Procedures(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ProcedureListResponse:
-        """Return a page of procedures, newest first, of exactly the given user, agent and namespace."""
+        """Return a page of procedures, newest first. The user, agent and namespace must match exactly."""
         names = {"user_id": user_id, "agent_id": agent_id, "namespace": self._namespace(namespace)}
         return await self._read(ProcedureListResponse, Call("GET", _PATH, query(**names, state=state, limit=limit, offset=offset)))
 
@@ -83,7 +83,7 @@ class Procedures(Resource):
         return await self._read(ProcedureSearchResponse, Call("POST", f"{_PATH}/search", json=request.model_dump(mode="json")))
 
     async def update(self, procedure_id: str, request: UpdateProcedureRequest | Mapping[str, Any]) -> Procedure:
-        """Change the fields in the request. None clears `steps`, `text`, `tools` and `pitfalls`.
+        """Change the fields that the request contains. None clears `steps`, `text`, `tools` and `pitfalls`.
 
         Raises MemoryNotFoundError.
         """
@@ -92,21 +92,21 @@ class Procedures(Resource):
         return await self._read(Procedure, Call("PATCH", _procedure_path(procedure_id), json=body))
 
     async def delete(self, procedure_id: str) -> AckResponse:
-        """Delete a procedure. A missing procedure is no error."""
+        """Delete a procedure. A missing procedure is not an error."""
         return await self._read(AckResponse, Call("DELETE", _procedure_path(procedure_id)))
 
     async def give_feedback(self, procedure_id: str, helped: bool, score: float | None = None, comment: str | None = None) -> Procedure:
-        """Record whether a procedure helped. A repeated request counts once. Raises MemoryNotFoundError."""
+        """Record whether a procedure helped. A repeated request counts only once. Raises MemoryNotFoundError."""
         body = as_body(checked(ProcedureFeedbackRequest, helped=helped, score=score, comment=comment))
         path = f"{_procedure_path(procedure_id)}/feedback"
         return await self._read(Procedure, Call("POST", path, json=body, headers=idempotency_headers()))
 
     async def history(self, procedure_id: str) -> ProcedureHistory:
-        """Return the latest changes and the latest feedback of a procedure. Raises MemoryNotFoundError."""
+        """Return a procedure's latest changes and feedback. Raises MemoryNotFoundError."""
         return await self._read(ProcedureHistory, Call("GET", f"{_procedure_path(procedure_id)}/history"))
 
     async def undo(self, procedure_id: str) -> Procedure:
-        """Undo the last change of a procedure. Raises MemoryNotFoundError."""
+        """Undo the last change to a procedure. Raises MemoryNotFoundError."""
         return await self._read(Procedure, Call("POST", f"{_procedure_path(procedure_id)}/undo", headers=idempotency_headers()))
 
     async def mark_result(
@@ -120,19 +120,19 @@ class Procedures(Resource):
         comment: str | None = None,
         agent_id: str | None = None,
     ) -> SessionResult:
-        """Store the result of a session, so that a worker learns from it. Raises MemoryNotFoundError."""
+        """Store a session's result so that a worker can learn from it. Raises MemoryNotFoundError."""
         body = as_body(checked(SessionResultRequest, result=result, score=score, comment=comment, agent_id=agent_id))
         params = query(**self._scope(namespace, user_id))
         return await self._read(SessionResult, Call("PATCH", _result_path(session_id), params, json=body))
 
     async def get_result(self, session_id: str, user_id: str | None = None, namespace: str | None = None) -> SessionResult:
-        """Return the result of a session, and what a worker learned. Raises MemoryNotFoundError."""
+        """Return a session's result and what a worker learned from it. Raises MemoryNotFoundError."""
         return await self._read(
             SessionResult, Call("GET", f"/v1/session-results/{segment('session_id', session_id)}", query(**self._scope(namespace, user_id)))
         )
 
     async def count_tool_call(self, request: ToolCallRequest | Mapping[str, Any]) -> ToolMemory:
-        """Count a call of a tool, and return the tool's statistics."""
+        """Record a tool call and return the tool's statistics."""
         body = as_body(request)
         body["namespace"] = self._namespace(body.get("namespace"))
         return await self._read(ToolMemory, Call("POST", _TOOLS_PATH, json=body, headers=idempotency_headers()))
@@ -147,7 +147,7 @@ class Procedures(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ToolMemoryListResponse:
-        """Return statistics of tools: successful arguments, counts, durations and costs."""
+        """Return tool statistics: successful arguments, counts, durations and costs."""
         names = {"user_id": user_id, "agent_id": agent_id, "namespace": self._namespace(namespace)}
         return await self._read(ToolMemoryListResponse, Call("GET", _TOOLS_PATH, query(tool=tool, **names, limit=limit, offset=offset)))
 
@@ -156,7 +156,7 @@ _SEARCH, _SAVE = "search_procedures", "save_procedure"
 
 
 class ProcedureTools(ModelTools):
-    """Search and store procedures for a model."""
+    """Tools that let a model search and store procedures."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
@@ -179,7 +179,10 @@ class ProcedureTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return matching procedures, or the stored one, for the scope's user, agent and namespace."""
+        """Return the matching procedures, or the procedure that was stored.
+
+        The calls use the scope's user, agent and namespace.
+        """
         owner = {"user_id": scope.user_id, "agent_id": scope.agent_id, "namespace": scope.namespace}
         if name == _SEARCH:
             call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})

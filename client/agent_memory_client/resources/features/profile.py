@@ -1,4 +1,4 @@
-"""Profiles of users, and a tool for models to read one."""
+"""User profiles, and a tool that lets models read one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCHEMA = f"{_PATH}/schema"
 
 
 class Profiles(Resource):
-    """Read profiles of exactly one user in exactly one namespace, or outside all namespaces (None)."""
+    """Read the profile of exactly one user in exactly one namespace. None means outside all namespaces."""
 
     async def get(
         self,
@@ -30,7 +30,7 @@ class Profiles(Resource):
         as_of: datetime | None = None,
         timezone: str | None = None,
     ) -> Profile:
-        """Return a user's profile: `static`, `dynamic`, `slots`, and with `q` the matching memories."""
+        """Return a user's profile: `static`, `dynamic` and `slots`. With `q`, include the matching memories."""
         moment = None if as_of is None else as_of.isoformat()
         return await self._read(
             Profile, Call("GET", _PATH, query(**self._scope(namespace, user_id), q=q, limit=limit, as_of=moment, timezone=timezone))
@@ -41,24 +41,27 @@ class Profiles(Resource):
         return await self._read(ProfileMoves, Call("GET", f"{_PATH}/moves", query(**self._scope(namespace, user_id), limit=limit)))
 
     async def rebuild(self, user_id: str, namespace: str | None = None) -> AckResponse:
-        """Order a rebuild of the profile from the memories."""
+        """Request a rebuild of the profile from the memories."""
         return await self._read(AckResponse, Call("POST", f"{_PATH}/rebuild", query(**self._scope(namespace, user_id))))
 
     async def get_schema(self, namespace: str | None = None) -> ProfileSchema:
-        """Return the topics and slots for profiles of a namespace."""
+        """Return the topics and slots of the profiles in a namespace."""
         return await self._read(ProfileSchema, Call("GET", _SCHEMA, query(namespace=self._namespace(namespace))))
 
     async def put_schema(self, schema: ProfileSchema, namespace: str | None = None) -> ProfileSchema:
-        """Replace the schema of a namespace, or of the tenant if there is no namespace."""
+        """Replace the profile schema of a namespace, or of the tenant if `namespace` is None."""
         return await self._read(ProfileSchema, Call("PUT", _SCHEMA, query(namespace=self._namespace(namespace)), as_body(schema)))
 
     async def delete_schema(self, namespace: str | None = None) -> AckResponse:
-        """Delete the schema of a namespace, or of the tenant if there is no namespace. A missing schema is no error."""
+        """Delete the profile schema of a namespace, or of the tenant if `namespace` is None.
+
+        A missing schema is not an error.
+        """
         return await self._read(AckResponse, Call("DELETE", _SCHEMA, query(namespace=self._namespace(namespace))))
 
 
 class ProfileTools(ModelTools):
-    """A tool for models to read the user's profile."""
+    """A tool that lets models read the user's profile."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(

@@ -1,4 +1,4 @@
-"""Timelines of users, and a tool for models to read one."""
+"""User timelines, and a tool that lets models read one."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _PATH = "/v1/timeline"
 
 
 class Timelines(Resource):
-    """Read timelines of exactly one user in exactly one namespace, or outside all namespaces (None)."""
+    """Read the timeline of exactly one user in exactly one namespace. None means outside all namespaces."""
 
     async def get(self, user_id: str, namespace: str | None = None, which: TimelineQuery | None = None) -> Timeline:
-        """Return a user's events by day. `which` selects days, a topic or an entity, and groups the events."""
+        """Return a user's events by day. `which` selects days, a topic or an entity, and the grouping of the events."""
         narrowed = (which or TimelineQuery()).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         return await self._read(Timeline, Call("GET", _PATH, query(**{**narrowed, **self._scope(namespace, user_id)})))
 
     async def rebuild(self, user_id: str, namespace: str | None = None) -> AckResponse:
-        """Order a rebuild of the timeline from the memories."""
+        """Request a rebuild of the timeline from the memories."""
         return await self._read(AckResponse, Call("POST", f"{_PATH}/rebuild", query(**self._scope(namespace, user_id))))
 
 
 class TimelineTools(ModelTools):
-    """A tool for models to read the user's timeline."""
+    """A tool that lets models read the user's timeline."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(

@@ -1,8 +1,8 @@
-"""Estimate the probability that a query asks for a memory. Pure functions, no I/O.
+"""Estimate the probability that a memory answers a query. Pure functions, no I/O.
 
-Two logistic regressions, fitted by `scripts/fit_relevance.py` and described in docs/recall.md. The first estimates the
-probability that the store has any answer. The second estimates the probability that a memory is an answer, given that
-one exists.
+The module uses two logistic regressions, fitted by `scripts/fit_relevance.py` and described in docs/recall.md. The
+first estimates the probability that the store contains any answer. The second estimates the probability that a memory
+is an answer, given that one exists.
 """
 
 from __future__ import annotations
@@ -16,28 +16,32 @@ from importlib import resources
 from statistics import median
 
 MIN_RELEVANCE = 0.015
-"""The least relevance in a prompt, unless the request sets one. It is lower in stores that hardly fill the prompt's
-places."""
+"""The lowest relevance that a prompt includes, unless the request sets its own minimum.
+
+The limit is lower if the store has hardly enough memories to fill the prompt.
+"""
 _LEAST_SCORE = 0.02
 # If the probability of any answer is below `_UNKNOWN`, every relevance is 0; above `_KNOWN`, it counts in full. With
-# fewer than `_MANY` memories, `_UNKNOWN` falls in proportion: an answer stands out less, and less is shown in vain.
+# fewer than `_MANY` memories, `_UNKNOWN` is proportionally lower: an answer stands out less, and a prompt shows fewer
+# memories in vain.
 _UNKNOWN, _KNOWN = 0.2, 0.4
 _MANY = 400
-# The depth of the list by meaning that shows how much the nearest memory stands out.
+# How many memories of the list by meaning to use to measure how much the nearest one stands out.
 _LIST = 50
 # The weights in `weights.json` were fitted with this weight of meaning.
 _ALPHA = 0.6
 
 Features = Mapping[str, float]
-"""The inputs of a regression, by their names in `weights.json`."""
+"""The inputs of a regression, keyed by their names in `weights.json`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """The searched memories: their number, and the share of the query's words (by weight) that no memory has.
+    """The number of searched memories, and the share of the query's words (by weight) that none of them contains.
 
-    With `narrowed` (the caller's filter, or a query for a time alone), any memory that is left may be the answer.
-    `match` is the similarity of a question and its answer in the model's profile: the unit of all similarities.
+    With `narrowed` (a filter from the caller, or a query for a time alone), any remaining memory may be the answer.
+    `match` is the typical similarity of a question and its answer, from the model's profile: the unit of all
+    similarities.
     """
 
     memories: int = 0
@@ -47,7 +51,7 @@ class Background:
 
 
 class RelevanceEstimate:
-    """The relevance (0 to 1) of each memory in two lists."""
+    """The relevance (0 to 1) of each memory in a list by meaning and a list by words."""
 
     def __init__(
         self,
@@ -59,7 +63,10 @@ class RelevanceEstimate:
         in_time: Collection[str] = (),
         time_bonus: float = 0.0,
     ) -> None:
-        """Memories of the requested time get a bonus on their score. `facts` are similarities of a separate list."""
+        """Memories in `in_time` get `time_bonus` added to their score.
+
+        `facts` are similarities from a separate list.
+        """
         listed = sorted(similarities.values(), reverse=True)[:_LIST]
         self._top = listed[0] if listed else 0.0
         self._near = similarities if not facts else {**facts, **similarities}
@@ -72,25 +79,25 @@ class RelevanceEstimate:
         self.known_factor = self._known_share()
 
     def __call__(self, name: str) -> float:
-        """Return the relevance of a memory by its name."""
+        """Return the relevance of the memory with this name."""
         return self.known_factor * probability(_weights()["memory"], self.memory_features(name)) if self.known_factor else 0.0
 
     def memory_features(self, name: str) -> Features:
-        """Return the inputs for the probability that a memory is an answer."""
+        """Return the inputs for estimating the probability that a memory is an answer."""
         by_meaning, by_words = self._parts(name)
         score = _ALPHA * by_meaning + (1 - _ALPHA) * by_words if self._near and self._words else by_meaning or by_words
         if name in self._in_time:
             score = min(score + self._time_bonus, 1.0)
         score = max(score, _LEAST_SCORE)
         memories = max(self._background.memories, len(self._near), 1)
-        # A search by words alone has no similarities: the memory counts as near as an answer.
+        # A search by words alone has no similarities: treat the memory as if it were as near as an answer.
         near = self._near.get(name, min(self._near.values())) / self._background.match if self._near else 1.0
         return {"score": score, "log_score": math.log(score), "log_memories": math.log(memories), "near": near}
 
     def known_features(self) -> Features:
-        """Return the inputs for the probability that the store has any answer."""
+        """Return the inputs for estimating the probability that the store contains any answer."""
         unit, known_words = self._background.match, 1 - self._background.unknown
-        # Among few memories, the nearest stands out by chance, and most words are unknown.
+        # If there are few memories, the nearest stands out by chance, and most words are unknown.
         log_memories, spread = math.log(1 + self._background.memories), self._spread / unit
         near_words = max((self._near.get(name, self._middle) * words for name, words in self._words.items()), default=0.0)
         return {
@@ -102,12 +109,12 @@ class RelevanceEstimate:
         }
 
     def _parts(self, name: str) -> tuple[float, float]:
-        """Return a memory's positions in both lists, each from 0 to 1."""
+        """Return a memory's relative scores in both lists, each from 0 to 1."""
         above, words = self._near.get(name, self._middle) - self._middle, self._words.get(name, 0.0)
         return (above / self._spread if above > 0 and self._spread > 0 else 0.0), (words / self._best if words else 0.0)
 
     def _known_share(self) -> float:
-        """Return the factor of all relevances for the probability that the store has any answer."""
+        """Return the factor for all relevances, derived from the probability that the store contains any answer."""
         if self.narrowed:
             return 1.0
         unknown, memories = self._background.unknown, self._background.memories
@@ -115,20 +122,20 @@ class RelevanceEstimate:
 
 
 def probability(weights: Features, features: Features) -> float:
-    """Return the estimate of a logistic regression. A feature without a weight counts as 0."""
+    """Return a logistic regression's estimate. Ignore features that have no weight."""
     return 1 / (1 + math.exp(-weights["bias"] - sum(weights.get(name, 0.0) * value for name, value in features.items())))
 
 
 def known_share(known_probability: float, memories: int) -> float:
-    """Return the factor of all relevances, from the probability of any answer and the number of memories."""
+    """Return the factor for all relevances, given the probability of any answer and the number of memories."""
     least = _UNKNOWN * min(memories / _MANY, 1.0)
     return min(max((known_probability - least) / (_KNOWN - least), 0.0), 1.0)
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return the least relevance in a prompt, from 0 to `MIN_RELEVANCE`.
+    """Return the lowest relevance that a prompt includes, from 0 to `MIN_RELEVANCE`.
 
-    It is 0 if the memories fill up to half of the prompt's places, and `MIN_RELEVANCE` if they fill all.
+    It is 0 if the memories fill at most half of the prompt's places, and `MIN_RELEVANCE` if they fill all places.
     """
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
