@@ -84,7 +84,7 @@ def test_every_archived_client_method_is_a_resource_method() -> None:
     calls = {name for noun in NOUNS if noun not in of_features for name in dir(getattr(PLAIN, noun)) if not name.startswith("_")}
     delegated = {getattr(FlatCalls, name).__name__ for name in flat} - {"get_summary_view", "get_task"}
     assert delegated - calls <= {"validate_memory_record", "validate_search_filters"}
-    assert calls - delegated == {"get_task", "change_messages", "pop_message", "schemas", "validate", "validate_search"}
+    assert calls - delegated == {"get_task", "load", "change_messages", "pop_message", "schemas", "validate", "validate_search"}
 
 
 def test_sync_and_async_factories_match() -> None:
