@@ -36,4 +36,4 @@ class ExtractionRules(BaseModel):
     language: Annotated[FreeText, Field(max_length=64)] | None = None
     """The language to write facts in, such as `English`. Default: the language of the conversation."""
     review: bool = False
-    """True to only propose new facts that would supersede old ones. The proposals await approval."""
+    """True to only propose new facts that would supersede old ones. The proposals wait for approval."""

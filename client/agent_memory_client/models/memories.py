@@ -346,7 +346,7 @@ class ForgetResponse(BaseModel):
 
 
 class QuarantineListResponse(BaseModel):
-    """A page of memories that await review."""
+    """A page of memories that wait for review."""
 
     memories: list[MemoryRecord]
     """The memories on this page. `quarantine` contains the reason for each memory."""

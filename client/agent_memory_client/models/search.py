@@ -129,7 +129,7 @@ class SearchRequest(BaseModel):
     min_trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     """The minimum trust of a result, from 0 to 1. A user's own words have 1, and tool output has 0.3."""
     quarantined: bool = False
-    """True to search only memories that await review. Prompts never contain these memories."""
+    """True to search only memories that wait for review. Prompts never contain these memories."""
     metadata: MetadataFilters | None = None
     """A filter for each key in the memories' metadata: `{"tool": {"eq": "web"}}`."""
     filter: Condition | None = None

@@ -1,4 +1,4 @@
-"""Changes to memories: updates, merges, supersessions, and proposals that await approval."""
+"""Changes to memories: updates, merges, supersessions, and proposals that wait for approval."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Changes(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ChangeListResponse:
-        """Return a page of changes, newest first. State "proposed" selects changes that await approval."""
+        """Return a page of changes, newest first. State "proposed" selects changes that wait for approval."""
         params = query(
             memory_id=memory_id,
             kind=kind,

@@ -18,7 +18,7 @@ class Quarantine(Resource):
     async def list(
         self, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
     ) -> QuarantineListResponse:
-        """Return a page of memories that await review, newest first (`limit` 1 to 100)."""
+        """Return a page of memories that wait for review, newest first (`limit` 1 to 100)."""
         params = query(namespace=namespace, user_id=user_id, limit=limit, offset=offset)
         return await self._read(QuarantineListResponse, Call("GET", _PATH, params))
 

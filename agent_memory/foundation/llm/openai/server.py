@@ -127,9 +127,9 @@ class ModelServer:
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
         """Run `request` within `timeout` seconds, including the wait for a free slot.
 
-        `request` sends the request and reads the answer. A call without a timeout is a background call: the server's
-        timeout limits each attempt, and a call that fails because of the connection or the server gets a second
-        attempt. Raises ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
+        `request` sends the request and reads the answer. A call without a timeout is a background call. The server's
+        timeout limits each of its attempts. If the connection or the server fails, the call gets a second attempt.
+        Raises ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
         """
         if timeout is None:
             async with self._background:
