@@ -32,7 +32,7 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
 def event_day(answered: datetime | None, texts: Sequence[str], stated_at: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
     """Return an event's day: the model's answer or, without an answer, the day mentioned in the cited messages.
 
-    The messages matter only if they mention exactly one time. Their day replaces an answer that is within two days of
+    The messages count only if they mention exactly one date. That date replaces an answer that is within two days of
     it. It also replaces an answer that the model computed from `now` instead of `stated_at`.
     """
     today = stated_at.astimezone(zone).date()

@@ -40,7 +40,7 @@ class ContextLimit:
 
     @property
     def certain(self) -> bool:
-        """True if the server certainly refuses larger requests."""
+        """True if the server is known to reject larger requests."""
         return self.source != "assumed"
 
 

@@ -55,7 +55,7 @@ class TermStatistics:
         return inverse_frequencies(self.total, {term: statistic.memories for term, statistic in self.terms.items()})
 
     def unknown_share(self, terms: Collection[str]) -> float:
-        """Return the share of the terms' total weight that belongs to terms in no memory, smoothed by `_OTHERS`."""
+        """Return the share of the terms' total weight that comes from terms found in no memory, smoothed by `_OTHERS`."""
         memory_counts = {term: self.terms[term].memories for term in terms if term in self.terms} if self.total else {}
         weights = inverse_frequencies(self.total + _OTHERS, memory_counts)
         total_weight = sum(weights.values())

@@ -104,7 +104,7 @@ class MigrationPreview:
         return None if mid is None or mid == preview.mid else self._records.get(mid)
 
     def _twin(self, preview: _PreviewedRecord) -> MemoryRecord | None:
-        """Return the memory that a record would repeat, or None.
+        """Return the existing memory that a record would duplicate, or None.
 
         For messages in sessions, the result is always None.
         """

@@ -32,10 +32,10 @@ class MovedRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExistingDigests:
-    """The data that exists here for a memory.
+    """The data that this server already stores for a memory to import.
 
     `digest` and `alias` are the digests stored under the memory's id and under an alias with that id. `buried` is true
-    if the memory was deleted here. `holders` maps `standing` fields to the mids of memories with the same words.
+    if the memory was deleted on this server. `holders` maps `standing` fields to the mids of memories with the same words.
     """
 
     digest: str | None
