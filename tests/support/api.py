@@ -71,6 +71,9 @@ async def serving(app: FastAPI, *, keep_alive: int = KEEP_ALIVE_SECONDS) -> Asyn
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         listening.cancel()
+        # Like a process that stops: otherwise the server waits for streams of pages that are still open.
+        if live := getattr(app.state, "live", None):
+            live.end()
         server.should_exit = True
         await running
 
