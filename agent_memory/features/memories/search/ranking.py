@@ -19,10 +19,10 @@ from agent_memory.foundation.llm.profiles import UNKNOWN
 from agent_memory.foundation.storage.search.filters import FILTERS
 from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
 
-# The default weight of meaning; words get the rest. docs/recall.md has the measurements.
+# The default weight of meaning; words get the rest.
 ALPHA = 0.5
 # The weight of meaning where words match by chance: the two lists contain different memories, or the query
-# mentions a time, whose words also occur in memories of other years. Cross-validated on six sets (docs/recall.md).
+# mentions a time, whose words also occur in memories of other years. Chosen on six sets, each left out in turn.
 ALPHA_BY_CHANCE, _UNALIKE = 0.6, 1
 _COMPARED = 10
 # The weight of meaning for a query that quotes a memory or a passage.

@@ -120,7 +120,7 @@ class TimelineDays(BaseModel):
 
 
 class TimelineQuery(TimelineDays):
-    """Which events to read, as of which time, and how to group them."""
+    """Select events, the time as of which to read them, and their grouping."""
 
     granularity: Granularity | None = None
     """Group the events by `day`, `week` or `month`."""
