@@ -89,7 +89,7 @@ class TextContent(_Block):
 
     type: Literal["text"]
     text: str
-    """The text."""
+    """What the message says, in Unicode."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 

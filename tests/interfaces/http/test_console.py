@@ -13,6 +13,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from agent_memory.features.access import audit
 from agent_memory.foundation.core.settings import Settings, load_settings
 from agent_memory.interfaces.console import rest
 from agent_memory.interfaces.console.actions.run import ACTIONS
@@ -151,14 +152,15 @@ async def test_console_page_makes_few_rest_calls(
 
 
 async def test_console_calls_are_audited_and_rate_limited(
-    make_settings: Callable[..., Settings], redis_url: str, capsys: pytest.CaptureFixture[str]
+    make_settings: Callable[..., Settings], redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    audited: list[str] = []
+    monkeypatch.setattr(audit, "record", lambda **event: audited.append(event["operation"]))
     settings = make_settings(AUDIT_LOG="true", LIMIT_REQUESTS_PER_MINUTE="1", LIMIT_REQUESTS_BURST="3")
     async with open_runtime(settings, redis_url) as runtime, served(create_app(settings, runtime)) as client:
         assert (await client.get("/console/people")).status_code == 200
-        audited = capsys.readouterr().out
-        assert "operation='POST /v1/long-term-memory/search'" in audited
-        assert "operation='GET /console" not in audited
+        assert "POST /v1/long-term-memory/search" in audited
+        assert not [operation for operation in audited if operation.startswith("GET /console")]
         assert (await client.get("/console/people/ada")).status_code == 429
 
 
