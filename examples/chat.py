@@ -1,10 +1,12 @@
-"""A terminal chat that remembers you: the memory server for what was said, any OpenAI-compatible server for the answers.
+"""A terminal chat that remembers you. The memory server keeps the conversation, any OpenAI-compatible server answers.
 
     pip install ./client openai rich
-    python examples/chat.py --user ada          (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server, CHAT_MODEL the model)
+    python examples/chat.py --user ada
 
-Talk, leave with Ctrl-D, start again: it is a new session, and what you said in the last one is recalled. Without a model, or while it is
-away, it shows what the memory gives a model along with your words, in place of an answer.
+OPENAI_API_KEY or OPENAI_BASE_URL names the model's server, CHAT_MODEL the model. Without them, or while the model does not answer, the chat
+shows the memories that the model would get.
+
+Ctrl-D ends the chat. The next start is a new session, which recalls what you said in this one.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ try:
     from openai import AsyncOpenAI, OpenAIError
     from rich.console import Console
 
-    from agent_memory_client import MemoryClientError, create_memory_client
+    from agent_memory_client import MemoryClient, MemoryClientConfig, MemoryClientError
 except ImportError as missing:
     raise SystemExit(f"{missing.name} is missing: pip install ./client openai rich") from None
 
@@ -29,31 +31,32 @@ MODEL_SECONDS = 60.0
 
 
 async def chat(options: argparse.Namespace) -> None:
-    """Reads lines until there are no more, and answers each."""
+    """Answer lines until the input ends."""
     model = model_of_environment()
     if model is None:
         CONSOLE.print("[dim]No OPENAI_API_KEY and no OPENAI_BASE_URL: instead of answers you see what the memory recalls.[/dim]")
-    memory = await create_memory_client(options.base_url, default_model_name=options.model)
     session_id = options.session or f"chat-{uuid.uuid4()}"
-    async with memory:
-        while (said := await asyncio.to_thread(line)) is not None:
-            # The prompt: this session (its summary and newest messages), what fits from earlier ones, and the question.
-            prompt = await memory.memory_prompt(said, session_id=session_id, user_id=options.user, long_term_search={"limit": 5})
-            answer = None if model is None else await answer_of(model, options.model, prompt.to_openai())
+    async with MemoryClient(MemoryClientConfig(base_url=options.base_url)) as memory:
+        while (text := await asyncio.to_thread(read_line)) is not None:
+            # The prompt has this session (summary and newest messages), memories of earlier sessions, and the question.
+            prompt = await memory.prompts.render(
+                text, session_id=session_id, user_id=options.user, model_name=options.model, long_term_search={"limit": 5}
+            )
+            answer = None if model is None else await ask(model, options.model, prompt.to_openai())
             if answer is None:
                 earlier = [record.text for record in prompt.long_term_memories or []]
                 here = [message["content"] for message in prompt.to_openai()[:-1] if message["role"] != "system"]
                 CONSOLE.print(recalled(earlier, here), style="green", markup=False)
             else:
                 CONSOLE.print(answer, style="green", markup=False)
-            turns = [{"role": "user", "content": said}]
+            messages = [{"role": "user", "content": text}]
             if answer:
-                turns.append({"role": "assistant", "content": answer})
-            await memory.append_messages(session_id, turns, user_id=options.user)
+                messages.append({"role": "assistant", "content": answer})
+            await memory.sessions.append(session_id, messages, user_id=options.user)
 
 
 def model_of_environment() -> AsyncOpenAI | None:
-    """The model's server that the environment names, None when it names none."""
+    """Return a client of the model's server, or None if the environment names no server."""
     if not (os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL")):
         return None
     try:
@@ -62,44 +65,44 @@ def model_of_environment() -> AsyncOpenAI | None:
         raise SystemExit(f"the model's server cannot be used, check OPENAI_BASE_URL: {error}") from error
 
 
-async def answer_of(model: AsyncOpenAI, name: str, messages: list[dict[str, str]]) -> str | None:
-    """The model's answer; None, with a sentence on the screen, when there is none."""
+async def ask(model: AsyncOpenAI, name: str, messages: list[dict[str, str]]) -> str | None:
+    """Return the model's answer. Without one, print why and return None."""
     try:
-        done = await model.chat.completions.create(model=name, messages=messages)
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with the model or its address, the chat goes on.
+        completion = await model.chat.completions.create(model=name, messages=messages)
+    except Exception as error:  # noqa: BLE001 - the chat continues whatever is wrong with the model or its address.
         reason = " ".join(str(error).split()) or type(error).__name__
         CONSOLE.print(f"The model does not answer ({reason}). This is what the memory recalls:", style="red", markup=False)
         return None
-    said = done.choices[0].message.content if done.choices else None
-    if not (said or "").strip():
+    answer = completion.choices[0].message.content if completion.choices else None
+    if not (answer or "").strip():
         CONSOLE.print("The model answered nothing. This is what the memory recalls:", style="red", markup=False)
         return None
-    return said
+    return answer
 
 
 def recalled(earlier: Sequence[str], here: Sequence[str]) -> str:
-    """What the memory gives a model along with a question: what was said in earlier sessions, and in this one."""
+    """Return what the model would get: memories of earlier sessions, and messages of this one."""
     parts = [("From earlier conversations:", earlier), ("From this conversation:", here)]
-    shown = [line for title, texts in parts if texts for line in (title, *(f"- {text}" for text in texts))]
-    return "\n".join(shown) or "(nothing was said yet; it is remembered from now on)"
+    lines = [line for title, texts in parts if texts for line in (title, *(f"- {text}" for text in texts))]
+    return "\n".join(lines) or "(nothing was said yet; it is remembered from now on)"
 
 
-def line() -> str | None:
-    """The next line that says something, None at the end."""
+def read_line() -> str | None:
+    """Return the next line that is not blank, or None at the end of the input."""
     try:
-        while not (said := CONSOLE.input("[bold]> [/bold]").strip()):
+        while not (text := CONSOLE.input("[bold]> [/bold]").strip()):
             pass
     except (EOFError, KeyboardInterrupt):
         return None
-    return said
+    return text
 
 
 def main() -> None:
-    """Reads the command line and chats."""
+    """Read the command line and chat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server")
     parser.add_argument("--user", default="me", help="who is talking")
-    parser.add_argument("--session", help="go on with a session of this name (default: a new one)")
+    parser.add_argument("--session", help="continue the session with this name (default: a new one)")
     parser.add_argument("--model", default=os.environ.get("CHAT_MODEL", "gpt-5-mini"))
     try:
         asyncio.run(chat(parser.parse_args()))

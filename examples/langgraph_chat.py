@@ -1,4 +1,4 @@
-"""A LangGraph chat that remembers facts: the model picks them, the memory server keeps them, the nearest three go into each prompt.
+"""A LangGraph chat that remembers facts: the model extracts them, the memory server stores them, each prompt gets the nearest three.
 
     pip install './client[langgraph]' langchain-openai
     python examples/langgraph_chat.py --user ada          (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server)
@@ -34,7 +34,7 @@ EXTRACT = "List the lasting facts that the user states about themselves, one sho
 
 
 def build(store: BaseStore, model: ChatOpenAI | None) -> CompiledStateGraph:
-    """The graph: recall the nearest facts, answer with them, keep the new ones."""
+    """Return the graph: recall the nearest facts, answer with them, store new facts."""
 
     def answer(state: MessagesState) -> MessagesState:
         said = str(state["messages"][-1].content)
@@ -62,14 +62,14 @@ def build(store: BaseStore, model: ChatOpenAI | None) -> CompiledStateGraph:
 
 
 def chat(graph: CompiledStateGraph, lines: Callable[[], str | None]) -> None:
-    """Answers line after line, in one thread."""
+    """Answer each line, in one thread."""
     config = {"configurable": {"thread_id": str(uuid4())}}
     while (said := lines()) is not None:
         print(graph.invoke({"messages": [HumanMessage(said)]}, config)["messages"][-1].content, flush=True)
 
 
 def line() -> str | None:
-    """The next line that says something, None at the end."""
+    """Return the next line that is not blank, or None at the end of the input."""
     try:
         while not (said := input("> " if sys.stdin.isatty() else "").strip()):
             pass
@@ -79,7 +79,7 @@ def line() -> str | None:
 
 
 def main() -> None:
-    """Runs the chat."""
+    """Read the command line and chat."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--user", default="ada", help="whose facts (ada)")
     parser.add_argument(

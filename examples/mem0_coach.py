@@ -1,4 +1,4 @@
-"""A running coach that remembers, written for Mem0's client: only its address says that the memory lives here.
+"""A running coach that remembers. It uses Mem0's own client: only the address names this server.
 
     COMPAT_APIS=mem0 make serve
     pip install mem0ai openai
@@ -24,13 +24,13 @@ STYLE = "Short answers, one workout at a time"
 
 
 def memories(client: MemoryClient, query: str, **entity: str) -> list[str]:
-    """The memories of a user or an agent that fit a question, the best first."""
+    """Return the memories of a user or an agent that match a question, best first."""
     found = client.search(query, filters={"AND": [entity]}, top_k=5)
     return [memory["memory"] for memory in (found["results"] if isinstance(found, dict) else found)]
 
 
 def prompt_of(client: MemoryClient, runner: str, said: str) -> str:
-    """What the model is told: how the coach speaks, and what is known of the runner."""
+    """Return the system prompt: how the coach speaks, and facts about the runner."""
     sections = {
         "How you speak": memories(client, "style of the coach", agent_id="coach"),
         "The runner": memories(client, said, user_id=runner),
@@ -39,9 +39,9 @@ def prompt_of(client: MemoryClient, runner: str, said: str) -> str:
 
 
 def main() -> None:
-    """Answers lines from the keyboard until their end."""
+    """Answer lines from the keyboard until the input ends."""
     parser = argparse.ArgumentParser(description="A running coach that remembers")
-    parser.add_argument("--url", "--host", dest="host", default="http://127.0.0.1:8000", help="where the memory server is")
+    parser.add_argument("--url", "--host", dest="host", default="http://127.0.0.1:8000", help="the memory server")
     parser.add_argument("--key", default="local", help="a token of the server")
     parser.add_argument("--user", "--runner", dest="runner", default="me", help="whose memory it is")
     options = parser.parse_args()

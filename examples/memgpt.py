@@ -3,11 +3,11 @@
     pip install ./client openai rich
     python examples/memgpt.py --user ada       (OPENAI_API_KEY or OPENAI_BASE_URL name the model's server, CHAT_MODEL the model)
 
-What must always be in mind stands in memory blocks, which every prompt shows and which the agent edits itself; the rest goes to its
-archive. What the model writes are its thoughts, shown dim; it speaks by calling `send_message`. A call that asks for a heartbeat, or
-that fails, gives it another step before the user's next line. All of it leaves and comes back with `agent-memory export` and `import`.
+Memory blocks hold what must always be in mind: each prompt shows them, and the agent edits them. The rest goes to its archive. The
+model's text is its thought, printed dim. It speaks by calling `send_message`. A call that asks for a heartbeat, or fails, gives the agent
+another step before the user's next line. `agent-memory export` and `import` move the agent's whole memory.
 
-Without a model, or while it is away, you see what the agent would have in mind: its core memory, and what it finds of what was said.
+Without a model, or while it does not answer, the program prints what the agent's prompt would contain.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SEND_MESSAGE: dict[str, Any] = {
 
 @dataclass
 class Agent:
-    """One agent and its user. `say` and `think` show what it says and thinks; without a model it shows what it would have in mind."""
+    """An agent and its user. `say` and `think` print messages and thoughts. Without a model, it prints what its prompt would contain."""
 
     memory: SyncMemoryClient
     model: OpenAI | None
@@ -69,7 +69,7 @@ class Agent:
     session: str = field(default_factory=lambda: f"memgpt-{uuid.uuid4()}")
 
     def make_blocks(self, limit: int = 2000) -> None:
-        """Makes the blocks that are not there yet."""
+        """Create the blocks that do not exist yet."""
         known = {block.label for block in self.memory.blocks.list(user_id=self.user, agent_id=self.name).blocks}
         for label, description in BLOCKS.items():
             if label not in known:
@@ -77,7 +77,7 @@ class Agent:
                 self.memory.blocks.put(label, value, description=description, limit=limit, user_id=self.user, agent_id=self.name)
 
     def answer(self, said: str) -> list[str]:
-        """What the agent says to a line of the user's."""
+        """Return the agent's answer to a line of the user."""
         prompt = self.memory.prompts.render(said, self.session, user_id=self.user, agent_id=self.name, format="openai").to_openai()
         spoken: list[str] | None = None
         if self.model is not None:
@@ -94,14 +94,14 @@ class Agent:
         return spoken or []
 
     def in_mind(self, said: str, core: Sequence[str]) -> str:
-        """The core memory, and what fits of what was said."""
+        """Return the core memory, and earlier messages that match the line."""
         found = self.memory.memories.search(said, user_id={"eq": self.user}, limit=3).memories
         return "\n\n".join(
             [*core, "\n".join(["Said before:", *(f"- {memory.text}" for memory in found)]) if found else "Nothing was said yet."]
         )
 
     def speak(self, model: OpenAI, messages: list[Any]) -> list[str]:
-        """What the agent says, after as many steps as it asks for."""
+        """Return the agent's messages, after as many steps as it asks for."""
         spoken: list[str] = []
         for _ in range(MOST_STEPS):
             done = model.chat.completions.create(model=self.model_name, messages=messages, tools=tools_of(self.memory))
@@ -122,7 +122,7 @@ class Agent:
         return spoken
 
     def run(self, call: dict[str, Any], spoken: list[str]) -> tuple[str, bool]:
-        """What a call answers, and whether another step follows: one was asked for, or the call failed."""
+        """Return a call's result, and True if another step follows: the call asked for one, or failed."""
         name = call["function"]["name"]
         try:
             arguments = json.loads(call["function"]["arguments"] or "{}")
@@ -138,7 +138,7 @@ class Agent:
 
 
 def tools_of(memory: SyncMemoryClient) -> list[Any]:
-    """The tools that the model is given, each of which can ask for a heartbeat."""
+    """Return the model's tools. Each can ask for a heartbeat."""
     schemas = memory.tools.schemas()
     tools: list[Any] = [SEND_MESSAGE, *(schema.to_dict() for name in TOOLS if (schema := schemas.get_by_name(name)))]
     for tool in tools:
@@ -148,11 +148,11 @@ def tools_of(memory: SyncMemoryClient) -> list[Any]:
 
 
 def main() -> None:
-    """Reads the command line and talks."""
+    """Read the command line and talk."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", "--base-url", dest="base_url", default="http://127.0.0.1:8000", help="the memory server")
     parser.add_argument("--user", default="me", help="who is talking")
-    parser.add_argument("--agent", default="companion", help="what the agent is called")
+    parser.add_argument("--agent", default="companion", help="the agent's name")
     parser.add_argument("--model", default=os.environ.get("CHAT_MODEL", "gpt-5-mini"))
     options = parser.parse_args()
     console = Console()

@@ -1,4 +1,4 @@
-"""A personal trainer that remembers, written for Supermemory's client: only its address says that the memory lives here.
+"""A personal trainer that remembers. It uses Supermemory's own client: only the address names this server.
 
     COMPAT_APIS=supermemory make serve
     pip install ./client 'supermemory==3.37.0' openai-agents
@@ -30,12 +30,12 @@ INSTRUCTIONS = "You are a personal trainer. Log every workout that you hear of. 
 
 
 def log_workout(memory: Supermemory, athlete: str, text: str) -> str:
-    """Remembers a workout, a goal or a limit; what comes of it is found a moment later."""
+    """Store a workout, a goal or a limit. Searches find it a moment later."""
     return f"logged ({memory.add(content=text, container_tag=athlete).status})"
 
 
 def suggest_next_session(memory: Supermemory, athlete: str, question: str) -> str:
-    """What is stable, what is recent, and what fits the question, for the model to read."""
+    """Return stable facts, recent facts, and facts that match the question, as text for the model."""
     known = memory.profile(container_tag=athlete, q=question)
     results = known.search_results.results if known.search_results else []
     sections = {
@@ -47,14 +47,14 @@ def suggest_next_session(memory: Supermemory, athlete: str, question: str) -> st
 
 
 def tools_of(memory: Supermemory, athlete: str) -> list[Tool]:
-    """The two tools of the agent."""
+    """Return the two tools of the agent."""
 
     def log(text: str) -> str:
-        """Remember a workout, a goal or a limit that the athlete tells of, in their words."""
+        """Remember a workout, a goal or a limit, in the athlete's own words."""
         return log_workout(memory, athlete, text)
 
     def suggest(question: str) -> str:
-        """Look up what is known of the athlete before you suggest a workout."""
+        """Look up facts about the athlete before you suggest a workout."""
         return suggest_next_session(memory, athlete, question)
 
     return [
@@ -64,7 +64,7 @@ def tools_of(memory: Supermemory, athlete: str) -> list[Tool]:
 
 
 async def talk(athlete: str) -> None:
-    """Answers lines from the keyboard until their end."""
+    """Answer lines from the keyboard until the input ends."""
     memory = Supermemory()
     has_model = bool(os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"))
     config = MemoryClientConfig(base_url=os.environ["SUPERMEMORY_BASE_URL"], api_key=os.environ.get("SUPERMEMORY_API_KEY"))
