@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from agent_memory.features.access.embedding_budget import TenantModels
-from agent_memory.features.access.limits import LimitStore, ModelBudget, RequestLimit
+from agent_memory.features.access.limits import LimitStore, RequestLimit
 from agent_memory.features.jobs.operation_store import Mark
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.service import MemoryService
@@ -178,7 +178,7 @@ async def test_spent_daily_tokens_defer_extraction_and_report_the_reason(make_ri
         await rig.work()
         assert lookalike.calls["chat"] > 0
         calls = lookalike.calls["chat"]
-        await rig.rt[ModelBudget].spend("busy", 1)
+        await LimitStore(rig.rt.client, rig.keys).spend("busy", 1)
         await say(BUSY, "Rome")
         await rig.work()
         assert lookalike.calls["chat"] == calls
@@ -186,8 +186,10 @@ async def test_spent_daily_tokens_defer_extraction_and_report_the_reason(make_ri
         operation = await rig.rt[OperationService].get_operation(BUSY, Mark(DueKind.EXTRACTION, mark).operation_id)
         assert (operation.state, operation.attempts) == (OperationState.RETRYING, 0)
         assert "LIMIT_MODEL_TOKENS_PER_DAY" in (operation.reason or "")
+        metered = rig.rt[TenantModels].chat("busy")
+        assert metered is not None
         with pytest.raises(BudgetSpent) as spent:
-            await rig.rt[ModelBudget].check("busy")
+            await metered.text([])
         assert 0 < spent.value.retry_after <= 24 * 3600
         # Another tenant's work goes on, and this one's when the day is over: nothing was lost.
         await say(CALM, "Bern")
