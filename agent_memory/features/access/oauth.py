@@ -87,17 +87,15 @@ class JwtGate:
 
         Raises Unauthenticated, Forbidden if the token has no role, and Unavailable if the keys cannot be fetched.
         """
-        if self._admin is not None and hmac.compare_digest(credential, self._admin):
-            return OPERATOR
-        name = sha256(credential.encode()).digest()
-        trusted = self._trusted.get(name)
-        if trusted is not None and time() < trusted[1] and trusted[2] == self._keys.generation:
-            return trusted[0]
+        recalled = self.recall_principal(credential)
+        if recalled is not None and recalled[1]:
+            return recalled[0]
         claims = await self._claims(credential)
         principal = principal_of_claims(self._settings, claims)
         if len(self._trusted) >= _MOST_CACHED:
             self._trusted.clear()
-        self._trusted[name] = (principal, min(float(claims["exp"]), time() + _TRUST_SECONDS), self._keys.generation)
+        until = min(float(claims["exp"]), time() + _TRUST_SECONDS)
+        self._trusted[sha256(credential.encode()).digest()] = (principal, until, self._keys.generation)
         return principal
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
@@ -234,21 +232,12 @@ def fetching(settings: AuthSettings) -> Fetch:
 
 
 def _parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
-    """Return the usable signature keys by `kid`. Skip keys of unknown types. Raises ValueError if no key is usable."""
-    listed = json.loads(raw)
-    if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
+    """Return the usable signature keys by `kid`. Raises ValueError or PyJWTError if no key is usable."""
+    listed: Any = json.loads(raw)
+    if not isinstance(listed, dict):
         raise ValueError("not a JSON Web Key Set")
-    keys: dict[str, jwt.PyJWK] = {}
-    for entry in cast("dict[str, list[Any]]", listed)["keys"]:
-        if not isinstance(entry, dict):
-            continue
-        jwk = cast("dict[str, Any]", entry)
-        if jwk.get("use", "sig") != "sig" or jwk.get("kty") == "oct" or not isinstance(jwk.get("kid"), str):
-            continue
-        try:
-            keys[jwk["kid"]] = jwt.PyJWK(jwk)
-        except jwt.PyJWTError:
-            continue
+    usable = [key for key in jwt.PyJWKSet.from_dict(listed) if key.key_type != "oct" and key.public_key_use in (None, "sig")]
+    keys = {key.key_id: key for key in usable if isinstance(key.key_id, str)}
     if not keys:
         raise ValueError("no key that can be used")
     return keys
