@@ -9,7 +9,7 @@ import httpx
 import pytest
 import redis.asyncio as aioredis
 
-from agent_memory.foundation.api.idempotency.service import LEASE_SECONDS
+from agent_memory.foundation.api.idempotency import LEASE_SECONDS
 from tests.support.processes import running
 from tests.support.waiting import wait_until
 
