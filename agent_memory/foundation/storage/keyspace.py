@@ -250,11 +250,8 @@ class Keys:
         """Return the key of the load data for the `step` seconds that start at `begin` (seconds)."""
         return f"{self.root}load:{step}:{begin}"
 
-    def context_limit(self, where: str, model: str) -> str:
-        return f"{self.root}ctx:{digest('context', where, model)}"
-
-    def context_asked(self, where: str, model: str) -> str:
-        return f"{self.root}ctx:{digest('asked', where, model)}"
+    def context_limit(self, where: str, model: str, *, asked: bool = False) -> str:
+        return f"{self.root}ctx:{digest('asked' if asked else 'context', where, model)}"
 
     def rules(self, tenant: str) -> str:
         return f"{self.root}xr:{digest('rules', tenant)}"
