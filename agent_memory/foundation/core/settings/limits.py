@@ -21,19 +21,9 @@ class TenantLimits(BaseModel):
 class LimitSettings(Group):
     """The limits for each tenant (0 means no limit), and the maximum sizes."""
 
-    requests_per_minute: int = setting(
-        0,
-        "LIMIT_REQUESTS_PER_MINUTE",
-        meaning="requests per tenant and minute; 0: unlimited",
-        ge=0,
-    )
+    requests_per_minute: int = setting(0, "LIMIT_REQUESTS_PER_MINUTE", meaning="requests per tenant and minute; 0: unlimited", ge=0)
     requests_burst: int = internal(100, "LIMIT_REQUESTS_BURST", ge=1)
-    memories: int = setting(
-        0,
-        "LIMIT_MEMORIES",
-        meaning="memories per tenant, messages included; 0: unlimited",
-        ge=0,
-    )
+    memories: int = setting(0, "LIMIT_MEMORIES", meaning="memories per tenant, messages included; 0: unlimited", ge=0)
     model_tokens_per_day: int = setting(
         0,
         "LIMIT_MODEL_TOKENS_PER_DAY",
