@@ -139,10 +139,10 @@ def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Pr
 
     Raises Unauthenticated if a claim is missing, and Forbidden if the claims contain no known role.
     """
-    tenant = _claim_text(claims, path) if (path := settings.claim("tenant")) else DEFAULT_TENANT
-    users = frozenset({_claim_text(claims, path)}) if (path := settings.claim("user")) else None
-    namespaces = frozenset(_claim_texts(claims, path)) if (path := settings.claim("namespace")) else None
-    agents = frozenset(_claim_texts(claims, path)) if (path := settings.claim("agent")) else None
+    tenant = _claim_text(claims, path) if (path := settings.oauth2_claims.get("tenant")) else DEFAULT_TENANT
+    users = frozenset({_claim_text(claims, path)}) if (path := settings.oauth2_claims.get("user")) else None
+    namespaces = frozenset(_claim_texts(claims, path)) if (path := settings.oauth2_claims.get("namespace")) else None
+    agents = frozenset(_claim_texts(claims, path)) if (path := settings.oauth2_claims.get("agent")) else None
     return Principal(tenant, f"jwt:{claims['sub']}", _role(settings, claims), namespaces, users, agents)
 
 
@@ -151,7 +151,7 @@ def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
 
     Raises Unauthenticated if the claim is malformed, and Forbidden if it contains no known role.
     """
-    path = settings.claim("role")
+    path = settings.oauth2_claims.get("role")
     if not path:
         return Role(settings.default_role)
     claim = _at(claims, path)

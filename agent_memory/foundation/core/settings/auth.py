@@ -59,10 +59,6 @@ class AuthSettings(Group):
     def required(self) -> bool:
         return self.mode != "disabled"
 
-    def claim(self, use: ClaimUse) -> str | None:
-        """Return the name of the JWT claim for this use, or None if `OAUTH2_CLAIMS` does not specify one."""
-        return self.oauth2_claims.get(use)
-
     @property
     def roles(self) -> dict[str, RoleName]:
         return {word: role for word, role in self.oauth2_roles.items() if word != _EVERYBODY}
