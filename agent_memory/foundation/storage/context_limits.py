@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
-from agent_memory.foundation.storage.cluster import locate_buckets
+from agent_memory.foundation.storage.cluster import bucket_clients
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 
@@ -46,14 +46,6 @@ async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, 
 
     Raises StartupError and RedisUnavailable.
     """
-    limits: list[LearnedLimit] = []
-    for bucket_redis, keys in zip(
-        await locate_buckets(url, buckets, display_url="Redis", command_timeout=command_timeout), buckets, strict=True
-    ):
-        client = bucket_redis.connect(pool_size=1, command_timeout=command_timeout)
-        try:
-            learned = await ContextLimitStore(client, keys).load_limit(where, model)
-        finally:
-            await client.aclose()
-        limits += [] if learned is None else [learned]
-    return min(limits, key=lambda limit: limit.tokens, default=None)
+    async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
+        limits = [await ContextLimitStore(client, keys).load_limit(where, model) for keys, client in clients]
+    return min((limit for limit in limits if limit is not None), key=lambda limit: limit.tokens, default=None)

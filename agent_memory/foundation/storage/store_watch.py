@@ -21,8 +21,8 @@ from redis.exceptions import ConnectionError
 from redisvl.schema import IndexSchema
 
 from agent_memory.foundation.core.errors import AgentMemoryError, RedisUnavailable, StoreChanged, StoreLost
-from agent_memory.foundation.storage.cluster import ensure_buckets, locate_buckets
-from agent_memory.foundation.storage.connection import connect, shown_url, translate_error
+from agent_memory.foundation.storage.cluster import bucket_clients, ensure_buckets
+from agent_memory.foundation.storage.connection import connect, translate_error
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search.indexes import ensure_index, has_index, note_built, rebuilt_name
 from agent_memory.foundation.storage.store_marker import StoreFile, StoreState, accept_marker, note_loss, open_marker, see
@@ -106,7 +106,10 @@ class StoreWatch:
         """
         sight = await self._learn(await see(self._client, self._keys))
         self._judge(sight)
-        self._tell([] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)])
+        self._tell(self._refusals())
+
+    def _refusals(self) -> list[Problem]:
+        return [] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)]
 
     async def _learn(self, sight: StoreState) -> StoreState:
         noted_id = None if self._file is None else self._file.id_of(self._keys)
@@ -124,8 +127,7 @@ class StoreWatch:
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         self._expected = noted_id or sight.id or sight.lost
         self._judge(sight)
-        wrong = [] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)]
-        return (*wrong, *([] if sight.refusal is None else [_write_refusal(sight.refusal)]))
+        return (*self._refusals(), *([] if sight.refusal is None else [_write_refusal(sight.refusal)]))
 
     async def look(self, *, fresh: bool = False) -> tuple[Problem, ...]:
         """Return the current problems. They may be up to a second old unless `fresh` is true."""
@@ -148,7 +150,7 @@ class StoreWatch:
         if touch:
             self._touched = monotonic()
         if self._refusal is not None:
-            return [Problem(self._refusal.code, self._refusal.message)]
+            return self._refusals()
         problems = [] if sight.refusal is None else [_write_refusal(sight.refusal)]
         if missing and not problems:
             self._mend(missing)
@@ -301,13 +303,8 @@ async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, comman
 
 async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
     """Return the problems with the stores in a Redis, without changing anything. Raises StartupError."""
-    problems: list[Problem] = []
-    for keys, client in await _clients(url, buckets, command_timeout):
-        try:
-            problems += await StoreWatch(client, keys, file, makes=False).inspect()
-        finally:
-            await client.aclose()
-    return problems
+    async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
+        return [problem for keys, client in clients for problem in await StoreWatch(client, keys, file, makes=False).inspect()]
 
 
 async def accept_store(
@@ -318,8 +315,8 @@ async def accept_store(
     Raises StartupError.
     """
     states: list[tuple[StoreState, StoreState]] = []
-    for keys, client in await _clients(url, buckets, command_timeout):
-        try:
+    async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
+        for keys, client in clients:
             before = await see(client, keys)
             await accept_marker(client, keys)
             now = await see(client, keys)
@@ -328,14 +325,4 @@ async def accept_store(
             states.append((before, now))
             if keys.bucket == 0:
                 await ensure_buckets(client, keys, len(buckets))
-        finally:
-            await client.aclose()
     return states
-
-
-async def _clients(url: str, buckets: Sequence[Keys], command_timeout: float) -> list[tuple[Keys, Redis]]:
-    bucket_redises = await locate_buckets(url, buckets, display_url=shown_url(url), command_timeout=command_timeout)
-    return [
-        (keys, bucket_redis.connect(pool_size=1, command_timeout=command_timeout))
-        for keys, bucket_redis in zip(buckets, bucket_redises, strict=True)
-    ]
