@@ -67,10 +67,7 @@ class EmbeddingBudget:
         return _MeteredEmbedder(self._embedder, self, tenant) if self.limits(tenant) else self._embedder
 
     async def check(self, tenant: str) -> None:
-        """Raise BudgetSpent if the tenant has used up today's tokens.
-
-        The first check of a day may raise RedisUnavailable.
-        """
+        """Raise BudgetSpent if the tenant has used up today's tokens. The first check of a day may raise RedisUnavailable."""
         day, now = self._days.get(tenant), self._clock()
         if day is None or now >= day.ends:
             day = await self._write(tenant)
@@ -89,10 +86,7 @@ class EmbeddingBudget:
             self._soon(tenant)
 
     async def flush(self) -> None:
-        """Write waiting counts to Redis, and refresh old ones.
-
-        Raises RedisUnavailable, but keeps the unwritten counts.
-        """
+        """Write waiting counts to Redis, and refresh old ones. Raises RedisUnavailable, but keeps the unwritten counts."""
         while self._stale:
             tenant = next(iter(self._stale))
             await self._write(tenant)

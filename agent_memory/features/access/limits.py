@@ -249,9 +249,6 @@ class LimitStore:
         return int(granted), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent:
-        """Add model tokens to the tenant's usage for today, and return today's total.
-
-        Pass 0 to read the total unchanged.
-        """
+        """Add model tokens to the tenant's usage for today, and return today's total. Pass 0 to read the total unchanged."""
         spent, left = await self._spend(spent=self._keys.spent(tenant), day_ms=_DAY_MS, tokens=tokens)
         return TokensSpent(int(spent), int(left) / 1000)

@@ -207,10 +207,7 @@ def jwks_url(settings: AuthSettings) -> str:
 
 
 def fetching(settings: AuthSettings) -> Fetch:
-    """Return a function that fetches the keys.
-
-    It follows no redirects, and fails after five seconds or one megabyte.
-    """
+    """Return a function that fetches the keys. It follows no redirects, and fails after five seconds or one megabyte."""
     url = jwks_url(settings)
 
     async def fetch() -> bytes:

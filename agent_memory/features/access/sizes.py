@@ -25,10 +25,7 @@ class SizeLimits:
         self._depth = settings.json_depth < defaults["json_depth"].default
 
     def check_messages(self, messages: Sequence[MemoryMessage]) -> None:
-        """Raise TooLarge if a message, including its other fields, is too long.
-
-        Raise BadInput if it is nested too deeply.
-        """
+        """Raise TooLarge if a message, including its other fields, is too long. Raise BadInput if it is nested too deeply."""
         most = self._settings.message_bytes
         for position, message in enumerate(messages):
             if len(message.content) > most // _MOST_CHARACTER_BYTES:
@@ -50,10 +47,7 @@ class SizeLimits:
             raise TooLarge(message_text, field=largest, limit=most)
 
     def check_memories(self, records: Sequence[MemoryRecord]) -> None:
-        """Raise TooLarge if a text is too long.
-
-        Raise BadInput for too many tags, or for metadata that is nested too deeply.
-        """
+        """Raise TooLarge if a text is too long. Raise BadInput for too many tags, or for metadata that is nested too deeply."""
         if not (self._text or self._tags or self._depth):
             return
         for position, record in enumerate(records):
@@ -85,10 +79,7 @@ class SizeLimits:
 
 
 def _children(value: Any) -> list[Any]:
-    """Return the lists and objects directly inside a value.
-
-    Each nested list or object is one level, as in the models.
-    """
+    """Return the lists and objects directly inside a value. Each nested list or object is one level, as in the models."""
     if isinstance(value, Mapping):
         inside = list(cast("Mapping[str, Any]", value).values())
     elif isinstance(value, list):

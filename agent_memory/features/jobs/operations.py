@@ -84,10 +84,7 @@ class OperationService:
         return await self.get_operation(scope, operation_id)
 
     async def drop_operation(self, scope: Scope, operation_id: str) -> None:
-        """Drop a dead operation, but keep its memory or session.
-
-        Raises NotFound, or Conflict if the operation is not dead.
-        """
+        """Drop a dead operation, but keep its memory or session. Raises NotFound, or Conflict if the operation is not dead."""
         mark, operation = await self._find_dead(writing(scope), operation_id)
         if self._batches is not None and mark.kind is DueKind.EXTRACTION and "." in mark.member:
             await self._batches.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
@@ -186,10 +183,7 @@ class OperationService:
 
 
 def _is_embedded(memory: OperationRecord) -> bool:
-    """True if the memory has a vector.
-
-    The mark cannot tell, because new neighbors make an embedded memory due again.
-    """
+    """True if the memory has a vector. The mark cannot tell, because new neighbors make an embedded memory due again."""
     return bool(memory.stages["embedded"])
 
 

@@ -310,10 +310,7 @@ async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | No
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Accept the current content of a Redis as the store. Return each bucket's state before and after.
-
-    Raises StartupError.
-    """
+    """Accept the current content of a Redis as the store. Return each bucket's state before and after. Raises StartupError."""
     states: list[tuple[StoreState, StoreState]] = []
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         for keys, client in clients:

@@ -29,10 +29,7 @@ SCHEMES: dict[str, dict[str, str]] = {
 
 
 def describe(document: dict[str, Any], *, required: bool) -> None:
-    """Add the security schemes to each operation of an OpenAPI document.
-
-    Credentials are optional unless `required` is True.
-    """
+    """Add the security schemes to each operation of an OpenAPI document. Credentials are optional unless `required` is True."""
     document.setdefault("components", {})["securitySchemes"] = SCHEMES
     schemes: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
     for path, methods in document["paths"].items():
@@ -42,10 +39,7 @@ def describe(document: dict[str, Any], *, required: bool) -> None:
 
 
 class AuthenticationMiddleware:
-    """Put the caller's `Principal` into the scope, or answer with 401 or 503.
-
-    `gate` returns None until the runtime is open.
-    """
+    """Put the caller's `Principal` into the scope, or answer with 401 or 503. `gate` returns None until the runtime is open."""
 
     def __init__(
         self,
