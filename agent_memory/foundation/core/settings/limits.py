@@ -38,9 +38,6 @@ class LimitSettings(Group):
     query_bytes: int = internal(8 * 1024, "MAX_QUERY_BYTES", ge=64, le=1024 * 1024)
     message_bytes: int = internal(8 * 1024 * 1024, "MAX_MESSAGE_BYTES", ge=1)
     session_messages: int = internal(0, "MAX_SESSION_MESSAGES", ge=0)
-    memory_bytes: int = internal(64 * 1024, "MAX_MEMORY_BYTES", ge=1, le=64 * 1024)
-    tags: int = internal(64, "MAX_TAGS", ge=0, le=64)
-    json_depth: int = internal(32, "MAX_JSON_DEPTH", ge=1, le=32)
 
     def for_tenant(self, tenant: str) -> TenantLimits:
         own = self.tenants.get(tenant, TenantLimits())
