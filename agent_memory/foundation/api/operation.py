@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
@@ -44,19 +44,15 @@ class Operation(APIRoute):
         self._keeps_answers = not self._arguments.is_provided_by(scope_of) and endpoint not in _COMPUTING
         self.app = self._serve
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        return self.respond
-
-    async def respond(self, request: Request) -> Response:
-        """Run the endpoint and return its response. Raises the errors of `ArgumentReader.read` and of the endpoint."""
-        scope = request.scope
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the endpoint and send its response. Raises the errors of `ArgumentReader.read` and of the endpoint."""
         with collecting_notices() as notices:
-            arguments, body, ignored = await self._arguments.read(request)
+            arguments, body, ignored = await self._arguments.read(Request(scope, receive))
             scope[ARGUMENTS] = arguments
             response = scope[ANSWER] = await self._answer(scope, arguments, body, notices)
         if ignored:
             response.raw_headers = [*response.raw_headers, (b"x-ignored-fields", ignored_names(ignored).encode())]
-        return response
+        await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, arguments: dict[str, Any], body: bytes, notices: list[str]) -> Response:
         async def answer() -> Response:
@@ -70,10 +66,6 @@ class Operation(APIRoute):
         service: IdempotencyService = arguments["services"][IdempotencyService]
         once = await service.answer_once(arguments["scope"], key.decode("latin-1"), request, answer, keeps=self._keeps_answers)
         return _replayed(once) if isinstance(once, StoredAnswer) else once
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self.respond(Request(scope, receive))
-        await response(scope, receive, send)
 
 
 def _replayed(stored: StoredAnswer) -> Response:
