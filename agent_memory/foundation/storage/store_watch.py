@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from secrets import token_hex
 from time import monotonic
 
 from redis.asyncio import Redis
@@ -24,8 +25,9 @@ from agent_memory.foundation.core.errors import AgentMemoryError, RedisUnavailab
 from agent_memory.foundation.storage.cluster import bucket_clients, ensure_buckets
 from agent_memory.foundation.storage.connection import connect, translate_error
 from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Script
 from agent_memory.foundation.storage.search.indexes import ensure_index, has_index, note_built, rebuilt_name
-from agent_memory.foundation.storage.store_marker import StoreFile, StoreState, accept_marker, note_loss, open_marker, see
+from agent_memory.foundation.storage.store_marker import StoreFile, StoreState, see
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +116,7 @@ class StoreWatch:
     async def _learn(self, sight: StoreState) -> StoreState:
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         if sight.id is None and sight.lost is None and sight.refusal is None and (self._makes or noted_id is not None):
-            await open_marker(self._client, self._keys, noted_id)
+            await Script(self._client, "storage/marker_open")(config=self._keys.config, new_id=token_hex(8), lost_id=noted_id)
             sight = await see(self._client, self._keys)
         self._seen_at = sight.now
         # Without a file, the store that is in Redis now is the known one.
@@ -180,7 +182,7 @@ class StoreWatch:
                     await work
         self._judge(sight)
         if isinstance(self._refusal, StoreLost) and sight.lost is None and self._expected is not None:
-            await note_loss(self._client, self._keys, self._expected)
+            await Script(self._client, "storage/marker_lose")(config=self._keys.config, store_id=self._expected)
 
     def _judge(self, sight: StoreState) -> None:
         if sight.id == self._expected and self._expected is not None:
@@ -315,7 +317,7 @@ async def accept_store(
     async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
         for keys, client in clients:
             before = await see(client, keys)
-            await accept_marker(client, keys)
+            await Script(client, "storage/marker_accept")(config=keys.config, new_id=token_hex(8))
             now = await see(client, keys)
             if file is not None and now.id is not None:
                 file.note(keys, now.id)
