@@ -63,7 +63,6 @@ class Runtime(Foundation):
     others: tuple[Runtime, ...] = ()
 
     def __getitem__(self, kind: type[T]) -> T:
-        """Return the service of this type. Raises KeyError if no feature opened one."""
         return self.services[kind]
 
     @property
@@ -116,7 +115,6 @@ class Runtime(Foundation):
 
 
 def _schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return all search indexes of a bucket by kind."""
     schemas = shared_schemas(keys, spec)
     for feature in FEATURES:
         if feature.indexes is not None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic
 
-from agent_memory.features.access.limits import LimitStore, ModelBudget, budget_spent
+from agent_memory.features.access.limits import LimitStore, MeteredChat, budget_spent
 from agent_memory.foundation.core.deferred_writes import DeferredWrite
 from agent_memory.foundation.core.errors import AgentMemoryError, ModelUnavailable
 from agent_memory.foundation.core.settings import LimitSettings
@@ -67,10 +67,7 @@ class EmbeddingBudget:
         return _MeteredEmbedder(self._embedder, self, tenant) if self.limits(tenant) else self._embedder
 
     async def check(self, tenant: str) -> None:
-        """Raise BudgetSpent if the tenant has used up today's tokens.
-
-        The first check of a day may raise RedisUnavailable.
-        """
+        """Raise BudgetSpent if the tenant has used up today's tokens. The first check of a day may raise RedisUnavailable."""
         day, now = self._days.get(tenant), self._clock()
         if day is None or now >= day.ends:
             day = await self._write(tenant)
@@ -89,10 +86,7 @@ class EmbeddingBudget:
             self._soon(tenant)
 
     async def flush(self) -> None:
-        """Write waiting counts to Redis, and refresh old ones.
-
-        Raises RedisUnavailable, but keeps the unwritten counts.
-        """
+        """Write waiting counts to Redis, and refresh old ones. Raises RedisUnavailable, but keeps the unwritten counts."""
         while self._stale:
             tenant = next(iter(self._stale))
             await self._write(tenant)
@@ -108,15 +102,11 @@ class EmbeddingBudget:
         spent = await self._store.spend(tenant, waiting)
         if day is None:
             if len(self._days) >= _MOST_TENANTS:
-                self._forget()
+                self._days = {name: each for name, each in self._days.items() if each.waiting}
             day = self._days.setdefault(tenant, _TenantDay(0, 0, 0.0, 0.0))
         day.waiting -= waiting
         day.tokens, day.at, day.ends = spent.tokens + day.waiting, begun, begun + spent.seconds_left
         return day
-
-    def _forget(self) -> None:
-        for tenant in [tenant for tenant, day in self._days.items() if not day.waiting]:
-            del self._days[tenant]
 
     def _soon(self, tenant: str) -> None:
         self._stale.add(tenant)
@@ -158,14 +148,12 @@ class _MeteredEmbedder(EmbedderWrapper):
 class TenantModels:
     """Returns chat models and embedders that charge a tenant's budget."""
 
-    def __init__(self, chat: ChatModel | None, embedder: Embedder, budget: ModelBudget, embeddings: EmbeddingBudget) -> None:
+    def __init__(self, settings: LimitSettings, store: LimitStore, chat: ChatModel | None, embeddings: EmbeddingBudget) -> None:
+        self._settings = settings
+        self._store = store
         self._chat = chat
-        self._embedder = embedder
-        self._budget = budget
-        self._embeddings = embeddings
+        self.embedder = embeddings.metered_embedder
 
     def chat(self, tenant: str) -> ChatModel | None:
-        return self._budget.metered_chat(self._chat, tenant)
-
-    def embedder(self, tenant: str) -> Embedder:
-        return self._embeddings.metered_embedder(tenant)
+        most = self._settings.for_tenant(tenant).model_tokens_per_day
+        return MeteredChat(self._chat, self._store, tenant, most) if self._chat is not None and most else self._chat

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_memory.features.access.browser_sessions import BrowserSessions
 from agent_memory.features.access.credentials import Authenticator, jwt_gate
 from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
-from agent_memory.features.access.limits import LimitStore, ModelBudget, RequestLimit
+from agent_memory.features.access.limits import LimitStore, RequestLimit
 from agent_memory.features.access.token_store import TokenStore
 from agent_memory.features.access.tokens import TokenGate, TokenService
 from agent_memory.foundation.core.feature import Feature, KeySpace, Services
@@ -17,7 +17,6 @@ from agent_memory.foundation.storage.context_limits import ContextLimitStore
 def open_access(foundation: Foundation, services: Services) -> None:
     settings, client, keys = foundation.settings, foundation.client, foundation.keys
     limits = LimitStore(client, keys)
-    budget = ModelBudget(settings.limits, limits)
     embeddings = EmbeddingBudget(settings.limits, limits, foundation.embedder, paid=settings.models.use_openai_embeddings)
     foundation.on_close(embeddings.close)
     tokens = TokenStore(client, keys)
@@ -28,9 +27,8 @@ def open_access(foundation: Foundation, services: Services) -> None:
         TokenService(tokens, token_gate),
         BrowserSessions(client, keys, token_gate if settings.auth.mode == "token" else None),
         RequestLimit(settings.limits, limits),
-        budget,
         embeddings,
-        TenantModels(foundation.chat, foundation.embedder, budget, embeddings),
+        TenantModels(settings.limits, limits, foundation.chat, embeddings),
         ContextLimits(ContextLimitStore(client, keys)),
     )
 

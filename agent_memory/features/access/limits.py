@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -182,61 +183,42 @@ def budget_spent(most: int, seconds_left: float) -> BudgetSpent:
     return BudgetSpent(message, retry_after=max(math.ceil(seconds_left), 1), limit="model_tokens")
 
 
-class ModelBudget:
-    def __init__(self, settings: LimitSettings, store: LimitStore) -> None:
-        self._settings = settings
-        self._store = store
-
-    def metered_chat(self, chat: ChatModel | None, tenant: str) -> ChatModel | None:
-        most = self._settings.for_tenant(tenant).model_tokens_per_day
-        return MeteredChat(chat, self, tenant) if chat is not None and most else chat
-
-    async def check(self, tenant: str) -> None:
-        """Raise BudgetSpent if the tenant has used up today's tokens."""
-        most = self._settings.for_tenant(tenant).model_tokens_per_day or 0
-        spent = await self._store.spend(tenant, 0)
-        if spent.tokens >= most:
-            raise budget_spent(most, spent.seconds_left)
-
-    async def spend(self, tenant: str, tokens: int) -> None:
-        """Count used tokens.
-
-        If Redis fails, only log a warning, because the model's answer has already been paid for.
-        """
-        try:
-            await self._store.spend(tenant, tokens)
-        except RedisUnavailable as error:
-            log.warning("%d model tokens of a tenant not counted: %s", tokens, error)
-
-
 class MeteredChat(ChatWrapper):
-    """A ChatModel that charges a tenant's budget. A call that exceeds the budget still finishes."""
+    """A ChatModel that charges a tenant's budget of `most` tokens a day. A call that exceeds the budget still finishes."""
 
-    def __init__(self, inner: ChatModel, budget: ModelBudget, tenant: str) -> None:
+    def __init__(self, inner: ChatModel, store: LimitStore, tenant: str, most: int) -> None:
         super().__init__(inner)
-        self._budget = budget
+        self._store = store
         self._tenant = tenant
+        self._most = most
 
     def with_model(self, model: str) -> MeteredChat:
-        return MeteredChat(self._inner.with_model(model), self._budget, self._tenant)
+        return MeteredChat(self._inner.with_model(model), self._store, self._tenant, self._most)
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        await self._budget.check(self._tenant)
-        with metering() as used:
-            try:
-                return await self._inner.text(messages, max_tokens=max_tokens, timeout=timeout)
-            finally:
-                await self._budget.spend(self._tenant, used.tokens)
+        async with self._charged():
+            return await self._inner.text(messages, max_tokens=max_tokens, timeout=timeout)
 
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        await self._budget.check(self._tenant)
+        async with self._charged():
+            return await self._inner.structured(messages, answer, max_tokens=max_tokens, timeout=timeout)
+
+    @asynccontextmanager
+    async def _charged(self) -> AsyncGenerator[None]:
+        """Raise BudgetSpent if the tenant has used up today's tokens. Count the tokens that are used in this context."""
+        spent = await self._store.spend(self._tenant, 0)
+        if spent.tokens >= self._most:
+            raise budget_spent(self._most, spent.seconds_left)
         with metering() as used:
             try:
-                return await self._inner.structured(messages, answer, max_tokens=max_tokens, timeout=timeout)
+                yield
             finally:
-                await self._budget.spend(self._tenant, used.tokens)
+                try:
+                    await self._store.spend(self._tenant, used.tokens)
+                except RedisUnavailable as error:  # the model's answer has already been paid for
+                    log.warning("%d model tokens of a tenant not counted: %s", used.tokens, error)
 
 
 _DAY_MS = 24 * 3600 * 1000
@@ -267,9 +249,6 @@ class LimitStore:
         return int(granted), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent:
-        """Add model tokens to the tenant's usage for today, and return today's total.
-
-        Pass 0 to read the total unchanged.
-        """
+        """Add model tokens to the tenant's usage for today, and return today's total. Pass 0 to read the total unchanged."""
         spent, left = await self._spend(spent=self._keys.spent(tenant), day_ms=_DAY_MS, tokens=tokens)
         return TokensSpent(int(spent), int(left) / 1000)

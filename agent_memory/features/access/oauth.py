@@ -87,17 +87,15 @@ class JwtGate:
 
         Raises Unauthenticated, Forbidden if the token has no role, and Unavailable if the keys cannot be fetched.
         """
-        if self._admin is not None and hmac.compare_digest(credential, self._admin):
-            return OPERATOR
-        name = sha256(credential.encode()).digest()
-        trusted = self._trusted.get(name)
-        if trusted is not None and time() < trusted[1] and trusted[2] == self._keys.generation:
-            return trusted[0]
+        recalled = self.recall_principal(credential)
+        if recalled is not None and recalled[1]:
+            return recalled[0]
         claims = await self._claims(credential)
         principal = principal_of_claims(self._settings, claims)
         if len(self._trusted) >= _MOST_CACHED:
             self._trusted.clear()
-        self._trusted[name] = (principal, min(float(claims["exp"]), time() + _TRUST_SECONDS), self._keys.generation)
+        until = min(float(claims["exp"]), time() + _TRUST_SECONDS)
+        self._trusted[sha256(credential.encode()).digest()] = (principal, until, self._keys.generation)
         return principal
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
@@ -141,10 +139,10 @@ def principal_of_claims(settings: AuthSettings, claims: Mapping[str, Any]) -> Pr
 
     Raises Unauthenticated if a claim is missing, and Forbidden if the claims contain no known role.
     """
-    tenant = _claim_text(claims, path) if (path := settings.claim("tenant")) else DEFAULT_TENANT
-    users = frozenset({_claim_text(claims, path)}) if (path := settings.claim("user")) else None
-    namespaces = frozenset(_claim_texts(claims, path)) if (path := settings.claim("namespace")) else None
-    agents = frozenset(_claim_texts(claims, path)) if (path := settings.claim("agent")) else None
+    tenant = _claim_text(claims, path) if (path := settings.oauth2_claims.get("tenant")) else DEFAULT_TENANT
+    users = frozenset({_claim_text(claims, path)}) if (path := settings.oauth2_claims.get("user")) else None
+    namespaces = frozenset(_claim_texts(claims, path)) if (path := settings.oauth2_claims.get("namespace")) else None
+    agents = frozenset(_claim_texts(claims, path)) if (path := settings.oauth2_claims.get("agent")) else None
     return Principal(tenant, f"jwt:{claims['sub']}", _role(settings, claims), namespaces, users, agents)
 
 
@@ -153,7 +151,7 @@ def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
 
     Raises Unauthenticated if the claim is malformed, and Forbidden if it contains no known role.
     """
-    path = settings.claim("role")
+    path = settings.oauth2_claims.get("role")
     if not path:
         return Role(settings.default_role)
     claim = _at(claims, path)
@@ -209,10 +207,7 @@ def jwks_url(settings: AuthSettings) -> str:
 
 
 def fetching(settings: AuthSettings) -> Fetch:
-    """Return a function that fetches the keys.
-
-    It follows no redirects, and fails after five seconds or one megabyte.
-    """
+    """Return a function that fetches the keys. It follows no redirects, and fails after five seconds or one megabyte."""
     url = jwks_url(settings)
 
     async def fetch() -> bytes:
@@ -234,21 +229,12 @@ def fetching(settings: AuthSettings) -> Fetch:
 
 
 def _parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
-    """Return the usable signature keys by `kid`. Skip keys of unknown types. Raises ValueError if no key is usable."""
-    listed = json.loads(raw)
-    if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
+    """Return the usable signature keys by `kid`. Raises ValueError or PyJWTError if no key is usable."""
+    listed: Any = json.loads(raw)
+    if not isinstance(listed, dict):
         raise ValueError("not a JSON Web Key Set")
-    keys: dict[str, jwt.PyJWK] = {}
-    for entry in cast("dict[str, list[Any]]", listed)["keys"]:
-        if not isinstance(entry, dict):
-            continue
-        jwk = cast("dict[str, Any]", entry)
-        if jwk.get("use", "sig") != "sig" or jwk.get("kty") == "oct" or not isinstance(jwk.get("kid"), str):
-            continue
-        try:
-            keys[jwk["kid"]] = jwt.PyJWK(jwk)
-        except jwt.PyJWTError:
-            continue
+    usable = [key for key in jwt.PyJWKSet.from_dict(listed) if key.key_type != "oct" and key.public_key_use in (None, "sig")]
+    keys = {key.key_id: key for key in usable if isinstance(key.key_id, str)}
     if not keys:
         raise ValueError("no key that can be used")
     return keys

@@ -97,10 +97,7 @@ class TokenService:
         self._gate = gate
 
     async def create(self, who: Principal, body: CreateTokenRequest) -> CreatedToken:
-        """Create a key.
-
-        Raises Forbidden and BadInput, and Conflict if another key already has the secret in the request.
-        """
+        """Create a key. Raises Forbidden and BadInput, and Conflict if another key already has the secret in the request."""
         tenant = self._tenant(who, body.tenant)
         secret = body.token or PREFIX + token_urlsafe(32)
         expires = body.expires_at
@@ -127,10 +124,7 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def list(self, who: Principal) -> Sequence[TokenInfo]:
-        """Return the keys of the caller's tenant, oldest first.
-
-        An operator gets the keys of all tenants. Raises Forbidden.
-        """
+        """Return the keys of the caller's tenant, oldest first. An operator gets the keys of all tenants. Raises Forbidden."""
         return [token_info(token) for token in await self._mine(who)]
 
     async def show(self, who: Principal, name: str) -> TokenInfo:

@@ -33,10 +33,7 @@ class Erasure:
 
     @property
     def place(self) -> str:
-        """The name of the user, session or agent to erase.
-
-        Until the erasure ends, Redis refuses writes for this name.
-        """
+        """The name of the user, session or agent to erase. Until the erasure ends, Redis refuses writes for this name."""
         return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
 
 

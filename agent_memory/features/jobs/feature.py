@@ -7,7 +7,7 @@ from agent_memory.features.jobs.load_store import LoadStore
 from agent_memory.features.jobs.operation_store import OperationStore
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.jobs.order_store import OrderStore
-from agent_memory.foundation.api.idempotency.service import IdempotencyService
+from agent_memory.foundation.api.idempotency import IdempotencyService
 from agent_memory.foundation.core.feature import Feature, KeySpace, Services
 from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.dead_messages import CarrierGuard

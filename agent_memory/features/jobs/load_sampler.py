@@ -75,7 +75,6 @@ class LoadSampler:
         }
 
     async def _active_users(self, since: int) -> int:
-        """Return the number of users with memories recorded since the given time."""
         users = 0
         for bucket in self._buckets:
             index = bucket.schemas["memories"].index.name
@@ -120,7 +119,6 @@ async def _sample_each_minute(sampler: LoadSampler) -> None:
 
 
 def _counted() -> Counter[str]:
-    """Return what this process has counted since it started."""
     counted = Counter[str]()
     for sample in _samples(REQUESTS):
         if sample.name.endswith("_total") and _is_call(sample.labels):

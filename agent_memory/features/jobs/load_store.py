@@ -83,10 +83,7 @@ def begin_of(at: float, step: int) -> int:
 
 
 def bucket_name(number: int) -> str:
-    """Return the field that counts the requests in a bucket of `REQUEST_BUCKETS`.
-
-    The last field counts slower requests.
-    """
+    """Return the field that counts the requests in a bucket of `REQUEST_BUCKETS`. The last field counts slower requests."""
     return f"bucket{number}"
 
 

@@ -145,10 +145,7 @@ class OperationStore:
         await self._forget(mark, due=True)
 
     async def drop_mark(self, mark: Mark) -> None:
-        """Delete a dead mark, but not its memory or session.
-
-        Dropping an erasure also allows the writes that it blocked.
-        """
+        """Delete a dead mark, but not its memory or session. Dropping an erasure also allows the writes that it blocked."""
         await self._forget(mark, due=False)
         if mark.kind is DueKind.DELETION:
             (order,) = await read(self._client, lambda pipe: pipe.get(self._keys.erasure(mark.member)))
@@ -200,10 +197,7 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
 
 
 def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> bool:
-    """True if a restricted caller may see an operation.
-
-    A job order is visible only to callers with the same restrictions.
-    """
+    """True if a restricted caller may see an operation. A job order is visible only to callers with the same restrictions."""
     if mark.kind is DueKind.ORDER:
         order = decode_order(subject)
         return scope.agents is None and (order.namespaces, order.users) == (scope.namespaces, scope.users)

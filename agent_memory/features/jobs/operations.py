@@ -38,17 +38,12 @@ class BatchStore(Protocol):
 class OperationService:
     def __init__(self, store: OperationStore) -> None:
         self._store = store
-        self._receipts: ReceiptStore | None = None
-        self._batches: BatchStore | None = None
-
-    def register_receipts(self, receipts: ReceiptStore) -> None:
-        self._receipts = receipts
-
-    def register_batches(self, batches: BatchStore) -> None:
-        self._batches = batches
+        # Later features set these.
+        self.receipts: ReceiptStore | None = None
+        self.batches: BatchStore | None = None
 
     async def get_operation(self, scope: Scope, operation_id: str) -> OperationRecord:
-        receipt = None if self._receipts is None else await self._receipts.get(scope, operation_id)
+        receipt = None if self.receipts is None else await self.receipts.get(scope, operation_id)
         return receipt or (await self._find(scope, operation_id))[1]
 
     async def list_operations(
@@ -84,13 +79,10 @@ class OperationService:
         return await self.get_operation(scope, operation_id)
 
     async def drop_operation(self, scope: Scope, operation_id: str) -> None:
-        """Drop a dead operation, but keep its memory or session.
-
-        Raises NotFound, or Conflict if the operation is not dead.
-        """
+        """Drop a dead operation, but keep its memory or session. Raises NotFound, or Conflict if the operation is not dead."""
         mark, operation = await self._find_dead(writing(scope), operation_id)
-        if self._batches is not None and mark.kind is DueKind.EXTRACTION and "." in mark.member:
-            await self._batches.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
+        if self.batches is not None and mark.kind is DueKind.EXTRACTION and "." in mark.member:
+            await self.batches.settle(mark.member.partition(".")[0], scope.tenant, operation.user_id, batch=mark.member)
         else:
             await self._store.drop_mark(mark)
 
@@ -186,10 +178,7 @@ class OperationService:
 
 
 def _is_embedded(memory: OperationRecord) -> bool:
-    """True if the memory has a vector.
-
-    The mark cannot tell, because new neighbors make an embedded memory due again.
-    """
+    """True if the memory has a vector. The mark cannot tell, because new neighbors make an embedded memory due again."""
     return bool(memory.stages["embedded"])
 
 

@@ -33,10 +33,7 @@ class JobOrder:
 
     @classmethod
     def of(cls, scope: Scope, errand: str, **arguments: str | None) -> JobOrder:
-        """Return an order restricted to the caller's scope.
-
-        Raises Forbidden if the caller is restricted to certain agents.
-        """
+        """Return an order restricted to the caller's scope. Raises Forbidden if the caller is restricted to certain agents."""
         if scope.agents is not None:
             raise Forbidden("credentials that are limited to some agents order no work on memories")
         return cls(errand, scope.tenant, arguments, scope.namespaces, scope.users)

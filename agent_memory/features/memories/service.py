@@ -12,7 +12,6 @@ from typing import Any
 from ulid import ULID
 
 from agent_memory.features.access.limits import MemoryLimit
-from agent_memory.features.access.sizes import SizeLimits
 from agent_memory.features.memories.annotations import annotate, annotations_of
 from agent_memory.features.memories.commit import STATED, MemoryCommits
 from agent_memory.features.memories.quarantine.service import rules_of, screen_caller_record, screen_record
@@ -125,7 +124,6 @@ class MemoryService:
         followers: MemoryFollowers,
     ) -> None:
         self._settings = settings
-        self._sizes = SizeLimits(settings.limits)
         self._memory_limit = memory_limit
         self._store = store
         self._neighbors = neighbors
@@ -150,7 +148,6 @@ class MemoryService:
         self.require()
 
         def check() -> None:
-            self._sizes.check_memories(body.memories)
             permit_writing(scope, body.memories, field="memories")
             one_owner_each(enumerate(body.memories))
             note_unreadable_dates(record.metadata for record in body.memories)
@@ -281,7 +278,6 @@ class MemoryService:
         if "metadata" in changes:
             changes["metadata"] = changes["metadata"] or {}
             note_unreadable_dates([changes["metadata"]])
-        self._sizes.check_memory(body)
         if body.text and self._settings.longterm.redact_secrets:
             changes["text"] = redact(body.text)
         return {name: None if value == "" else value for name, value in changes.items()}

@@ -15,7 +15,7 @@ from agent_memory.foundation.foundation import Foundation
 
 def open_sessions(foundation: Foundation, services: Services) -> None:
     store = SessionStore(foundation.client, foundation.keys, SessionScripts(foundation.client, foundation.keys, fsync=foundation.fsync))
-    services[OperationService].register_batches(store)
+    services[OperationService].batches = store
     services.add(
         store,
         AgentSessions(foundation.client, foundation.keys),

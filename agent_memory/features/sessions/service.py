@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic_core import from_json
 
 from agent_memory.features.access.limits import MemoryLimit
-from agent_memory.features.access.sizes import SizeLimits
+from agent_memory.features.access.sizes import check_messages
 from agent_memory.features.memories.annotations import check_annotations
 from agent_memory.features.sessions.codec import SessionState, StoredMessage, with_beside
 from agent_memory.features.sessions.message_ids import notice_roles, stored_messages, with_distinct_ids, with_stable_ids
@@ -63,7 +63,6 @@ class SessionService:
         self, settings: Settings, store: SessionStore, counter: TokenCounter, memory_limit: MemoryLimit, ids: KeyedIds, *, extracts: bool
     ) -> None:
         self._settings = settings
-        self._sizes = SizeLimits(settings.limits)
         self._memory_limit = memory_limit
         self._store = store
         self._counter = counter
@@ -238,7 +237,6 @@ class SessionService:
     ) -> SessionAnswer:
         """Merge keys into a session's data (RFC 7396: null removes a key). Raises NotFound or VersionMismatch."""
         ref = session_of(scope, session_id, namespace, user_id)
-        self._sizes.check_json(data, "data")
         if await self._store.merge_data(scope, ref, data, if_match) is None:
             # As in `get`, use the only session that matches.
             refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
@@ -330,17 +328,14 @@ class SessionService:
 
     def _check_session(self, scope: Scope, body: UpdateWorkingMemory) -> bool:
         timed = self._check_messages(scope, body.messages)
-        self._sizes.check_memories(body.memories)
         note_unreadable_dates(record.metadata for record in body.memories)
-        self._sizes.check_json(body.data, "data")
-        self._sizes.check_json(body.long_term_memory_strategy.config, "long_term_memory_strategy.config")
         check_strategy(body.long_term_memory_strategy)
         return timed
 
     def _check_messages(self, scope: Scope, messages: Sequence[MemoryMessage]) -> bool:
         timed = self._set_times(messages)
         check_annotations(scope, messages)
-        self._sizes.check_messages(messages)
+        check_messages(messages, self._settings.limits.message_bytes)
         notice_roles(messages)
         note_unreadable_dates(message.own_fields.get("metadata") for message in messages)
         return timed

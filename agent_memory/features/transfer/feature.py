@@ -25,7 +25,7 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
     settings, client, keys, spec = foundation.settings, foundation.client, foundation.keys, foundation.spec
     sessions = services[SessionStore]
     receipts = ExportStore(client, keys)
-    services[OperationService].register_receipts(receipts)
+    services[OperationService].receipts = receipts
     reader = MemoryExportReader(client, keys, spec)
     restorer = Restorer(client, keys, services[MemoryScripts], spec, fsync=foundation.fsync)
     changes = ChangeTransfer(client, keys, services[ChangeStore], reader, restorer)

@@ -18,15 +18,7 @@ from starlette.types import Scope
 from agent_memory.foundation.api.body import AT_ONCE_BYTES, BodyReader, read_body
 from agent_memory.foundation.api.errors import unknown
 from agent_memory.foundation.core.errors import BadInput
-from agent_memory.foundation.core.input.unknown_fields import (
-    SCOPE_FIELDS,
-    Unknown,
-    UnknownFields,
-    misplaced,
-    narrowing_nothing,
-    narrows,
-    nearest,
-)
+from agent_memory.foundation.core.input.unknown_fields import SCOPE_FIELDS, Unknown, UnknownFields, nearest, refuse_narrowing
 
 MAX_QUERY_FIELDS = 2000
 # Clients of the archived server send their namespace with the ids. That server ignored it.
@@ -72,9 +64,7 @@ class ArgumentReader:
             parse = partial(reader.parse, body, strict=_is_strict(scope))
             values[name], unknown_fields = parse() if len(body) <= AT_ONCE_BYTES else await asyncio.to_thread(parse)
             if unknown_fields:
-                if misplaced_fields := misplaced(unknown_fields, lambda field_name: self._place_of(field_name, reader)):
-                    raise unknown(UnknownFields(misplaced_fields), "body")
-                self._ignore(unknown_fields, "body", ignored)
+                self._ignore(unknown_fields, "body", ignored, lambda field_name: self._place_of(field_name, reader))
         return values, body, ignored
 
     def _place_of(self, name: str, reader: BodyReader) -> str | None:
@@ -139,12 +129,14 @@ class ArgumentReader:
             raise unknown(UnknownFields(refused), "query")
         self._ignore(fields, "query", ignored)
 
-    def _ignore(self, fields: Sequence[Unknown], part: str, ignored: list[Unknown]) -> None:
-        """Add the fields to `ignored`. Raise RequestValidationError if one seems to narrow a deletion."""
-        if self._deletes:
-            narrowing = [field for field in fields if narrows(field) and field.path[-1] not in self._harmless_fields]
-            if narrowing:
-                raise unknown(UnknownFields([narrowing_nothing(field) for field in narrowing]), part)
+    def _ignore(
+        self, fields: Sequence[Unknown], part: str, ignored: list[Unknown], places: Callable[[str], str | None] = lambda name: None
+    ) -> None:
+        """Add the fields to `ignored`. Raise RequestValidationError if one seems to narrow the request."""
+        try:
+            refuse_narrowing(fields, places, deletes=self._deletes, harmless=self._harmless_fields)
+        except UnknownFields as refused:
+            raise unknown(refused, part) from None
         ignored.extend(fields)
 
 

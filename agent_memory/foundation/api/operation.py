@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from agent_memory.foundation.api.arguments import ArgumentReader
 from agent_memory.foundation.api.body import RawBody
 from agent_memory.foundation.api.dependencies import scope_of
-from agent_memory.foundation.api.idempotency.header import answered_once, key_of
+from agent_memory.foundation.api.idempotency import IdempotencyService, StoredAnswer, request_digest
 from agent_memory.foundation.api.responses import add_notices
 from agent_memory.foundation.core.input.unknown_fields import ignored_names
 from agent_memory.foundation.core.notices import collecting_notices
@@ -44,34 +44,36 @@ class Operation(APIRoute):
         self._keeps_answers = not self._arguments.is_provided_by(scope_of) and endpoint not in _COMPUTING
         self.app = self._serve
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        return self.respond
-
-    async def respond(self, request: Request) -> Response:
-        """Run the endpoint and return its response. Raises the errors of `ArgumentReader.read` and of the endpoint."""
-        scope = request.scope
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the endpoint and send its response. Raises the errors of `ArgumentReader.read` and of the endpoint."""
         with collecting_notices() as notices:
-            arguments, body, ignored = await self._arguments.read(request)
+            arguments, body, ignored = await self._arguments.read(Request(scope, receive))
             scope[ARGUMENTS] = arguments
             response = scope[ANSWER] = await self._answer(scope, arguments, body, notices)
         if ignored:
             response.raw_headers = [*response.raw_headers, (b"x-ignored-fields", ignored_names(ignored).encode())]
-        return response
+        await response(scope, receive, send)
 
     async def _answer(self, scope: Scope, arguments: dict[str, Any], body: bytes, notices: list[str]) -> Response:
         async def answer() -> Response:
             return add_notices(await self.endpoint(**arguments), notices)
 
-        key = key_of(scope)
-        if key is None or "services" not in arguments:
+        key = next((value for name, value in scope["headers"] if name == b"idempotency-key"), None)
+        if key is None or scope["method"] != "POST" or "services" not in arguments:
             return await answer()
         body = next((value for value in arguments.values() if isinstance(value, RawBody)), body)
-        services, caller_scope, keeps = arguments["services"], arguments["scope"], self._keeps_answers
-        return await answered_once(services, caller_scope, key, scope, body, answer, keeps=keeps)
+        request = request_digest(scope["method"], scope["path"], scope["query_string"], body)
+        service: IdempotencyService = arguments["services"][IdempotencyService]
+        once = await service.answer_once(arguments["scope"], key.decode("latin-1"), request, answer, keeps=self._keeps_answers)
+        return _replayed(once) if isinstance(once, StoredAnswer) else once
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await self.respond(Request(scope, receive))
-        await response(scope, receive, send)
+
+def _replayed(stored: StoredAnswer) -> Response:
+    response = Response(stored.body, stored.status)
+    pairs = (line.split(b": ", 1) for line in stored.headers.split(b"\n") if line)
+    response.raw_headers = [(b"content-length", b"%d" % len(stored.body)), *((pair[0], pair[1]) for pair in pairs)]
+    response.raw_headers.append((b"idempotent-replayed", b"true"))
+    return response
 
 
 class NamedRoute(Route):

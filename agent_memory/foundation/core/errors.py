@@ -56,10 +56,6 @@ class NotFound(AgentMemoryError, code="not_found", status=404):
     """The requested object does not exist within the caller's scope."""
 
 
-class MethodRefused(AgentMemoryError, code="method_not_allowed", status=405):
-    pass
-
-
 class Conflict(AgentMemoryError, code="conflict", status=409):
     """The request conflicts with stored data or with another running request."""
 

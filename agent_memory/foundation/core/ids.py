@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from hashlib import blake2b
@@ -10,20 +10,14 @@ from itertools import count
 
 from ulid import ULID
 
-
-class _Seed:
-    def __init__(self, seed: str) -> None:
-        self.bytes = ULID.from_str(seed).bytes
-        self.numbers = count()
-
-
-_seed: ContextVar[_Seed | None] = ContextVar("seed", default=None)
+_seed: ContextVar[tuple[bytes, Iterator[int]] | None] = ContextVar("seed", default=None)
+"""The bytes of the seed, and the numbers of the ids."""
 
 
 @contextmanager
 def repeatable(seed: str) -> Generator[None]:
     """Derive each id created in this context from `seed`, a ULID, and a counter. The ids keep the seed's timestamp."""
-    token = _seed.set(_Seed(seed))
+    token = _seed.set((ULID.from_str(seed).bytes, count()))
     try:
         yield
     finally:
@@ -39,5 +33,6 @@ def made_id() -> str:
     current = _seed.get()
     if current is None:
         return str(ULID())
-    rest = blake2b(b"%d" % next(current.numbers), digest_size=10, key=current.bytes).digest()
-    return str(ULID.from_bytes(current.bytes[:6] + rest))
+    seed, numbers = current
+    rest = blake2b(b"%d" % next(numbers), digest_size=10, key=seed).digest()
+    return str(ULID.from_bytes(seed[:6] + rest))

@@ -132,9 +132,7 @@ def configure_logging(settings: LogSettings, *, access_log: bool = False) -> Non
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
     root = logging.getLogger()
-    for old in root.handlers[:]:
-        root.removeHandler(old)
-    root.addHandler(handler)
+    root.handlers[:] = [handler]
     level = logging.getLevelNamesMapping()[settings.log_level]
     libraries = max(level, logging.WARNING) if level > logging.DEBUG else logging.INFO
     root.setLevel(libraries)
@@ -144,12 +142,8 @@ def configure_logging(settings: LogSettings, *, access_log: bool = False) -> Non
     _AccessLog.line = _REQUEST_JSON if settings.log_format == "json" else _REQUEST_TEXT
     _AccessLog.level, _AccessLog.stream = level, sys.stderr if access_log else None
     for name in ("uvicorn", "uvicorn.error", "uvicorn.asgi", "uvicorn.access"):
-        _hand_over(name, libraries)
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+        logger.setLevel(libraries)
     logging.captureWarnings(True)
-
-
-def _hand_over(name: str, level: int) -> None:
-    logger = logging.getLogger(name)
-    logger.handlers.clear()
-    logger.propagate = True
-    logger.setLevel(level)

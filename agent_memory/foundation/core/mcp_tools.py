@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.input.lenient_arguments import lenient
-from agent_memory.foundation.core.input.unknown_fields import FieldCheck, Unknown, UnknownFields, misplaced, narrowing_nothing, narrows
+from agent_memory.foundation.core.input.unknown_fields import FieldCheck, Unknown, refuse_narrowing
 from agent_memory.foundation.core.scope import Scope
 
 Wire = TypeVar("Wire", bound=BaseModel)
@@ -69,10 +69,7 @@ class Tool:
             values, ignored = self.check.read(lambda check: check.validate_python(arguments), strict=strict)
         except ValidationError as error:
             raise InvalidArguments(error) from error
-        if ignored and (misplaced_fields := misplaced(ignored, self._place_of)):
-            raise UnknownFields(misplaced_fields)
-        if self.deletes and (lost := [narrowing_nothing(field) for field in ignored if narrows(field)]):
-            raise UnknownFields(lost)
+        refuse_narrowing(ignored, self._place_of, deletes=self.deletes)
         return values, ignored
 
     def _place_of(self, name: str) -> str | None:

@@ -321,28 +321,23 @@ async def _start_first(folder: Path, locks: _Locks, password: str, port: int) ->
     if port and not _is_free(port):
         raise StartupError(f"port {port} on 127.0.0.1 is taken; choose another for the embedded Redis with EMBEDDED_REDIS_PORT")
     attempts = 3
-    for attempt in range(1, attempts + 1):
+    while True:
         engine = await find_engine(folder)
         server: _Server | None = None
         try:
             server = _launch(folder, engine, password, port or _free_port(), locks.redis)
             await _wait_ready(server)
-        except StartupError:
-            forget_engine(folder)
-            await _stop_if(server)
-            if attempt == attempts:
+        except BaseException as error:  # or cancelled while Redis loads its data: end its process
+            if server is not None:
+                await stop(server.process)
+            if not isinstance(error, StartupError):
                 raise
-        except BaseException:  # cancelled while Redis loads its data: end its process
-            await _stop_if(server)
-            raise
+            forget_engine(folder)
+            attempts -= 1
+            if not attempts:
+                raise
         else:
             return server
-    raise AssertionError("unreachable")
-
-
-async def _stop_if(server: _Server | None) -> None:
-    if server is not None:
-        await stop(server.process)
 
 
 async def _wait_ready(server: _Server) -> None:

@@ -32,7 +32,7 @@ class ContextLimits:
             learned = await self._store.load_limit(*model_key)
             if learned is not None:
                 chat.context.take_over(learned.tokens, learned.seconds)
-            timeout_limit = await self._store.load_asked(*model_key)
+            timeout_limit = await self._store.load_limit(*model_key, asked=True)
             if timeout_limit is not None:
                 chat.context.take_over_asked(timeout_limit.tokens, timeout_limit.seconds)
         await chat.ask_context()
@@ -43,4 +43,4 @@ class ContextLimits:
         if limit.source == "learned":
             await self._store.save_limit(chat.context.where, chat.context.model, limit.tokens, seconds=KNOWN_SECONDS)
         if (most_asked := chat.context.most_asked) is not None:
-            await self._store.save_asked(chat.context.where, chat.context.model, most_asked, seconds=KNOWN_SECONDS)
+            await self._store.save_limit(chat.context.where, chat.context.model, most_asked, seconds=KNOWN_SECONDS, asked=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit, urlunsplit
@@ -119,15 +119,22 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str,
     return [BucketRedis(node_url, clustered=True) for _, node_url in urls if node_url is not None]
 
 
+@asynccontextmanager
+async def bucket_clients(url: str, buckets: Sequence[Keys], *, command_timeout: float) -> AsyncGenerator[list[tuple[Keys, aioredis.Redis]]]:
+    """Yield the keys and a client of each bucket. Raises StartupError, as `locate_buckets` does."""
+    servers = await locate_buckets(url, buckets, display_url=shown_url(url), command_timeout=command_timeout)
+    async with AsyncExitStack() as stack:
+        clients = [server.connect(pool_size=1, command_timeout=command_timeout) for server in servers]
+        for client in clients:
+            stack.push_async_callback(client.aclose)
+        yield list(zip(buckets, clients, strict=True))
+
+
 async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
     """True if a store already exists under these keys. Does not change anything. Raises StartupError."""
-    (server,) = await locate_buckets(url, [home], display_url=shown_url(url), command_timeout=command_timeout)
-    client = server.connect(pool_size=1, command_timeout=command_timeout)
-    try:
+    async with bucket_clients(url, [home], command_timeout=command_timeout) as ((_, client),):
         with redis_errors():
             return bool(await client.exists(home.config))
-    finally:
-        await client.aclose()
 
 
 async def ensure_buckets(client: aioredis.Redis, home: Keys, bucket_count: int) -> None:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from redis.asyncio import Redis
-from redis.asyncio.client import Pipeline
 
-from agent_memory.foundation.storage.cluster import locate_buckets
+from agent_memory.foundation.storage.cluster import bucket_clients
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 
@@ -30,32 +29,15 @@ class ContextLimitStore:
         self._client = client
         self._keys = keys
 
-    async def save_limit(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
-        """Store the limit from a "too long" error, in tokens of the prompt and the answer together."""
-        await self._save(self._keys.context_limit(where, model), tokens, seconds)
-
-    async def save_asked(self, where: str, model: str, tokens: int, *, seconds: float) -> None:
-        """Store the limit learned from a timeout, in message tokens per request."""
-        await self._save(self._keys.context_asked(where, model), tokens, seconds)
-
-    async def load_limit(self, where: str, model: str) -> LearnedLimit | None:
-        """Return the limit from a recent "too long" error, or None if there was no such error."""
-        return await self._load(self._keys.context_limit(where, model))
-
-    async def load_asked(self, where: str, model: str) -> LearnedLimit | None:
-        """Return the limit learned from a recent timeout, or None if there was no timeout."""
-        return await self._load(self._keys.context_asked(where, model))
-
-    async def _save(self, key: str, tokens: int, seconds: float) -> None:
+    async def save_limit(self, where: str, model: str, tokens: int, *, seconds: float, asked: bool = False) -> None:
+        """Store the limit from a "too long" error, or with `asked` the limit learned from a timeout."""
         with redis_errors():
-            await self._client.set(key, str(tokens), px=max(int(seconds * 1000), 1))
+            await self._client.set(self._keys.context_limit(where, model, asked=asked), str(tokens), px=max(int(seconds * 1000), 1))
 
-    async def _load(self, key: str) -> LearnedLimit | None:
-        def build(pipe: Pipeline) -> None:
-            pipe.get(key)
-            pipe.pttl(key)
-
-        tokens, left = await read(self._client, build)
+    async def load_limit(self, where: str, model: str, *, asked: bool = False) -> LearnedLimit | None:
+        """Return the limit from a recent "too long" error (with `asked`, timeout), or None if there was no such error."""
+        key = self._keys.context_limit(where, model, asked=asked)
+        tokens, left = await read(self._client, lambda pipe: (pipe.get(key), pipe.pttl(key)))
         return None if tokens is None or left <= 0 else LearnedLimit(int(tokens), left / 1000)
 
 
@@ -64,14 +46,6 @@ async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, 
 
     Raises StartupError and RedisUnavailable.
     """
-    limits: list[LearnedLimit] = []
-    for bucket_redis, keys in zip(
-        await locate_buckets(url, buckets, display_url="Redis", command_timeout=command_timeout), buckets, strict=True
-    ):
-        client = bucket_redis.connect(pool_size=1, command_timeout=command_timeout)
-        try:
-            learned = await ContextLimitStore(client, keys).load_limit(where, model)
-        finally:
-            await client.aclose()
-        limits += [] if learned is None else [learned]
-    return min(limits, key=lambda limit: limit.tokens, default=None)
+    async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
+        limits = [await ContextLimitStore(client, keys).load_limit(where, model) for keys, client in clients]
+    return min((limit for limit in limits if limit is not None), key=lambda limit: limit.tokens, default=None)

@@ -47,19 +47,6 @@ am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones 
 am:{0}:wake         list    one token while there is something due, so that workers need not poll
 am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
-am:{0}:fg:<id>      hash    the receipt of what was forgotten by request, with a copy of it for an undo   FORGET_UNDO_SECONDS
-am:{0}:fo:<mid>      string  whose an id is that was forgotten by request                  as the receipt, or until an undo
-am:{0}:fgu:<user>   zset    a user's receipts of that, by the time (ms) of their end            as the last of them
-am:{0}:xr:<tenant>  hash    rules for taking facts, by namespace and user                  until deleted
-am:{0}:tk:<task>    string  a task that a caller can follow                                7 days
-am:{0}:tok:<digest> hash    an API key's rights, by the keyed digest of its secret         until revoked, or 30 days after its end
-am:{0}:toks         hash    the digests of the API keys, by id                             until revoked
-am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set            for ever
-am:{0}:browser:<digest> string  the API key, by its digest, that a browser logged in with   12 hours
-am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests                  until it is full again
-am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
-am:{0}:ctx:<model>  string  the tokens that a model takes at its server, learned from a refusal   an hour
-am:{0}:it:<iid>     hash    an item (a JSON value by path and key) with its vector          until deleted, or its TTL is over
 am:{0}:cfg          hash    which store this is, its buckets, the key of ids, means of embedding models, former indexes   for ever
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
@@ -67,6 +54,7 @@ am:{0}:<docket>:…           docket's own, in a store of several buckets or on 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b, sha1
@@ -168,6 +156,11 @@ class _Key:
         return keys.root + self._name
 
 
+def _named(prefix: str) -> Callable[[Keys, str], str]:
+    """Return a method for keys that consist of a prefix and a name."""
+    return lambda keys, name: f"{keys.root}{prefix}{name}"
+
+
 @dataclass(frozen=True, slots=True)
 class Keys:
     prefix: str = "am"
@@ -192,6 +185,29 @@ class Keys:
     wake = _Key("wake")
     config = _Key("cfg")
 
+    memory = _named("m:")
+    vector = _named("v:")
+    tombstone = _named("mt:")
+    ledger = _named("mh:")
+    evidence = _named("ev:")
+    alias = _named("al:")
+    by = _named("by:")
+    change = _named("ch:")
+    erasure = _named("del:")
+    forgetting = _named("fg:")
+    export = _named("xo:")
+    token = _named("tok:")
+    browser_session = _named("browser:")
+    order_of_work = _named("ord:")
+    item = _named("it:")
+    apart = _named("apart:")
+    move = _named("mv:")
+    index = _named("ix:")
+    due = _named("due:")
+    tries = _named("try:")
+    why = _named("why:")
+    dead = _named("dead:")
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "root", f"{self.prefix}:{{{self.bucket}}}:")
 
@@ -210,70 +226,19 @@ class Keys:
         """Return a memory's name in keys, which is a digest of the tenant and memory id."""
         return _mid(tenant, memory_id)
 
-    def memory(self, mid: str) -> str:
-        return f"{self.root}m:{mid}"
-
-    def vector(self, mid: str) -> str:
-        return f"{self.root}v:{mid}"
-
     def order(self, sid: str) -> str:
         return _order(self.root, sid)
-
-    def tombstone(self, mid: str) -> str:
-        return f"{self.root}mt:{mid}"
 
     def history(self, name: str) -> str:
         """Return the key of a former version (`name` is "<mid>.<version>") or of an ended memory ("<mid>")."""
         return f"{self.root}h:{name}"
 
-    def ledger(self, mid: str) -> str:
-        return f"{self.root}mh:{mid}"
-
-    def evidence(self, mid: str) -> str:
-        return f"{self.root}ev:{mid}"
-
-    def alias(self, mid: str) -> str:
-        return f"{self.root}al:{mid}"
-
-    def by(self, scope: str) -> str:
-        return f"{self.root}by:{scope}"
-
-    def change(self, change_id: str) -> str:
-        return f"{self.root}ch:{change_id}"
-
-    def due(self, kind: DueKind) -> str:
-        return f"{self.root}due:{kind}"
-
-    def tries(self, kind: DueKind) -> str:
-        return f"{self.root}try:{kind}"
-
-    def why(self, kind: DueKind) -> str:
-        return f"{self.root}why:{kind}"
-
-    def dead(self, kind: DueKind) -> str:
-        return f"{self.root}dead:{kind}"
-
-    def erasure(self, name: str) -> str:
-        return f"{self.root}del:{name}"
-
-    def forgetting(self, name: str) -> str:
-        return f"{self.root}fg:{name}"
-
     def forgettings(self, user: str) -> str:
         """Return the key of the set with a user's receipts. `user` is the owner's digest."""
         return f"{self.root}fgu:{user}"
 
-    def export(self, name: str) -> str:
-        return f"{self.root}xo:{name}"
-
     def idempotency(self, tenant: str, key: str, *limits: str | None) -> str:
         return f"{self.root}idem:{digest('idempotency', tenant, key, *limits)}"
-
-    def token(self, digest: str) -> str:
-        return f"{self.root}tok:{digest}"
-
-    def browser_session(self, digest: str) -> str:
-        return f"{self.root}browser:{digest}"
 
     def rate(self, tenant: str) -> str:
         return f"{self.root}rate:{digest('rate', tenant)}"
@@ -285,34 +250,16 @@ class Keys:
         """Return the key of the load data for the `step` seconds that start at `begin` (seconds)."""
         return f"{self.root}load:{step}:{begin}"
 
-    def context_limit(self, where: str, model: str) -> str:
-        return f"{self.root}ctx:{digest('context', where, model)}"
-
-    def context_asked(self, where: str, model: str) -> str:
-        return f"{self.root}ctx:{digest('asked', where, model)}"
-
-    def order_of_work(self, name: str) -> str:
-        return f"{self.root}ord:{name}"
+    def context_limit(self, where: str, model: str, *, asked: bool = False) -> str:
+        return f"{self.root}ctx:{digest('asked' if asked else 'context', where, model)}"
 
     def rules(self, tenant: str) -> str:
         return f"{self.root}xr:{digest('rules', tenant)}"
 
-    def item(self, iid: str) -> str:
-        return f"{self.root}it:{iid}"
-
     def task(self, tenant: str, task_id: str) -> str:
         return f"{self.root}tk:{digest('task', tenant, task_id)}"
-
-    def apart(self, pair: str) -> str:
-        return f"{self.root}apart:{pair}"
 
     def running(self, kind: DueKind, tenant: str) -> str:
         """Return the key of the set with a tenant's claims. `tenant_share.lua` builds the same name."""
         owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"
-
-    def move(self, source: str) -> str:
-        return f"{self.root}mv:{source}"
-
-    def index(self, name: str) -> str:
-        return f"{self.root}ix:{name}"

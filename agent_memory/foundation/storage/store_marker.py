@@ -10,7 +10,6 @@ import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 from redis.asyncio import Redis
@@ -21,7 +20,6 @@ from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.lua_files import load
 from agent_memory.foundation.storage.round_trip import exchange
-from agent_memory.foundation.storage.scripts import Script
 
 log = logging.getLogger(__name__)
 
@@ -76,21 +74,6 @@ class StoreFile:
             return {}
         except (OSError, ValueError, AttributeError) as error:
             raise StartupError(f"{self.path}, which names the store in this directory, cannot be read: {error}") from error
-
-
-async def open_marker(client: Redis, keys: Keys, noted_id: str | None) -> None:
-    """Mark a new store. If `noted_id` is the id of an earlier store, record the loss of that store instead."""
-    await Script(client, "storage/marker_open")(config=keys.config, new_id=token_hex(8), lost_id=noted_id)
-
-
-async def note_loss(client: Redis, keys: Keys, store_id: str) -> None:
-    """Store the id of the lost store in an empty Redis."""
-    await Script(client, "storage/marker_lose")(config=keys.config, store_id=store_id)
-
-
-async def accept_marker(client: Redis, keys: Keys) -> None:
-    """Accept the current content of Redis as the store."""
-    await Script(client, "storage/marker_accept")(config=keys.config, new_id=token_hex(8))
 
 
 async def see(client: Redis, keys: Keys, *, touch: str = "") -> StoreState:

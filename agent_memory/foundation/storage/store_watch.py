@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from secrets import token_hex
 from time import monotonic
 
 from redis.asyncio import Redis
@@ -21,11 +22,12 @@ from redis.exceptions import ConnectionError
 from redisvl.schema import IndexSchema
 
 from agent_memory.foundation.core.errors import AgentMemoryError, RedisUnavailable, StoreChanged, StoreLost
-from agent_memory.foundation.storage.cluster import ensure_buckets, locate_buckets
-from agent_memory.foundation.storage.connection import connect, shown_url, translate_error
+from agent_memory.foundation.storage.cluster import bucket_clients, ensure_buckets
+from agent_memory.foundation.storage.connection import connect, translate_error
 from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.scripts import Script
 from agent_memory.foundation.storage.search.indexes import ensure_index, has_index, note_built, rebuilt_name
-from agent_memory.foundation.storage.store_marker import StoreFile, StoreState, accept_marker, note_loss, open_marker, see
+from agent_memory.foundation.storage.store_marker import StoreFile, StoreState, see
 
 log = logging.getLogger(__name__)
 
@@ -106,12 +108,15 @@ class StoreWatch:
         """
         sight = await self._learn(await see(self._client, self._keys))
         self._judge(sight)
-        self._tell([] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)])
+        self._tell(self._refusals())
+
+    def _refusals(self) -> list[Problem]:
+        return [] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)]
 
     async def _learn(self, sight: StoreState) -> StoreState:
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         if sight.id is None and sight.lost is None and sight.refusal is None and (self._makes or noted_id is not None):
-            await open_marker(self._client, self._keys, noted_id)
+            await Script(self._client, "storage/marker_open")(config=self._keys.config, new_id=token_hex(8), lost_id=noted_id)
             sight = await see(self._client, self._keys)
         self._seen_at = sight.now
         # Without a file, the store that is in Redis now is the known one.
@@ -124,8 +129,7 @@ class StoreWatch:
         noted_id = None if self._file is None else self._file.id_of(self._keys)
         self._expected = noted_id or sight.id or sight.lost
         self._judge(sight)
-        wrong = [] if self._refusal is None else [Problem(self._refusal.code, self._refusal.message)]
-        return (*wrong, *([] if sight.refusal is None else [_write_refusal(sight.refusal)]))
+        return (*self._refusals(), *([] if sight.refusal is None else [_write_refusal(sight.refusal)]))
 
     async def look(self, *, fresh: bool = False) -> tuple[Problem, ...]:
         """Return the current problems. They may be up to a second old unless `fresh` is true."""
@@ -148,7 +152,7 @@ class StoreWatch:
         if touch:
             self._touched = monotonic()
         if self._refusal is not None:
-            return [Problem(self._refusal.code, self._refusal.message)]
+            return self._refusals()
         problems = [] if sight.refusal is None else [_write_refusal(sight.refusal)]
         if missing and not problems:
             self._mend(missing)
@@ -178,7 +182,7 @@ class StoreWatch:
                     await work
         self._judge(sight)
         if isinstance(self._refusal, StoreLost) and sight.lost is None and self._expected is not None:
-            await note_loss(self._client, self._keys, self._expected)
+            await Script(self._client, "storage/marker_lose")(config=self._keys.config, store_id=self._expected)
 
     def _judge(self, sight: StoreState) -> None:
         if sight.id == self._expected and self._expected is not None:
@@ -301,41 +305,23 @@ async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, comman
 
 async def inspect_stores(url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float) -> list[Problem]:
     """Return the problems with the stores in a Redis, without changing anything. Raises StartupError."""
-    problems: list[Problem] = []
-    for keys, client in await _clients(url, buckets, command_timeout):
-        try:
-            problems += await StoreWatch(client, keys, file, makes=False).inspect()
-        finally:
-            await client.aclose()
-    return problems
+    async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
+        return [problem for keys, client in clients for problem in await StoreWatch(client, keys, file, makes=False).inspect()]
 
 
 async def accept_store(
     url: str, buckets: Sequence[Keys], file: StoreFile | None, *, command_timeout: float
 ) -> list[tuple[StoreState, StoreState]]:
-    """Accept the current content of a Redis as the store. Return each bucket's state before and after.
-
-    Raises StartupError.
-    """
+    """Accept the current content of a Redis as the store. Return each bucket's state before and after. Raises StartupError."""
     states: list[tuple[StoreState, StoreState]] = []
-    for keys, client in await _clients(url, buckets, command_timeout):
-        try:
+    async with bucket_clients(url, buckets, command_timeout=command_timeout) as clients:
+        for keys, client in clients:
             before = await see(client, keys)
-            await accept_marker(client, keys)
+            await Script(client, "storage/marker_accept")(config=keys.config, new_id=token_hex(8))
             now = await see(client, keys)
             if file is not None and now.id is not None:
                 file.note(keys, now.id)
             states.append((before, now))
             if keys.bucket == 0:
                 await ensure_buckets(client, keys, len(buckets))
-        finally:
-            await client.aclose()
     return states
-
-
-async def _clients(url: str, buckets: Sequence[Keys], command_timeout: float) -> list[tuple[Keys, Redis]]:
-    bucket_redises = await locate_buckets(url, buckets, display_url=shown_url(url), command_timeout=command_timeout)
-    return [
-        (keys, bucket_redis.connect(pool_size=1, command_timeout=command_timeout))
-        for keys, bucket_redis in zip(buckets, bucket_redises, strict=True)
-    ]

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from starlette.responses import Response
 from ulid import ULID
 
-from agent_memory.foundation.api.idempotency.service import LEASE_SECONDS, ClaimedKey, IdempotencyService, request_digest
+from agent_memory.foundation.api.idempotency import LEASE_SECONDS, IdempotencyService, request_digest
 from agent_memory.foundation.api.principals import scope_of_request
 from agent_memory.foundation.core.errors import RequestUnderWay
 from agent_memory.foundation.core.settings import load_settings
@@ -67,15 +68,23 @@ async def test_request_with_a_running_idempotency_key_is_a_conflict(
 ) -> None:
     client, runtime = worked
 
-    key, body = str(ULID()), b'{"memories": []}'
+    key, body, over = str(ULID()), b'{"memories": []}', asyncio.Event()
     scope = scope_of_request(runtime.settings)
-    assert isinstance(
-        await runtime[IdempotencyService].claim_key(scope, key, request_digest("POST", "/v1/long-term-memory/", b"", body)), ClaimedKey
-    )
+
+    async def answer() -> Response:
+        await over.wait()
+        return Response()
+
+    request = request_digest("POST", "/v1/long-term-memory/", b"", body)
+    first = asyncio.create_task(runtime[IdempotencyService].answer_once(scope, key, request, answer, keeps=True))
+    name = runtime.keys.idempotency(scope.tenant, key)
+    await wait_until(lambda: runtime.client.exists(name), "the claim of the key")
     headers = {"Idempotency-Key": key, "Content-Type": "application/json"}
     refused = await client.post("/v1/long-term-memory/", content=body, headers=headers)
     assert (refused.status_code, refused.json()["code"]) == (409, "request_under_way")
     assert 1 <= int(refused.headers["Retry-After"]) <= LEASE_SECONDS
+    over.set()
+    assert isinstance(await first, Response)
 
 
 async def test_idempotency_key_lease_is_renewed_while_its_request_runs(worked: tuple[httpx.AsyncClient, Runtime]) -> None:
@@ -83,30 +92,39 @@ async def test_idempotency_key_lease_is_renewed_while_its_request_runs(worked: t
     scope, key = scope_of_request(runtime.settings), str(ULID())
     service = IdempotencyService(runtime.client, runtime.keys, lease_seconds=0.3)
     name = runtime.keys.idempotency(scope.tenant, key)
-    claimed = await service.claim_key(scope, key, "request")
-    assert isinstance(claimed, ClaimedKey)
+
+    async def forever() -> Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def at_once() -> Response:
+        return Response()
 
     async def end_of_lease() -> int:
-        return int(await runtime.client.hget(name, "u"))
+        return int(await runtime.client.hget(name, "u") or 0)
 
+    running = asyncio.create_task(service.answer_once(scope, key, "request", forever, keeps=True))
+    await wait_until(lambda: runtime.client.exists(name), "the claim of the key")
     first = await end_of_lease()
 
     async def renewed() -> bool:
         return await end_of_lease() > first
 
-    async with service.hold_key(scope, key, claimed):
-        await wait_until(renewed, "the renewal of the lease")
+    await wait_until(renewed, "the renewal of the lease")
+    await runtime.client.hset(name, "o", "another process")
     last = await end_of_lease()
 
     async def free() -> bool:
         try:
-            return isinstance(await service.claim_key(scope, key, "request"), ClaimedKey)
+            return isinstance(await service.answer_once(scope, key, "request", at_once, keeps=True), Response)
         except RequestUnderWay:
             return False
 
+    running.cancel()
+    await asyncio.wait({running})
+    assert await runtime.client.hget(name, "o") == b"another process", "who lost a key does not take it from whoever has it now"
+    assert await end_of_lease() == last
     await wait_until(free, "the end of the lease")
-    await service.free_key(scope, key, claimed)
-    assert await end_of_lease() > last, "who lost a key does not take it from whoever has it now"
 
 
 async def test_refused_request_can_be_corrected_under_the_same_key(live: httpx.AsyncClient) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import math
 
 import pytest
 from redis.exceptions import ConnectionError, DataError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from agent_memory.foundation.storage.connection import connect
-from agent_memory.foundation.storage.round_trip import Deadline, Deadlines, command, exchange
+from agent_memory.foundation.storage.round_trip import Deadline, command, exchange
 from tests.support.rig import Rig
 from tests.support.waiting import wait_until
 
@@ -89,7 +88,7 @@ async def test_cancellation_by_deadline_is_distinguished_from_one_by_others(othe
     made: asyncio.Future[Deadline] = asyncio.get_running_loop().create_future()
 
     async def wait() -> tuple[bool, int]:
-        made.set_result(deadline := Deadline(Deadlines(), 60.0))
+        made.set_result(deadline := Deadline(60.0))
         task = asyncio.current_task()
         assert task is not None
         try:
@@ -101,7 +100,7 @@ async def test_cancellation_by_deadline_is_distinguished_from_one_by_others(othe
         raise AssertionError
 
     waiting = asyncio.ensure_future(wait())
-    (await made).cancel_when_late(math.inf)
+    (await made).cancel_exchange()
     for _ in range(others):
         waiting.cancel()
     assert await waiting == (others == 0, others)

@@ -19,7 +19,6 @@ from tests.support.api import Recorded, serving
 CASES: list[tuple[errors.AgentMemoryError, int, str]] = [
     (errors.UnsupportedRequest("long-term memory is switched off", field="long_term_memory"), 400, "refused"),
     (errors.NotFound("Session s1 not found"), 404, "not_found"),
-    (errors.MethodRefused("not here"), 405, "method_not_allowed"),
     (errors.Conflict("under way"), 409, "conflict"),
     (errors.VersionMismatch("another version", current=8), 412, "version_mismatch"),
     (errors.TooLarge("too much"), 413, "too_large"),

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import redis.asyncio as aioredis
 
-from agent_memory.foundation.api.idempotency.service import LEASE_SECONDS
+from agent_memory.foundation.api.idempotency import LEASE_SECONDS
 from tests.support.processes import running
 from tests.support.waiting import wait_until
 
@@ -49,6 +49,7 @@ async def test_idempotency_key_of_a_killed_process_is_free_after_its_lease(tmp_p
                 return None if answer.status_code == 409 else answer
 
             again = await wait_until(carried_out, "the end of the lease")
+            assert again is not None
             assert again.status_code == 200, again.text
             assert len([key async for key in client.scan_iter(match="*:m:*")]) == 1
             await client.aclose()

@@ -23,6 +23,7 @@ NARROWING = SCOPE_FIELDS | {
 SENT_BACK = frozenset({"session_id"})
 """Fields that clients repeat in a session's body, although the path contains them. The server ignores them silently."""
 
+_NARROWS_NOTHING = "with the operation's own parameters what is to be deleted, since this one would not narrow it"
 MOST_NAMED = 1000
 _MOST_SHOWN = 20
 _LONGEST = 64
@@ -231,31 +232,26 @@ def _distance(word: str, other: str) -> int:
     return row[-1]
 
 
-def narrows(field: Unknown) -> bool:
-    """True if the unknown field's name is the name of a scope field or resembles one."""
-    name = field.path[-1]
-    return isinstance(name, str) and (name in SCOPE_FIELDS or nearest(name, SCOPE_FIELDS) is not None)
-
-
-def misplaced(fields: Iterable[Unknown], places: Callable[[str], str | None]) -> list[Unknown]:
-    """Return the unknown fields whose names match or resemble a scope field that belongs elsewhere in the request.
+def refuse_narrowing(
+    fields: Iterable[Unknown], places: Callable[[str], str | None], *, deletes: bool, harmless: Collection[str] = ()
+) -> None:
+    """Raise UnknownFields for unknown fields whose names match or resemble a scope field that belongs elsewhere.
 
     `places` takes the name of a scope field. It returns where the field belongs, or None if the request does not accept
-    the field. Each result contains the unknown field's path and the correct place. Skips fields without a place.
+    the field. If the request deletes data, also raise for scope fields without a place, except the `harmless` fields.
     """
-    misplaced_fields: list[Unknown] = []
-    for field in fields:
-        if narrows(field):
-            name = str(field.path[-1])
-            scope_field = name if name in SCOPE_FIELDS else nearest(name, SCOPE_FIELDS)
-            if scope_field is not None and (place := places(scope_field)) is not None:
-                misplaced_fields.append(Unknown(field.path, place))
-    return misplaced_fields
+    scope_fields = [(field, name, _scope_field(name)) for field in fields if isinstance(name := field.path[-1], str)]
+    refused = [Unknown(field.path, place) for field, _, scope_field in scope_fields if scope_field and (place := places(scope_field))]
+    if deletes and not refused:
+        refused = [
+            Unknown(field.path, _NARROWS_NOTHING) for field, name, scope_field in scope_fields if scope_field and name not in harmless
+        ]
+    if refused:
+        raise UnknownFields(refused)
 
 
-def narrowing_nothing(field: Unknown) -> Unknown:
-    """Return the field with the error message for a deletion that the field would not narrow."""
-    return Unknown(field.path, "with the operation's own parameters what is to be deleted, since this one would not narrow it")
+def _scope_field(name: str) -> str | None:
+    return name if name in SCOPE_FIELDS else nearest(name, SCOPE_FIELDS)
 
 
 def ignored_names(fields: Iterable[Unknown]) -> str:

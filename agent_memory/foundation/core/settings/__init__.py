@@ -11,7 +11,7 @@ from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.logs import without_secrets
 from agent_memory.foundation.core.settings.auth import AuthSettings
 from agent_memory.foundation.core.settings.base import Group, variables_of
-from agent_memory.foundation.core.settings.limits import LimitSettings, TenantLimits
+from agent_memory.foundation.core.settings.limits import LimitSettings
 from agent_memory.foundation.core.settings.memory import (
     CompactionSettings,
     ForgettingSettings,
@@ -24,29 +24,6 @@ from agent_memory.foundation.core.settings.models import ModelSettings
 from agent_memory.foundation.core.settings.redis import RedisSettings
 from agent_memory.foundation.core.settings.server import CompatSettings, McpSettings, ServerSettings
 from agent_memory.foundation.core.settings.worker import WorkerSettings
-
-__all__ = [
-    "GROUPS",
-    "AuthSettings",
-    "CompactionSettings",
-    "CompatSettings",
-    "ForgettingSettings",
-    "LimitSettings",
-    "LongTermSettings",
-    "McpSettings",
-    "ModelSettings",
-    "RedisSettings",
-    "SearchSettings",
-    "ServerSettings",
-    "Settings",
-    "TenantLimits",
-    "ViewSettings",
-    "WorkerSettings",
-    "WorkingMemorySettings",
-    "load_settings",
-    "settings_in_force",
-    "variables",
-]
 
 
 class Settings(BaseModel):

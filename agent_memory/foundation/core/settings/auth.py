@@ -16,22 +16,13 @@ _EVERYBODY = "*"
 
 class AuthSettings(Group):
     auth_mode: Literal["disabled", "token", "oauth2"] = setting(
-        "disabled",
-        "AUTH_MODE",
-        meaning="credentials: none, API keys, or JWTs of a login provider",
+        "disabled", "AUTH_MODE", meaning="credentials: none, API keys, or JWTs of a login provider"
     )
     disable_auth: bool | None = archived(None, "DISABLE_AUTH")
     token_auth_enabled: bool = archived(False, "TOKEN_AUTH_ENABLED")
-    open_to_network: bool = setting(
-        False,
-        "AUTH_DISABLED_ON_NETWORK",
-        meaning="allow other addresses than 127.0.0.1 without credentials",
-    )
+    open_to_network: bool = setting(False, "AUTH_DISABLED_ON_NETWORK", meaning="allow other addresses than 127.0.0.1 without credentials")
     secret: SecretStr | None = setting(
-        None,
-        "AUTH_SECRET",
-        meaning="HMAC key of stored API keys; generated if unset. A new one invalidates all API keys",
-        min_length=16,
+        None, "AUTH_SECRET", meaning="HMAC key of stored API keys; generated if unset. A new one invalidates all API keys", min_length=16
     )
     admin_token: SecretStr | None = setting(
         None, "AUTH_ADMIN_TOKEN", meaning="API key of the operator, who may create the others", min_length=16
@@ -67,10 +58,6 @@ class AuthSettings(Group):
     @property
     def required(self) -> bool:
         return self.mode != "disabled"
-
-    def claim(self, use: ClaimUse) -> str | None:
-        """Return the name of the JWT claim for this use, or None if `OAUTH2_CLAIMS` does not specify one."""
-        return self.oauth2_claims.get(use)
 
     @property
     def roles(self) -> dict[str, RoleName]:

@@ -21,19 +21,9 @@ class TenantLimits(BaseModel):
 class LimitSettings(Group):
     """The limits for each tenant (0 means no limit), and the maximum sizes."""
 
-    requests_per_minute: int = setting(
-        0,
-        "LIMIT_REQUESTS_PER_MINUTE",
-        meaning="requests per tenant and minute; 0: unlimited",
-        ge=0,
-    )
+    requests_per_minute: int = setting(0, "LIMIT_REQUESTS_PER_MINUTE", meaning="requests per tenant and minute; 0: unlimited", ge=0)
     requests_burst: int = internal(100, "LIMIT_REQUESTS_BURST", ge=1)
-    memories: int = setting(
-        0,
-        "LIMIT_MEMORIES",
-        meaning="memories per tenant, messages included; 0: unlimited",
-        ge=0,
-    )
+    memories: int = setting(0, "LIMIT_MEMORIES", meaning="memories per tenant, messages included; 0: unlimited", ge=0)
     model_tokens_per_day: int = setting(
         0,
         "LIMIT_MODEL_TOKENS_PER_DAY",
@@ -48,9 +38,6 @@ class LimitSettings(Group):
     query_bytes: int = internal(8 * 1024, "MAX_QUERY_BYTES", ge=64, le=1024 * 1024)
     message_bytes: int = internal(8 * 1024 * 1024, "MAX_MESSAGE_BYTES", ge=1)
     session_messages: int = internal(0, "MAX_SESSION_MESSAGES", ge=0)
-    memory_bytes: int = internal(64 * 1024, "MAX_MEMORY_BYTES", ge=1, le=64 * 1024)
-    tags: int = internal(64, "MAX_TAGS", ge=0, le=64)
-    json_depth: int = internal(32, "MAX_JSON_DEPTH", ge=1, le=32)
 
     def for_tenant(self, tenant: str) -> TenantLimits:
         own = self.tenants.get(tenant, TenantLimits())

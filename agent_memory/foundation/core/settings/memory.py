@@ -23,9 +23,7 @@ class LongTermSettings(Group):
     usage_every_minutes: float = internal(15.0, "USAGE_EVERY_MINUTES", ge=0)
     neighbours_after_seconds: float = internal(2.0, "NEIGHBOURS_AFTER_SECONDS", ge=0, le=3600)
     redact_secrets: bool = setting(
-        True,
-        "REDACT_SECRETS",
-        meaning="remove keys, tokens, passwords and card numbers from memories and from requests to a model server",
+        True, "REDACT_SECRETS", meaning="remove keys, tokens, passwords and card numbers from memories and from requests to a model server"
     )
     context_tags: str = setting(
         "system-reminder,relevant-memories,task-notification,user-memories,recalled-memories,memory-context,mem0-context,supermemory-context,"
@@ -43,11 +41,7 @@ class LongTermSettings(Group):
     )
     forgotten_kept_days: ClassVar[float] = 30.0
     forget_undo_seconds: int = setting(
-        86400,
-        "FORGET_UNDO_SECONDS",
-        meaning="seconds in which a request to forget can be undone; 0: no undo",
-        ge=0,
-        le=2592000,
+        86400, "FORGET_UNDO_SECONDS", meaning="seconds in which a request to forget can be undone; 0: no undo", ge=0, le=2592000
     )
     forget_in_conversation: Literal["propose", "auto", "off"] = setting(
         "propose",

@@ -13,9 +13,7 @@ class ModelSettings(Group):
     """Settings for models. `auto` means an OpenAI-compatible server if a key or base URL is set, else a local model."""
 
     provider: Literal["auto", "openai", "local"] = setting(
-        "auto",
-        "MODEL_PROVIDER",
-        meaning="summaries and facts; `auto`: a model server if a key or URL is set, otherwise local",
+        "auto", "MODEL_PROVIDER", meaning="summaries and facts; `auto`: a model server if a key or URL is set, otherwise local"
     )
     embedding_provider: Literal["auto", "openai", "local"] = setting(
         "auto",

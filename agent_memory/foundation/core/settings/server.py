@@ -39,16 +39,10 @@ class ServerSettings(Group):
         False, "STRICT_FIELDS", meaning="refuse unknown fields (422) instead of listing them in `X-Ignored-Fields`"
     )
     access_log: bool = internal(True, "ACCESS_LOG")
-    audit_log: bool = setting(
-        False,
-        "AUDIT_LOG",
-        meaning="log caller, operation and ids of each request and MCP call, never content",
-    )
+    audit_log: bool = setting(False, "AUDIT_LOG", meaning="log caller, operation and ids of each request and MCP call, never content")
     console: bool = internal(True, "CONSOLE_ENABLED")
     cors_allowed_origins: str = setting(
-        "",
-        "CORS_ALLOWED_ORIGINS",
-        meaning="origins whose pages may call the API, comma-separated, e.g. `https://app.example.com`",
+        "", "CORS_ALLOWED_ORIGINS", meaning="origins whose pages may call the API, comma-separated, e.g. `https://app.example.com`"
     )
     allowed_hosts: str = setting(
         "",
@@ -69,9 +63,7 @@ class McpSettings(Group):
     port: int = archived(9000, "MCP_PORT", ge=0, le=65535)
     on_api: bool = setting(True, "MCP_ON_API", meaning="offer MCP on the API at `/mcp`")
     tools: Literal["core", "agent", "all"] = setting(
-        "all",
-        "MCP_TOOLS",
-        meaning="tools: `core` (eight), `agent` (also conversations, blocks, archive, timeline, procedures) or `all`",
+        "all", "MCP_TOOLS", meaning="tools: `core` (eight), `agent` (also conversations, blocks, archive, timeline, procedures) or `all`"
     )
     namespace: str | None = archived(None, "DEFAULT_MCP_NAMESPACE", max_length=512)
     user_id: str | None = archived(None, "DEFAULT_MCP_USER_ID", max_length=512)

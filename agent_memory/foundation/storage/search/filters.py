@@ -114,29 +114,21 @@ def _time_filters(name: str, conditions: Any, zone: tzinfo) -> list[Filter]:
     """
     field = _TIMES[name]
 
-    def begin(value: date) -> _Edge:
-        return _edge(value, zone)
-
-    def end(value: date) -> _Edge:
-        return _edge(value, zone, after=True)
+    def within(low: date | None, high: date | None, *, after_low: bool = False, after_high: bool = False) -> str:
+        return _within(field, _edge(low, zone, after=after_low) if low else None, _edge(high, zone, after=after_high) if high else None)
 
     filters: list[Filter] = []
     if conditions.eq is not None:
-        filters.append(_within(field, begin(conditions.eq), end(conditions.eq)))
+        filters.append(within(conditions.eq, conditions.eq, after_high=True))
     if conditions.ne is not None:
-        filters.append(negated(f"({_within(field, begin(conditions.ne), end(conditions.ne))})"))
-    if conditions.gte is not None:
-        filters.append(_within(field, begin(conditions.gte), None))
-    if conditions.gt is not None:
-        filters.append(_within(field, end(conditions.gt), None))
-    if conditions.lte is not None:
-        filters.append(_within(field, None, end(conditions.lte)))
-    if conditions.lt is not None:
-        filters.append(_within(field, None, begin(conditions.lt)))
+        filters.append(negated(f"({within(conditions.ne, conditions.ne, after_high=True)})"))
+    filters += [within(low, None, after_low=after) for low, after in ((conditions.gte, False), (conditions.gt, True)) if low is not None]
+    filters += [
+        within(None, high, after_high=after) for high, after in ((conditions.lte, True), (conditions.lt, False)) if high is not None
+    ]
     if conditions.between is not None:
-        first, last = conditions.between
-        low = begin(first) if conditions.inclusive in ("both", "left") else end(first)
-        filters.append(_within(field, low, end(last) if conditions.inclusive in ("both", "right") else begin(last)))
+        includes = conditions.inclusive
+        filters.append(within(*conditions.between, after_low=includes not in ("both", "left"), after_high=includes in ("both", "right")))
     return filters
 
 

@@ -114,29 +114,11 @@ class MemoryQueries:
             *made, _ = _nearest_command(self._spec, limit)
             _queue_made(pipe, index, [*made, self._blob(vector)], clause)
             return
-        query = VectorQuery(
-            self._blob(vector),
-            self._spec.field,
-            return_fields=[DISTANCE, *fields],
-            filter_expression=clause,
-            dtype=self._spec.numpy_type,
-            num_results=limit,
-            return_score=False,
-        )
-        queue_search(pipe, index, query)
+        queue_search(pipe, index, self._vector_query(clause, vector, limit, fields))
 
     def queue_nearest_passages(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int) -> None:
         """Find the nearest passages ("<mid>.<n>"). Hits contain distances and `pn`, the memory's number of passages."""
-        query = VectorQuery(
-            self._spec.blob(vector),
-            self._spec.field,
-            return_fields=[DISTANCE, "pn"],
-            filter_expression=clause,
-            dtype=self._spec.numpy_type,
-            num_results=min(limit, _MOST_RESULTS),
-            return_score=False,
-        )
-        queue_search(pipe, self._passages, query)
+        queue_search(pipe, self._passages, self._vector_query(clause, vector, min(limit, _MOST_RESULTS), ["pn"]))
 
     def queue_within(
         self,
@@ -152,16 +134,8 @@ class MemoryQueries:
         """Find vectors within a cosine distance, nearest first. Returns `limit` hits; `Hits.total` counts all."""
         # A range query of RediSearch loses the distances if the clause negates several conditions. A KNN query over the
         # range keeps them.
-        query = VectorQuery(
-            self._blob(vector),
-            self._spec.field,
-            return_fields=[DISTANCE, *fields],
-            filter_expression=all_of(clause, f"@{self._spec.field}:[VECTOR_RANGE {min(radius, 2.0)} $vector]"),
-            dtype=self._spec.numpy_type,
-            num_results=_MOST_RESULTS,
-            return_score=False,
-            hybrid_policy="ADHOC_BF",
-        )
+        within = all_of(clause, f"@{self._spec.field}:[VECTOR_RANGE {min(radius, 2.0)} $vector]")
+        query = self._vector_query(within, vector, _MOST_RESULTS, fields, hybrid_policy="ADHOC_BF")
         query.paging(0, min(limit, _MOST_RESULTS))
         queue_search(pipe, self._history if past else self._vectors, query)
 
@@ -216,6 +190,20 @@ class MemoryQueries:
         query = name_query(clause, 0, 1)
         query.limit_ids(self._keys.memory(mid))
         queue_search(pipe, self._words, query)
+
+    def _vector_query(
+        self, clause: str, vector: NDArray[np.float32], limit: int, fields: Sequence[str], *, hybrid_policy: str | None = None
+    ) -> VectorQuery:
+        return VectorQuery(
+            self._blob(vector),
+            self._spec.field,
+            return_fields=[DISTANCE, *fields],
+            filter_expression=clause,
+            dtype=self._spec.numpy_type,
+            num_results=limit,
+            return_score=False,
+            hybrid_policy=hybrid_policy,
+        )
 
     def _blob(self, vector: NDArray[np.float32]) -> bytes:
         return vector.astype(self._spec.numpy_type, copy=False).tobytes()

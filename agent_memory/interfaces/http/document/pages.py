@@ -40,9 +40,6 @@ def pages(title: str, openapi_url: str, start_page: str) -> list[Route]:
             raise NotFound("Not Found: the API begins at /v1, /docs shows it")
         return RedirectResponse(_root(request) + start_page, 303, headers={"Vary": "Accept"})
 
-    async def icon(request: Request) -> FileResponse:
-        return FileResponse(_FOLDER / _ICON, media_type=_TYPES[_ICON], headers={"Cache-Control": f"public, max-age={_DAY_SECONDS}"})
-
     async def docs(request: Request) -> HTMLResponse:
         here = _root(request)
         page = get_swagger_ui_html(
@@ -57,14 +54,14 @@ def pages(title: str, openapi_url: str, start_page: str) -> list[Route]:
         return _with_policy(request, page)
 
     async def file(request: Request) -> FileResponse:
-        name = request.url.path.rpartition("/")[2]
+        name = request.url.path.rpartition("/")[2].replace("favicon.ico", _ICON)
         return FileResponse(_FOLDER / name, media_type=_TYPES[name], headers={"Cache-Control": f"public, max-age={_DAY_SECONDS}"})
 
     async def redoc(request: Request) -> RedirectResponse:
         return RedirectResponse(_root(request) + "/docs")
 
     files = [Route(f"/docs/{name}", file, include_in_schema=False) for name in _TYPES]
-    named = {"/": start, "/favicon.ico": icon, "/docs": docs, "/redoc": redoc}
+    named = {"/": start, "/favicon.ico": file, "/docs": docs, "/redoc": redoc}
     return [*(Route(path, page, include_in_schema=False) for path, page in named.items()), *files]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -29,10 +29,7 @@ SCHEMES: dict[str, dict[str, str]] = {
 
 
 def describe(document: dict[str, Any], *, required: bool) -> None:
-    """Add the security schemes to each operation of an OpenAPI document.
-
-    Credentials are optional unless `required` is True.
-    """
+    """Add the security schemes to each operation of an OpenAPI document. Credentials are optional unless `required` is True."""
     document.setdefault("components", {})["securitySchemes"] = SCHEMES
     schemes: list[dict[str, list[str]]] = [{name: []} for name in SCHEMES]
     for path, methods in document["paths"].items():
@@ -42,25 +39,12 @@ def describe(document: dict[str, Any], *, required: bool) -> None:
 
 
 class AuthenticationMiddleware:
-    """Put the caller's `Principal` into the scope, or answer with 401 or 503.
+    """Put the caller's `Principal` into the scope, or answer with 401 or 503. `gate` returns None until the runtime is open."""
 
-    `gate` returns None until the runtime is open.
-    """
-
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        gate: Callable[[], CredentialGate | None],
-        challenge: Callable[[Scope], str] = lambda scope: "Bearer",
-        open_paths: Collection[str] = OPEN_PATHS,
-        terse: Collection[str] = TERSE_PATHS,
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, gate: Callable[[], CredentialGate | None], challenge: Callable[[Scope], str]) -> None:
         self._app = app
         self._gate = gate
         self._challenge = challenge
-        self._open = frozenset(open_paths)
-        self._terse = frozenset(terse)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -68,7 +52,7 @@ class AuthenticationMiddleware:
             return
         path = scope["path"].rstrip("/")
         # `known_caller.py` may have identified the caller already.
-        if path not in self._open and PRINCIPAL not in scope:
+        if path not in OPEN_PATHS and PRINCIPAL not in scope:
             try:
                 credential = credential_of(scope["headers"])
                 if credential is not None:
@@ -76,7 +60,7 @@ class AuthenticationMiddleware:
                     if gate is None:
                         raise Unavailable("the server is starting")
                     scope[PRINCIPAL] = await gate.admit(credential)
-                elif path not in self._terse and not is_console(path):
+                elif path not in TERSE_PATHS and not is_console(path):
                     raise Unauthenticated("send an API key or a token: Authorization: Bearer … or X-API-Key: …")
             except AgentMemoryError as error:
                 await render(error, challenge=self._challenge(scope))(scope, receive, send)
