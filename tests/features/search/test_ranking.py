@@ -10,11 +10,10 @@ from agent_memory.features.memories.search.ranking import (
     ALPHA,
     ALPHA_BY_CHANCE,
     Scored,
-    ScoreExplainer,
-    ScoreParts,
     fuse,
     relevant,
     saturated,
+    score_parts,
     timed,
     weight_of_meaning,
 )
@@ -32,8 +31,8 @@ def by_name(fused: list[Scored]) -> dict[str, float]:
 def test_first_in_both_lists_scores_one() -> None:
     near, words = {"a": 0.8, "b": 0.4}, {"a": 12.0, "c": 3.0}
     score, name = fuse(near, words, 0.5)[0]
-    best = ScoreExplainer(near, words)(score, name)
-    assert (best.name, best.score, best.similarity_rank, best.words_rank) == ("a", 1.0, 1, 1)
+    best = score_parts(near, words)[name]
+    assert (name, score, best["similarity_rank"], best["words_rank"]) == ("a", 1.0, 1, 1)
 
 
 def test_alpha_weights_meaning_against_words() -> None:
@@ -54,10 +53,11 @@ def test_negative_similarities_and_empty_lists_are_harmless() -> None:
 
 
 def test_score_parts_are_values_and_ranks_in_each_list() -> None:
-    parts = ScoreExplainer({"a": 0.4, "b": 0.9}, {"b": 1.0, "c": 3.0}, {"c"})
-    assert parts(0.7, "a") == ScoreParts("a", 0.7, 0.4, 2, None, None)
-    assert parts(0.6, "b") == ScoreParts("b", 0.6, 0.9, 1, 1.0, 2)
-    assert parts(0.5, "c") == ScoreParts("c", 0.5, None, None, 3.0, 1, in_time=True)
+    parts = score_parts({"a": 0.4, "b": 0.9}, {"b": 1.0, "c": 3.0}, {"c"})
+    fields = ("similarity", "similarity_rank", "words", "words_rank", "in_time")
+    assert parts["a"] == dict(zip(fields, (0.4, 2, None, None, False), strict=True))
+    assert parts["b"] == dict(zip(fields, (0.9, 1, 1.0, 2, False), strict=True))
+    assert parts["c"] == dict(zip(fields, (None, None, 3.0, 1, True), strict=True))
 
 
 def test_memory_of_the_requested_time_outranks_others_that_fit_nearly_as_well() -> None:

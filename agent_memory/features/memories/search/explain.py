@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
-from agent_memory.features.memories.search.pages import explain_memory, page_of
-from agent_memory.features.memories.search.query import SearchQuery
-from agent_memory.features.memories.search.ranking import Ranking
+from agent_memory.features.memories.search.pages import page_of
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.foundation.core.scope import Scope
@@ -29,42 +28,43 @@ class SearchExplainer:
         Use `paged=False` for a prompt's search.
         """
         mid = self._store.mid(scope, memory_id)
+        missing = partial(Explanation, memory_id=memory_id, returned=False)
         record = (await self._store.get(scope, [memory_id]))[0]
         if record is None:
-            return Explanation(memory_id=memory_id, returned=False, reason="not_found")
+            return missing(reason="not_found")
         if record.quarantine is not None and not request.quarantined:
-            return Explanation(memory_id=memory_id, returned=False, reason="quarantined")
+            return missing(reason="quarantined")
         excluding = await self._excluding(scope, request, mid)
         if excluding:
-            return Explanation(memory_id=memory_id, returned=False, reason="filtered", filters=excluding)
+            return missing(reason="filtered", filters=excluding)
         query = await self._search.prepare_query(scope, request.model_copy(update={"explain": True}), paged=paged)
         ranking = await self._search.rank_query(scope, query)
         if request.distinct and query.mode is not None:
             ranking, repeats = await self._search.without_duplicates(scope, query, ranking)
             if mid in repeats:
-                return Explanation(memory_id=memory_id, returned=False, reason="collapsed", by=repeats[mid])
+                return missing(reason="collapsed", by=repeats[mid])
         rank = ranking.rank_of(mid)
         if rank is not None:
             returned = any(name == mid for _, name in ranking.scored[page_of(query)])
             # A listing's ranking contains only the page.
-            rank_in_answer = rank + request.offset if query.mode is None else rank
-            return _ranked(memory_id, ranking, rank, rank_in_answer, "returned" if returned else "beyond_limit")
+            place = rank + request.offset if query.mode is None else rank
+            why = ranking.explain(ranking.scored[rank - 1], place)
+            reason = "returned" if returned else "beyond_limit"
+            return Explanation(memory_id=memory_id, returned=returned, reason=reason, rank=place, explanation=why)
         below = next((scored for scored in ranking.below_threshold if scored[1] == mid), None)
         if below is not None:
-            why = explain_memory(ranking.memory_of(below), len(ranking.scored) + 1)
-            return Explanation(memory_id=memory_id, returned=False, reason="below_threshold", explanation=why)
-        return await self._explain_deeper(scope, query, memory_id, mid)
-
-    async def _explain_deeper(self, scope: Scope, query: SearchQuery, memory_id: str, mid: str) -> Explanation:
+            return missing(reason="below_threshold", explanation=ranking.explain(below, len(ranking.scored) + 1))
+        # Search deeper, without the threshold.
         threshold = query.request.distance_threshold
         wide = query.request.model_copy(update={"distance_threshold": None, "offset": 0, "limit": 100})
         ranking = await self._search.rank_query(scope, replace(query, request=wide, depth=_DEEP))
         rank = ranking.rank_of(mid)
         if rank is None:
             low = any(name == mid for _, name in ranking.below_threshold)
-            return Explanation(memory_id=memory_id, returned=False, reason="below_threshold" if low else "not_ranked")
-        too_far = threshold is not None and ranking.memory_of(ranking.scored[rank - 1]).distance > threshold
-        return _ranked(memory_id, ranking, rank, rank, "below_threshold" if too_far else "beyond_limit")
+            return missing(reason="below_threshold" if low else "not_ranked")
+        scored = ranking.scored[rank - 1]
+        too_far = threshold is not None and ranking.distance_of(scored) > threshold
+        return missing(reason="below_threshold" if too_far else "beyond_limit", rank=rank, explanation=ranking.explain(scored, rank))
 
     async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> list[str]:
         """Return the filters that exclude the memory, each tested separately."""
@@ -80,11 +80,3 @@ class SearchExplainer:
         if not visible:
             return ["scope"]
         return [name for name, count in zip(names, passed, strict=True) if count == 0]
-
-
-def _ranked(memory_id: str, ranking: Ranking, rank: int, rank_in_answer: int, reason: str) -> Explanation:
-    why = explain_memory(ranking.memory_of(ranking.scored[rank - 1]), rank_in_answer)
-    returned = reason == "returned"
-    return Explanation.model_validate(
-        {"memory_id": memory_id, "returned": returned, "reason": reason, "rank": rank_in_answer, "explanation": why}
-    )

@@ -32,9 +32,6 @@ _MOST_DISTINCT = 400
 log = logging.getLogger(__name__)
 
 
-log = logging.getLogger(__name__)
-
-
 class SearchService:
     def __init__(
         self,
@@ -135,7 +132,7 @@ class SearchService:
             recencies = novelties(ages, weights)
         if query.request.server_side_recency and query.mode is SearchModeEnum.SEMANTIC:
             # The archived server derives similarity from distance in two ways.
-            similarities = [1.0 - ranking.memory_of(scored).distance / 2 for scored in ranking.scored]
+            similarities = [1.0 - ranking.distance_of(scored) / 2 for scored in ranking.scored]
         else:
             similarities = [score for score, _ in ranking.scored]
         ordered = weigh_age(ranking.scored, similarities, recencies, weights)
