@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.records import approval, source_of
+from agent_memory.features.memories.records import source_of, text_digest
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.api.principals import administering, list_place_of, writing
@@ -45,7 +45,8 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
 
 def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> str | None:
     """Return the reason why a memory needs a review, or None. Pass the result of `rules_of` as `rules`, or omit it."""
-    if not settings.longterm.quarantine or (record.approved is not None and record.approved == approval(record.text)):
+    # An approval is the digest of the approved text, so a changed text needs a new one.
+    if not settings.longterm.quarantine or (record.approved is not None and record.approved == text_digest(record.text)):
         return None
     rules = rules_of(settings, (record,)) if rules is None else rules
     if not rules:
@@ -99,7 +100,7 @@ class QuarantineService:
         administering(scope)
         for _ in range(_TRIES):
             record, version = await self._waiting(scope, memory_id)
-            update = {"quarantine": None, "approved": approval(record.text), "updated_at": datetime.now(UTC)}
+            update = {"quarantine": None, "approved": text_digest(record.text), "updated_at": datetime.now(UTC)}
             new = record.model_copy(update=update)
             state = await self._memories.release_memory(scope, record, new, version)
             if state.startswith("slot"):
