@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 from ulid import ULID
 
 from agent_memory.features.memories.records import StoredMemory
-from agent_memory.features.memories.scripts import MemoryScripts
-from agent_memory.features.memories.steps import Fence, PutOptions, Step, StepGroups
+from agent_memory.features.memories.steps import Fence, MemoryScripts, PutOptions, Step, StepGroups
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.threads import run_in_thread

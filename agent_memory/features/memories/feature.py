@@ -12,7 +12,6 @@ from agent_memory.features.memories.duplicates.service import COMPACT, Duplicate
 from agent_memory.features.memories.duplicates.store import MergeStore
 from agent_memory.features.memories.quarantine.service import QuarantineService
 from agent_memory.features.memories.retention.service import RetentionService
-from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.search.document_frequency import DocumentFrequencies
 from agent_memory.features.memories.search.explain import SearchExplainer
 from agent_memory.features.memories.search.pages import PageReader
@@ -22,6 +21,7 @@ from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.shown_memories import ShownMemoryReader
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
+from agent_memory.features.memories.steps import MemoryScripts
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.memories.upkeep.idle import IdleTenants
@@ -40,7 +40,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
     settings, client, keys, spec = foundation.settings, foundation.client, foundation.keys, foundation.spec
     neighbors_ms = round(settings.longterm.neighbours_after_seconds * 1000)
     scripts = MemoryScripts(client, keys, fsync=foundation.fsync, neighbors_ms=neighbors_ms)
-    store = MemoryStore(client, keys, scripts, spec)
+    store = MemoryStore(client, keys, scripts, spec, fsync=foundation.fsync)
     commits = MemoryCommits(keys, scripts)
     changes = ChangeStore(client, keys, scripts)
     neighbors = SimilarMemoryStore(client, keys, store)

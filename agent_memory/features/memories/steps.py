@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Literal
 
+from redis.asyncio import Redis
+
 from agent_memory.features.memories.records import (
     WORDS,
     Standing,
@@ -20,14 +22,15 @@ from agent_memory.features.memories.records import (
     said_by_person,
     standing,
 )
-from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.foundation.core.clock import iso
 from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.erasures import guard_of
 from agent_memory.foundation.storage.keyspace import Keys, new_mid
-from agent_memory.foundation.storage.scripts import Arg
+from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.foundation.text.dates.relative import same_meaning
 from agent_memory.foundation.text.normalization import is_plain, is_turn
-from agent_memory.foundation.text.retrieval_units import unit_terms
+from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 Step = dict[str, Any]
@@ -146,13 +149,14 @@ class StepGroups:
         """
         self._keys = keys
         self._tenant = tenant
-        self._atomic = atomic
-        self._fence = None if fence is None else fence.script_argument()
-        self._embed_after_ms = _EMBEDDED_MS if fence is not None and fence.embeds else 0
-        self._revised = revised
-        self._values: list[Arg] = []
         self._shared: dict[Sequence[str], int] = {}
-        self._groups: list[dict[str, Any]] = []
+        # The arguments of `memory_commit.lua`.
+        self.atomic = atomic
+        self.fence = None if fence is None else fence.script_argument()
+        self.embed_after_ms = _EMBEDDED_MS if fence is not None and fence.embeds else 0
+        self.revised = revised
+        self.values: list[Arg] = []
+        self.groups: list[dict[str, Any]] = []
 
     def mid(self, memory_id: str) -> str:
         return new_mid(self._tenant, memory_id)
@@ -161,7 +165,7 @@ class StepGroups:
         return order_of(self._keys, self._tenant, record)
 
     def add_group(self, *steps: Step, change: dict[str, Any] | None = None) -> None:
-        self._groups.append({"steps": list(steps), **({"change": change} if change else {})})
+        self.groups.append({"steps": list(steps), **({"change": change} if change else {})})
 
     def put_record(
         self,
@@ -319,8 +323,8 @@ class StepGroups:
         return {"op": "check", "mid": memory.mid, "expect": str(memory.version)}
 
     def _add(self, values: Sequence[Arg]) -> int:
-        position = len(self._values)
-        self._values += values
+        position = len(self.values)
+        self.values += values
         return position
 
     def _add_once(self, values: Sequence[str]) -> int:
@@ -329,16 +333,23 @@ class StepGroups:
             position = self._shared[values] = self._add(values)
         return position
 
-    @property
-    def values(self) -> Sequence[Arg]:
-        return self._values
-
     async def run_steps(self, scripts: MemoryScripts) -> list[str]:
-        return await scripts.commit_steps(
-            self._groups,
-            self._values,
-            atomic=self._atomic,
-            fence=self._fence,
-            revised=self._revised,
-            embed_after_ms=self._embed_after_ms,
-        )
+        """Run `memory_commit.lua`. Raises ErasureUnderWay.
+
+        Return "ok" and the state of each step, or the reason why the script refused the batch.
+        """
+        reply = await scripts.commit(self, **scripts.settings, guard=guard_of(self._keys.root))
+        return [word.decode() for word in reply]
+
+
+class MemoryScripts:
+    """The script `memory_commit.lua`, and its arguments that are the same in each call."""
+
+    def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbors_ms: int = 0) -> None:
+        """With `fsync`, Redis writes callers' changes to disk before it replies.
+
+        The messages next to a new message are indexed again after `neighbors_ms`.
+        """
+        self.commit = Script(client, "memories/memory_commit", fsync=fsync)
+        outbox = outbox_keys(keys, DueKind.MEMORY)
+        self.settings: dict[str, Any] = {**outbox, "wake": keys.wake, "root": keys.root, "reach": REACH, "neighbors_ms": neighbors_ms}

@@ -26,17 +26,17 @@ from agent_memory.features.memories.records import (
     owner_name,
     read_row,
 )
-from agent_memory.features.memories.scripts import MemoryScripts
-from agent_memory.features.memories.steps import Fence, PutOptions, StepGroups, message_mids, order_of
+from agent_memory.features.memories.steps import Fence, MemoryScripts, PutOptions, StepGroups, message_mids, order_of
 from agent_memory.features.memories.usage.store import queue_usage, with_usage
 from agent_memory.foundation.core.errors import IdTaken
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.permissions import permit_writing, within
 from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.foundation.storage.scripts import Arg
+from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.storage.search.queries import MemoryQueries, name_query, search
 from agent_memory.foundation.storage.search.results import PAST, Hit, Hits, parse_hits
@@ -45,6 +45,7 @@ from agent_memory_client.models import MemoryRecord
 
 __all__ = ["Fence", "Hit", "Hits", "IndexEntry", "IndexJob", "MemoryStore", "parse_hits"]
 
+_TOMBSTONE_SECONDS = 30 * 24 * 3600
 _WRITE_BATCH = 200
 _INDEX_BATCH = 16
 _VECTORS_AT_ONCE = 32
@@ -81,10 +82,15 @@ class IndexEntry:
 
 
 class MemoryStore(MemoryQueries):
-    def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec) -> None:
+    def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec, *, fsync: bool = False) -> None:
         super().__init__(keys, spec)
         self._client = client
         self._scripts = scripts
+        self._outbox = outbox_keys(keys, DueKind.MEMORY)
+        self._owners = Script(client, "memories/memory_owners")
+        self._index = Script(client, "memories/memory_index")
+        self._sweep = Script(client, "memories/memory_sweep")
+        self._delete = Script(client, "memories/memory_delete", fsync=fsync)
 
     def mid(self, scope: Scope, memory_id: str) -> str:
         return self._keys.mid(scope.tenant, memory_id)
@@ -183,8 +189,9 @@ class MemoryStore(MemoryQueries):
         if not records:
             return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]
-        owners = await self._scripts.owners_of(mids)
-        return [record.id for record, owner in zip(records, owners, strict=True) if owner is not None and owner != owner_name(record)]
+        owners = await self._owners(any=self._keys.config, root=self._keys.root, mids=mids)
+        free_or_own = ((b"-", owner_name(record).encode()) for record in records)
+        return [record.id for record, owner, fine in zip(records, owners, free_or_own, strict=True) if owner not in fine]
 
     async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
         """Replace `old` with `new`. Return False if the version changed meanwhile.
@@ -301,7 +308,13 @@ class MemoryStore(MemoryQueries):
         for mid, (record, version), pieces in zip(mids, items, evidence, strict=True):
             positions = evidence_positions(self._keys, scope.tenant, record, pieces)
             args += [mid, "" if version is None else version, order_of(self._keys, scope.tenant, record) or "", positions]
-        return await self._scripts.delete_memories(args)
+        return await self.run_deletion(args)
+
+    async def run_deletion(self, memories: Sequence[Arg]) -> list[bool]:
+        """Run `memory_delete.lua`. Return True for each deleted memory."""
+        seconds = _TOMBSTONE_SECONDS
+        reply = await self._delete(**self._outbox, root=self._keys.root, tombstone_seconds=seconds, reach=REACH, memories=memories)
+        return [bool(deleted) for deleted in reply]
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
         """Return a dict of mids and the times (epoch seconds) when they were last read.
@@ -321,7 +334,7 @@ class MemoryStore(MemoryQueries):
 
     async def sweep_memories(self, mids: Sequence[str]) -> int:
         """Move memories whose end has passed to the history, and return their number."""
-        return await self._scripts.sweep_ended(mids)
+        return int(await self._sweep(**self._outbox, root=self._keys.root, mids=mids))
 
     async def list_unembedded(self, limit: int) -> list[str]:
         """Return the names of up to `limit` versions that were retired before they had a vector."""
@@ -425,7 +438,8 @@ class MemoryStore(MemoryQueries):
             args += [item.mid, item.version, item.lease, item.terms, *metadata_fields(item.marked)]
             args += [self._spec.field, self._spec.blob(item.vector)]
             args += [2 * len(item.passages), *(part for terms, vector in item.passages for part in (terms, self._spec.blob(vector)))]
-        return await self._scripts.write_index(documents, args)
+        reply = await self._index(**self._outbox, documents=documents, root=self._keys.root, memories=args)
+        return [bool(written) for written in reply]
 
 
 def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:

@@ -15,8 +15,7 @@ from ulid import ULID
 
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_fields
 from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
-from agent_memory.features.memories.scripts import MemoryScripts
-from agent_memory.features.memories.steps import Step, StepGroups, order_of
+from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups, order_of
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
