@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -147,7 +147,6 @@ class CommitOutcome:
     moved: bool = False
     fenced: bool = False
     taken_groups: Sequence[int] = ()
-    batch: str = ""
     states: list[str] = field(default_factory=list[str])
     changes: list[str | None] = field(default_factory=list[str | None])
 
@@ -184,7 +183,6 @@ class MemoryCommits:
         *,
         fence: Fence | None = None,
         background: bool = False,
-        batch: str | None = None,
         review: bool = False,
         stated: bool = False,
         written: Mapping[str, str] | None = None,
@@ -202,7 +200,7 @@ class MemoryCommits:
                 check_background_decision(decision)
         if not decisions and fence is None:
             return CommitOutcome()
-        batch = batch or str(ULID())
+        batch = str(ULID())
         revised = {"id": str(ULID()), "fields": change_base(scope.tenant, ChangeKind.UPDATE, origin, batch, "applied")}
         steps = StepGroups(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised)
         counts: list[int] = []
@@ -221,7 +219,7 @@ class MemoryCommits:
         reply = await steps.run_steps(self._scripts)
         if reply[0] != "ok":
             taken_groups = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
-            return CommitOutcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken_groups=taken_groups, batch=batch)
+            return CommitOutcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken_groups=taken_groups)
         states: list[str] = []
         at = 1
         for count in counts:
@@ -229,7 +227,7 @@ class MemoryCommits:
             states.append("proposed" if not count else next((word for word in words if word in ("same", "buried")), words[-1]))
             at += count
         change_ids = [change if state not in ("same", "buried") else None for change, state in zip(changes, states, strict=True)]
-        return CommitOutcome(batch=batch, states=states, changes=change_ids)
+        return CommitOutcome(states=states, changes=change_ids)
 
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
@@ -270,10 +268,7 @@ class MemoryCommits:
             case Update(memory, record, evidence, alias, edited):
                 before, after = steps.message_order(memory.record), steps.message_order(record)
                 put = steps.put_record(record, _revision(memory, record, leave=before if before != after else None, edited=edited))
-                return [
-                    put,
-                    *([] if evidence is None else [steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]),
-                ]
+                return [put] if evidence is None else [put, steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]
             case Supersede(old, record, former, edited):
                 ended, begun = end_and_begin([memory.record for memory in old], record)
                 puts = [steps.put_record(end, _revision(memory, end)) for memory, end in zip(old, ended, strict=True)]
@@ -300,30 +295,23 @@ class MemoryCommits:
     def _change(
         self, scope: Scope, steps: StepGroups, decision: Decision, origin: ChangeOrigin, batch: str, proposed: bool
     ) -> dict[str, Any] | None:
-        match decision:
-            case Update(memory, _, _, _, _) | Forget(memory):
-                about = [memory]
-            case Supersede(old, _, _, _):
-                about = list(old)
-            case Merge(stays, _, repeats, _):
-                about = [stays, *repeats]
-            case _:
-                return None
-        kind = ChangeKind(type(decision).__name__.lower())
+        about = _changed_memories(decision)
+        if not about:
+            return None
         mids = [memory.mid for memory in about]
-        # The successor in a proposal is not stored yet, unless it existed before.
-        if isinstance(decision, Supersede) and not (proposed and decision.former is None):
-            mids.append(steps.mid(decision.record.id))
-        state, extra = "applied", []
-        if proposed:
-            assert isinstance(decision, Supersede)
-            olds = [[memory.record.id, memory.version] for memory in decision.old]
-            proposal: dict[str, Any] = {"old": olds, "record": decision.record.model_dump(mode="json")}
-            if decision.former is not None:
-                proposal["former"] = decision.former.version
-            state, extra = "proposed", ["p", json.dumps(proposal)]
-        fields = change_fields(scope.tenant, about[0].record, kind, origin, batch, state)
-        return {"id": str(ULID()), "fields": [*fields, *extra], "mids": list(dict.fromkeys(mids))}
+        proposal: dict[str, Any] = {}
+        if isinstance(decision, Supersede):
+            # The successor in a proposal is not stored yet, unless it existed before.
+            if not proposed or decision.former is not None:
+                mids.append(steps.mid(decision.record.id))
+            if proposed:
+                proposal["old"] = [[memory.record.id, memory.version] for memory in decision.old]
+                proposal["record"] = decision.record.model_dump(mode="json")
+                proposal |= {} if decision.former is None else {"former": decision.former.version}
+        kind = ChangeKind(type(decision).__name__.lower())
+        fields = change_fields(scope.tenant, about[0].record, kind, origin, batch, "proposed" if proposed else "applied")
+        fields += ["p", json.dumps(proposal)] if proposal else []
+        return {"id": str(ULID()), "fields": fields, "mids": list(dict.fromkeys(mids))}
 
 
 def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
@@ -337,8 +325,7 @@ def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Ch
 
 def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
     """Return the fields of a change that do not depend on the changed memory."""
-    origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
-    return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
+    return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(asdict(origin))]
 
 
 def _revision(memory: StoredMemory, record: MemoryRecord, *, leave: str | None = None, edited: bool = False) -> PutOptions:
@@ -372,18 +359,25 @@ def check_background_decision(decision: Decision) -> None:
 
     Background work must not change a pinned memory, let a merge change `pinned`, or supersede an event or a message.
     """
-    match decision:
-        case Update(memory, _, _, _, _) | Forget(memory):
-            touched = [memory]
-        case Supersede(old, _, _, _):
-            touched = list(old)
-            if any(memory.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for memory in touched):
-                raise ValueError("events and messages are never superseded")
-        case Merge(stays, merged, repeats, _):
-            touched = list(repeats)
-            if merged.pinned != stays.record.pinned:
-                raise ValueError("a merge does not change a pin")
-        case _:
-            return
+    touched = _changed_memories(decision)
+    if isinstance(decision, Supersede):
+        if any(memory.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for memory in touched):
+            raise ValueError("events and messages are never superseded")
+    elif isinstance(decision, Merge):
+        touched = decision.repeats
+        if decision.merged.pinned != decision.stays.record.pinned:
+            raise ValueError("a merge does not change a pin")
     if any(memory.record.pinned for memory in touched):
         raise ValueError("background work must not change pinned memories")
+
+
+def _changed_memories(decision: Decision) -> Sequence[StoredMemory]:
+    match decision:
+        case Update(memory) | Forget(memory):
+            return [memory]
+        case Supersede(old):
+            return old
+        case Merge(stays, _, repeats):
+            return [stays, *repeats]
+        case _:
+            return []
