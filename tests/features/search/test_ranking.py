@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from agent_memory.features.memories.search.ranking import (
@@ -17,7 +15,7 @@ from agent_memory.features.memories.search.ranking import (
     timed,
     weight_of_meaning,
 )
-from agent_memory.features.memories.search.recency import RecencyWeights, novelties, recency, recency_score
+from agent_memory.features.memories.search.recency import RecencyWeights, novelties, recency, weigh_age
 
 
 def names(fused: list[Scored]) -> list[str]:
@@ -95,10 +93,12 @@ def test_saturation_is_monotonic_and_bounded() -> None:
 
 
 def test_recency_score_follows_the_contract() -> None:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    week, month = now - timedelta(days=7), now - timedelta(days=30)
-    assert recency_score(0.5, week, month, now, RecencyWeights()) == pytest.approx(0.8 * 0.5 + 0.2 * (0.6 * 0.5 + 0.4 * 0.5))
-    assert recency_score(1.0, now, now, now, RecencyWeights()) == pytest.approx(1.0)
+    week, month = 7 * 86400.0, 30 * 86400.0
+    assert recency(week, month, RecencyWeights()) == pytest.approx(0.6 * 0.5 + 0.4 * 0.5)
+    assert recency(0.0, 0.0, RecencyWeights()) == pytest.approx(1.0)
+    old, new = (0.9, "old"), (0.6, "new")
+    assert weigh_age([old, new], [0.9, 0.6], [0.0, 1.0], RecencyWeights(0.8, 0.2)) == [old, new], "0.72 against 0.68"
+    assert weigh_age([old, new], [0.9, 0.6], [0.0, 1.0], RecencyWeights(0.5, 0.5)) == [new, old]
 
 
 def test_batched_novelties_equal_single_recency_scores() -> None:

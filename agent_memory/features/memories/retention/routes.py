@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Body, Query, Response
 
-from agent_memory.features.memories.retention.service import RetentionService
+from agent_memory.features.memories.retention.service import RetentionService, parse_policy
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.api.dependencies import NamespaceQuery, ServicesDep, UserQuery, WriteScopeDep
 from agent_memory.foundation.api.operation import deleting, operations
@@ -37,5 +37,7 @@ async def forget(
 
     Evaluates all matching memories (`scanned`). Deletes at most `limit` of them, oldest first; call again for the rest.
     """
-    selection = Selection.of(namespace, user_id, session_id)
-    return ModelResponse(await services[RetentionService].forget_by_request(scope, body, selection, limit=limit, dry_run=dry_run))
+    policy, selection = parse_policy(body.policy), Selection.of(namespace, user_id, session_id)
+    spared = frozenset(body.pinned_ids or ())
+    forget_by_policy = services[RetentionService].forget_by_policy
+    return ModelResponse(await forget_by_policy(scope, policy, selection, spared=spared, limit=limit, dry_run=dry_run))

@@ -63,7 +63,7 @@ TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0
 
 
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:
-    """Return the recency (0..1), computed with the archived server's decay formula.
+    """Return clamp01(freshness * 2^(-idle/half-life) + novelty * 2^(-age/half-life)): the archived server's formula.
 
     `idle` is the time in seconds since the memory was last read, and `age` since it was last said. The archived server
     counts age from creation. For a memory that was said only once, this makes no difference.
@@ -81,12 +81,6 @@ def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
     if not 0 <= novelty <= 1:
         return [recency(age, age, weights) for age in ages]
     return [novelty * 0.5 ** (age / half_life) if age > 0 else novelty for age in ages]
-
-
-def recency_score(similarity: float, accessed: datetime, created: datetime, now: datetime, weights: RecencyWeights) -> float:
-    """Return semantic * similarity + recency * clamp01(freshness * 2^(-d/half-life) + novelty * 2^(-d/half-life))."""
-    recent = recency((now - accessed).total_seconds(), (now - created).total_seconds(), weights)
-    return weights.semantic * similarity + weights.recency * recent
 
 
 def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[tuple[float, Item]]:

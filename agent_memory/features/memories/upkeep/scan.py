@@ -73,12 +73,6 @@ class Selection:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NearMemory:
-    mid: str
-    distance: float
-
-
 class MemoryScan:
     """Reads many memories for background work and summaries. This class never writes."""
 
@@ -207,9 +201,9 @@ class MemoryScan:
         return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
 
     async def find_twins(self, scope: Scope, searches: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
-        """For each search, return the mids of up to `limit` memories that contain all its terms.
+        """For each search (a selection and index terms), return the mids of up to `limit` memories that contain all terms.
 
-        A search consists of a selection and index terms. Only its first 16 terms count.
+        Only the first 16 terms count.
         """
 
         def build(pipe: Pipe) -> None:
@@ -218,22 +212,19 @@ class MemoryScan:
                 queue_search(pipe, self._words, name_query(clause, 0, limit))
 
         replies = await read(self._client, build) if searches else []
-        return [[hit.mid for hit in parse_hits(reply).hits] for reply in replies]
+        return [[*parse_hits(reply).names] for reply in replies]
 
     async def find_near(
         self, scope: Scope, searches: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
-    ) -> list[list[NearMemory]]:
-        """For each search, return up to `limit` memories within `radius` (a cosine distance), nearest first.
-
-        A search consists of a selection and a vector.
-        """
+    ) -> list[list[str]]:
+        """For each search (a selection and a vector), return the mids of up to `limit` memories within a cosine distance."""
 
         def build(pipe: Pipe) -> None:
             for selection, vector in searches:
                 self._queries.queue_within(pipe, filters.where(scope, selection), vector, radius, limit)
 
         replies = await read(self._client, build) if searches else []
-        return [[NearMemory(hit.mid, hit.value) for hit in parse_hits(reply).hits] for reply in replies]
+        return [[*parse_hits(reply).names] for reply in replies]
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         """Return a dict of mids and stored vectors. Omit memories that are not embedded yet."""
