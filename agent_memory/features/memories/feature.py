@@ -27,8 +27,7 @@ from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.memories.upkeep.idle import IdleTenants
 from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
-from agent_memory.features.memories.usage.log import UsageLog
-from agent_memory.features.memories.usage.store import UsageStore
+from agent_memory.features.memories.usage import UsageLog, UsageStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.feature import Feature, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings

@@ -16,7 +16,7 @@ from redisvl.query import CountQuery
 from redisvl.query.filter import Num
 
 from agent_memory.features.memories.records import StoredMemory, decode_memory, decode_rows
-from agent_memory.features.memories.usage.store import queue_usage, with_usage
+from agent_memory.features.memories.usage import queue_usage, with_usage
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
