@@ -51,10 +51,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Apply the source messages' annotations to a record.
-
-    An agent or category applies only if all source messages agree on it. The earliest expiry applies.
-    """
+    """Apply source messages' annotations. All must agree on an agent or category. The earliest expiry wins."""
     each = list(messages)
     given = [item for item in each if item is not None]
     if not given:

@@ -47,10 +47,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """Add evidence to a memory that was stated again. If `alias` is set, its id becomes an alias of the memory.
-
-    The record `alias` itself is not stored.
-    """
+    """Add evidence to a memory that was stated again. The id of `alias` becomes an alias; that record is not stored."""
 
     memory: StoredMemory
     evidence: Evidence
@@ -59,10 +56,7 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace a memory's content with `record`, which has the same id.
-
-    `edited` is True if a caller changed the words.
-    """
+    """Replace a memory's content with `record`, which has the same id. `edited`: a caller changed the words."""
 
     memory: StoredMemory
     record: MemoryRecord
@@ -84,10 +78,7 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Merge `repeats` into the memory `stays`, whose new content is `merged`.
-
-    The repeats retire, and their ids become aliases of `stays`.
-    """
+    """Merge `repeats` into `stays`, whose new content is `merged`. Their ids become aliases of `stays`."""
 
     stays: StoredMemory
     merged: MemoryRecord
@@ -105,10 +96,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Succeed:
-    """Store `heir`, and give it the evidence and aliases of a memory that the caller is about to delete.
-
-    `fields` are the hash fields of the evidence; `names` are the mids of the aliases.
-    """
+    """Store `heir`, with evidence (hash `fields`) and aliases (`names`: mids) of a memory that will be deleted."""
 
     old: StoredMemory
     heir: MemoryRecord
@@ -156,10 +144,7 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """Return the old facts with their end set, and the new fact with its beginning set.
-
-    An old fact that already has an earlier end keeps it.
-    """
+    """Return the old facts with their end (an earlier end stays), and the new fact with its beginning."""
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
@@ -232,10 +217,7 @@ class MemoryCommits:
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
     ) -> list[StoredMemory]:
-        """Retire the memories that have not changed since the caller read them, and return these.
-
-        Record one change for each.
-        """
+        """Retire memories that have not changed since they were read, and return these. Each is one change."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             check_background_decision(Forget(memory))
@@ -246,10 +228,7 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carry out a proposed supersession. Return False if the proposal is out of date.
-
-        `former` is the memory that was stored under the successor's id, if there was one.
-        """
+        """Carry out a proposed supersession; return False if out of date. `former` had the successor's id."""
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
@@ -355,10 +334,7 @@ def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> 
 
 
 def check_background_decision(decision: Decision) -> None:
-    """Raise ValueError for a decision that background work must not make.
-
-    Background work must not change a pinned memory, let a merge change `pinned`, or supersede an event or a message.
-    """
+    """Raise ValueError if a decision changes a pin or a pinned memory, or supersedes an event or a message."""
     touched = _changed_memories(decision)
     if isinstance(decision, Supersede):
         if any(memory.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for memory in touched):

@@ -44,10 +44,7 @@ def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
 
 
 def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchRequest, bool]:
-    """Return the search to run, and True if its response may show the type `procedural`.
-
-    If it may not, a filter for semantic memories also matches procedural ones.
-    """
+    """Return the search to run, and True if its response may show `procedural`; else `semantic` also matches these."""
     if knows_procedural(header):
         return request, True
     if request.memory_type is None and request.filter is None:
@@ -108,10 +105,7 @@ def _named(type_filter: MemoryType) -> bool:
 
 
 def _widened(type_filter: MemoryType) -> MemoryType:
-    """Return a filter that treats procedural memories as semantic.
-
-    A memory has exactly one type, so the filter's operators can be reduced to one set of types.
-    """
+    """Return a filter that treats procedural memories as semantic. A memory has one type: one set of types suffices."""
     conditions = type_filter.conditions()
     excluded = _with_procedural(conditions.excluded)
     if not conditions.required:

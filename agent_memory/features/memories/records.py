@@ -37,10 +37,7 @@ _BYTES_PER_CHARACTER = 16
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """A memory as read from Redis.
-
-    `mid` is part of its keys; `version` (µs of the last change) is for optimistic locking.
-    """
+    """A memory as read from Redis. `mid` is part of its keys; `version` is the time (µs) of the last change."""
 
     mid: str
     version: int
@@ -72,10 +69,7 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """Return the id of the memory made from a message.
-
-    The same message always gives the same id, so repeats are harmless.
-    """
+    """Return the id of the memory made from a message. It is always the same, so repeats are harmless."""
     h = blake2b(digest_size=16)
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
         h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
@@ -138,10 +132,7 @@ def slot_field(slot: str) -> str:
 
 
 def memory_digest(record: MemoryRecord) -> str:
-    """Return the digest that detects repeated writes.
-
-    It covers the fields that the writer sets, not those the server sets.
-    """
+    """Return the digest that detects repeated writes. It covers only fields that the writer sets."""
     return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
@@ -225,10 +216,7 @@ async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]
 
 
 def encode_memory(record: MemoryRecord) -> bytes:
-    """Return a record as JSON, with its source and trust.
-
-    Omit None values, and also `recorded_at` and `retired_at`, which the hash stores in separate fields.
-    """
+    """Return a record as JSON, with source and trust. Omit None, and the times that the hash stores separately."""
     update = {"source_class": source_of(record), "trust": trust_of(record), "recorded_at": None, "retired_at": None}
     return record.model_copy(update=update).model_dump_json(exclude_none=True).encode()
 
@@ -248,10 +236,7 @@ def owner_name(record: MemoryRecord) -> str:
 
 
 def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
-    """Raise IdTaken if two memories in a request have the same id but different owners.
-
-    Each item of `records` is a memory's position in the request, and the memory.
-    """
+    """Raise IdTaken if an id has two owners in a request. `records` are positions in the request, with the memories."""
     owners: dict[str, tuple[str | None, ...]] = {}
     for index, record in records:
         owner = (record.namespace, record.user_id, record.agent_id)
@@ -273,10 +258,7 @@ TRUST: dict[str, float] = {"user": 1.0, "client": 1.0, "assistant": 0.7, "import
 
 
 def source_of(record: MemoryRecord) -> SourceClass:
-    """Return a memory's source class.
-
-    If the record does not specify one, a message's role determines the class. Any other memory is from a "client".
-    """
+    """Return the source class. By default, a message's role determines it; other memories are from a "client"."""
     if record.source_class is not None:
         return record.source_class
     if not is_turn(record):

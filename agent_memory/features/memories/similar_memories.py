@@ -59,10 +59,7 @@ class SimilarMemoryStore:
         self._memories = memories
 
     async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
-        """Return the existing and similar memories for each record.
-
-        The similar memories never include messages or other owners' memories.
-        """
+        """Return each record's existing memories, and similar ones: no messages, and none of other owners."""
         existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:

@@ -97,10 +97,7 @@ def names_rest(evidence: Evidence) -> bool:
 
 
 def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece: Evidence) -> list[str]:
-    """Return the mids of the messages that become aliases of a memory through a piece of evidence.
-
-    `name` is the hash field of the piece.
-    """
+    """Return the mids of messages that become aliases of a memory through the evidence in the hash field `name`."""
     if not piece.session_id:
         return []
     if names_rest(piece):
@@ -235,10 +232,7 @@ class StepGroups:
         return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
-        """Return the arguments for handling equal words.
-
-        They describe a message as evidence, or contain the digest of a statement's words.
-        """
+        """Describe a message as evidence, or return the digest of a statement's words."""
         words = stands.words[1:]
         if not is_turn(record):
             return {"words_digest": words}
@@ -268,10 +262,7 @@ class StepGroups:
     def add_evidence(
         self, memory: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, deleted_since: bool | str = False
     ) -> Step:
-        """Return the step that adds evidence to a memory.
-
-        If `alias` is set, its id becomes an alias of the memory. The record `alias` itself is not stored.
-        """
+        """Return the step that adds evidence. The id of `alias` becomes an alias; that record is not stored."""
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
             "op": "evidence",
@@ -284,10 +275,7 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """Return the step that lets a stored statement absorb the messages with the same words.
-
-        Return None for a message or a quarantined record.
-        """
+        """Return the step that lets a stored statement absorb messages with its words; None for other memories."""
         if is_turn(record) or record.quarantine is not None:
             return None
         stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
@@ -295,10 +283,7 @@ class StepGroups:
         return step | ({"order": order} if order else {})
 
     def add_alias(self, memory: StoredMemory, memory_id: str, dig: str) -> Step:
-        """Return the step that makes an id an alias of a memory.
-
-        `dig` is the digest of the record written under that id.
-        """
+        """Return the step that makes an id an alias of a memory. `dig` is the digest of the record under that id."""
         return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
@@ -334,10 +319,7 @@ class StepGroups:
         return position
 
     async def run_steps(self, scripts: MemoryScripts) -> list[str]:
-        """Run `memory_commit.lua`. Raises ErasureUnderWay.
-
-        Return "ok" and the state of each step, or the reason why the script refused the batch.
-        """
+        """Return "ok" and each step's state, or the reason why the script refused the batch. Raises ErasureUnderWay."""
         reply = await scripts.commit(self, **scripts.settings, guard=guard_of(self._keys.root))
         return [word.decode() for word in reply]
 

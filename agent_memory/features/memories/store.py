@@ -194,10 +194,7 @@ class MemoryStore(MemoryQueries):
         return [record.id for record, owner, fine in zip(records, owners, free_or_own, strict=True) if owner not in fine]
 
     async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
-        """Replace `old` with `new`. Return False if the version changed meanwhile.
-
-        Unless `settled`, also return False if another memory has the slot.
-        """
+        """Replace `old`. Return False if the version changed, or, unless `settled`, another memory has the slot."""
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
@@ -208,10 +205,7 @@ class MemoryStore(MemoryQueries):
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
-        """Store a memory that leaves quarantine.
-
-        Return "changed", "moved" (the version changed meanwhile) or "slot <mid>" (another memory has the slot).
-        """
+        """Store a memory that leaves quarantine. Return "changed", "moved" (new version) or "slot <mid>" (taken)."""
         permit_writing(scope, (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.add_group(steps.put_record(new, PutOptions(expect=str(version), same_text=True, keep_digest=True)))
@@ -295,10 +289,7 @@ class MemoryStore(MemoryQueries):
         return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
     async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Permanently delete each memory that still has the given version (None: any version).
-
-        Return True for each deleted memory.
-        """
+        """Permanently delete memories that still have the given version (None: any). Return which were deleted."""
         permit_writing(scope, [record for record, _ in items])
         if not items:
             return []
@@ -317,10 +308,7 @@ class MemoryStore(MemoryQueries):
         return [bool(deleted) for deleted in reply]
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
-        """Return a dict of mids and the times (epoch seconds) when they were last read.
-
-        Skip memories that were never read.
-        """
+        """Return the times (epoch seconds) when memories were last read. Omit memories that were never read."""
         if not mids:
             return {}
         usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]
@@ -381,10 +369,7 @@ class MemoryStore(MemoryQueries):
         return jobs, missing
 
     async def _neighbors(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
-        """Return a dict that maps each mid to the records before and after it in its session.
-
-        If a neighbor is an alias, use the memory that it points to.
-        """
+        """Return the records before and after each mid in its session. A neighbor may be an alias."""
         ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
         ranked = [(*position, rank) for position, rank in zip(positions, ranks, strict=True) if rank is not None]
 

@@ -56,10 +56,7 @@ def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | 
 
 
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """Return the record, quarantined if it is suspicious.
-
-    `derived` is True if it was made from a suspicious message.
-    """
+    """Return the record, quarantined if it is suspicious, or if it is `derived` from a suspicious message."""
     reason = reason_of(settings, record, rules) or (DERIVED if derived else None)
     return record if record.quarantine == reason else record.model_copy(update={"quarantine": reason})
 
@@ -93,10 +90,7 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Release a memory from quarantine with its current text.
-
-        Clear its slot if another memory already has that slot. Raises Forbidden, NotFound or Conflict.
-        """
+        """Release a memory from quarantine, without a slot that is taken. Raises Forbidden, NotFound or Conflict."""
         administering(scope)
         for _ in range(_TRIES):
             record, version = await self._waiting(scope, memory_id)

@@ -32,10 +32,7 @@ _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which memories to delete.
-
-    `types` restricts the policy to certain memory types (None: all types). `budget` is the number of memories to keep.
-    """
+    """Which memories to delete. `types` restricts it to some types; `budget` is the number of memories to keep."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -138,10 +135,7 @@ class Choice:
 
 
 def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Selection:
-    """Narrow the selection to the policy's age limits.
-
-    The index then returns fewer memories, but still all outdated ones.
-    """
+    """Narrow the selection to the policy's age limits. It still contains all outdated memories."""
     if policy.budget is not None:
         return selection
     if policy.max_age_days is not None:
@@ -168,10 +162,7 @@ class RetentionService:
     async def forget_by_policy(
         self, scope: Scope, policy: Policy, selection: Selection, *, spared: Collection[str] = (), limit: int, dry_run: bool
     ) -> ForgetResponse:
-        """Delete at most `limit` matching memories, oldest first, and never more than 10,000 in one call.
-
-        With `dry_run`, delete nothing, and return what would be deleted.
-        """
+        """Delete at most `limit` (and 10,000) matching memories, oldest first. `dry_run` only returns them."""
         now = datetime.now(UTC)
         choice = Choice(policy, now, min(limit, MAX_DELETIONS), spared)
         scanned = await self._survey.count_memories(scope, selection)

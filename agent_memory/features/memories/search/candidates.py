@@ -55,10 +55,7 @@ Candidates = Mapping[CandidateList, Hits]
 
 
 def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
-    """Return the lists that a query needs, in the order of its commands.
-
-    A query that cannot match anything needs no lists.
-    """
+    """Return the lists that a query needs, in the order of its commands; none if it cannot match anything."""
     if query.empty:
         return ()
     if query.meaning is None:

@@ -23,10 +23,7 @@ class SearchExplainer:
         self._read = reader
 
     async def explain_search(self, scope: Scope, memory_id: str, request: SearchRequest, *, paged: bool = True) -> Explanation:
-        """Return the memory's rank in the search result, or the reason why it is missing.
-
-        Use `paged=False` for a prompt's search.
-        """
+        """Return the memory's rank, or the reason why it is missing. A prompt's search is not `paged`."""
         mid = self._store.mid(scope, memory_id)
         missing = partial(Explanation, memory_id=memory_id, returned=False)
         record = (await self._store.get(scope, [memory_id]))[0]

@@ -94,10 +94,7 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Return each memory's score, and the number of its best passage.
-
-    The score is the higher of the scores of the whole memory and its best passage.
-    """
+    """Return the higher score of each memory and its best passage, and the number of the best passage."""
     scores, best = dict(words), dict[str, int]()
     if passages is None:
         return scores, best

@@ -129,10 +129,7 @@ class PageReader:
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
     ) -> tuple[list[ShownMemory], bool]:
-        """Return the page, with ties broken by age.
-
-        This method does not read all ages from the index, because that would cost 10% more CPU time for a prompt.
-        """
+        """Break ties by age. To read all ages from the index would cost a prompt 10% more CPU time."""
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE
@@ -189,10 +186,7 @@ def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
 
 
 def page_of(query: SearchQuery) -> slice:
-    """Return the slice of a ranking that forms the requested page.
-
-    A listing without history consists of this page only.
-    """
+    """Return the slice of a ranking that is the requested page. A listing without history is this page only."""
     start = 0 if query.mode is None and query.history is None else query.request.offset
     return slice(start, start + query.request.limit)
 

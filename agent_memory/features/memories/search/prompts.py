@@ -27,10 +27,7 @@ class RewrittenQuery(BaseModel):
 
 
 def rewrite_query(query: str, template: str | None = None) -> Sequence[ChatMessage]:
-    """Return the messages for one model call.
-
-    `template` replaces the task; its `{query}` is replaced with the question.
-    """
+    """Return the messages for one model call. `template` replaces the task; it contains `{query}`."""
     question = f'The question:\n{fence(query, "question")}\n\nNow answer with the words under "query".'
     if template is not None:
         return [ChatMessage("user", template.replace("{query}", query) + '\n\nAnswer with a JSON object: {"query": "the rewritten query"}')]

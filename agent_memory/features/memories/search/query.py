@@ -207,10 +207,7 @@ class QueryBuilder:
         )
 
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
-        """Return the request and the time span that its text mentions.
-
-        Add the user's time zone if the request depends on days.
-        """
+        """Return the request, with the user's time zone if it depends on days, and the mentioned time span."""
         # Finding dates in a text takes longer than finding words.
         span = await run_in_thread(lambda: span_of(request, text), 2 * len(text))
         if request.timezone is not None or self._load_zone is None or (span is None and not filters.names_days(request)):
@@ -261,10 +258,7 @@ def _phrase(text: str, mode: SearchModeEnum) -> str:
 
 
 def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
-    """Return how many hits of each list the requested page needs.
-
-    Without pages, return how many the whole answer needs.
-    """
+    """Return how many hits of each list the requested page needs, or the whole answer without pages."""
     least = 2 * (request.offset + request.limit)
     if asks_for_recency(request):
         least = max(least, _AGE_DEPTH)
@@ -289,10 +283,7 @@ def mode_of(request: SearchRequest) -> SearchModeEnum:
 
 
 def span_of(request: SearchRequest, text: str) -> Span | None:
-    """Return the time span that the query mentions, in the request's time zone.
-
-    Raises BadInput for an unknown time zone.
-    """
+    """Return the time span that the query mentions, in the request's time zone. Raises BadInput if that is unknown."""
     try:
         zone = zone_of(request.timezone)
     except ValueError as error:
@@ -315,8 +306,5 @@ _ANYTHING = frozenset(
 
 
 def subject_of(text: str, span: Span | None) -> Sequence[str]:
-    """Return the query's words without the mentioned time.
-
-    Return an empty result if it mentions no time or has no subject.
-    """
+    """Return the query's words without the mentioned time; none without a time or without a subject."""
     return () if span is None else tuple(term for term in analysis.query_terms(beside(text, span)) if term not in _ANYTHING)

@@ -41,10 +41,7 @@ class Reindexer:
         self._schemas = schemas
 
     async def reindex_for_model(self) -> int:
-        """If the store was indexed for another model, mark all memories as due.
-
-        Return the number of marked memories.
-        """
+        """Mark all memories as due if the store was indexed for another model. Return their number."""
         with redis_errors():
             before = await self._client.hget(self._keys.config, "vectors")
         if before == self._spec.digest.encode():
@@ -57,10 +54,7 @@ class Reindexer:
         return count
 
     async def drop_former_indexes(self) -> list[str]:
-        """Drop a former model's indexes an hour after this method first found them.
-
-        Return the names of the dropped indexes.
-        """
+        """Drop a former model's indexes an hour after they were first found here. Return their names."""
         former = await former_indexes(self._client, self._keys, self._schemas.values())
         with redis_errors():
             seconds, _ = await self._client.time()

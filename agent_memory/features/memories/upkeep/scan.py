@@ -48,10 +48,7 @@ _TWIN_TERMS = 16
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selects memories with the archived server's filters.
-
-    Without a filter, it selects all memories that the caller may see.
-    """
+    """Selects memories with the archived server's filters. Without a filter, it selects all in the scope."""
 
     session_id: SessionId | None = None
     user_id: UserId | None = None
@@ -154,10 +151,7 @@ class MemoryScan:
         return [memory for memory in memories if within(scope, memory.record)]
 
     async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
-        """Return about `limit` memories that changed since a time (µs), oldest change first.
-
-        Also return the time from which the next call should continue.
-        """
+        """Return about `limit` memories changed since a time (µs), oldest first, and the time to continue from."""
         clause = all_of(filters.where(scope, selection), Num("n") >= since)
         while True:
             hits = (await search(self._client, self._words, name_query(clause, 0, limit + 1, sort_by=("n", "ASC")))).hits
@@ -178,10 +172,7 @@ class MemoryScan:
         return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
 
     async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
-        """Return the distinct combinations of values in `fields`, most frequent first.
-
-        Ignore memories that lack one of the fields.
-        """
+        """Return distinct combinations of values in `fields`, most frequent first. Each memory must have all."""
         names = [_GROUP_FIELDS[field] for field in fields]
         fields_of_index = [f"@{name}" for name in names]
         request = AggregateRequest(filters.where(scope, selection)).load(*fields_of_index)
