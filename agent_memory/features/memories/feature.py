@@ -81,7 +81,7 @@ def _open_search(foundation: Foundation, services: Services, store: MemoryStore,
     cards = ShownMemoryReader(foundation.client, foundation.keys)
     pages = PageReader(reader, store, cards)
     search = SearchService(settings, reader, store, cards, queries, foundation.reranker, pages, usage)
-    services.add(cards, pages, search, SearchExplainer(search, store, PipelineReader(foundation.client)))
+    services.add(cards, pages, queries, search, SearchExplainer(search, store, PipelineReader(foundation.client)))
 
 
 def _minutes_of_compaction(settings: Settings) -> float | None:

@@ -11,7 +11,7 @@ from agent_memory.features.memories.search.candidates import Candidates, parse_c
 from agent_memory.features.memories.search.listing import MemoryListing
 from agent_memory.features.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.features.memories.search.pages import Page, PageReader, explain_answer
-from agent_memory.features.memories.search.query import LoadZone, QueryBuilder, SearchQuery, mode_of, span_of
+from agent_memory.features.memories.search.query import QueryBuilder, SearchQuery, mode_of, span_of
 from agent_memory.features.memories.search.ranking import Ranking, Scored, rank_candidates
 from agent_memory.features.memories.search.recency import Age, novelties, now_of, recency, weigh_age
 from agent_memory.features.memories.shown_memories import ShownMemory, ShownMemoryReader
@@ -53,9 +53,6 @@ class SearchService:
         self._pages = pages
         self._usage = usage
         self._listing = MemoryListing(reader, store)
-
-    def register_zones(self, load_zone: LoadZone) -> None:
-        self._queries.register_zones(load_zone)
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
         """Return the result of `search_page` as the model used in REST responses."""
