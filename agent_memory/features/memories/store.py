@@ -372,16 +372,12 @@ class MemoryStore(MemoryQueries):
         """Return the records before and after each mid in its session. A neighbor may be an alias."""
         ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
         ranked = [(*position, rank) for position, rank in zip(positions, ranks, strict=True) if rank is not None]
-
-        def ranges(pipe: Pipeline) -> None:
-            for _, order, _, rank in ranked:
-                pipe.zrange(order, max(rank - REACH, 0), rank + REACH)
-
-        around = await read(self._client, ranges) if ranked else []
+        spans = [(order, max(rank - REACH, 0), rank + REACH) for _, order, _, rank in ranked]
+        around = await read(self._client, lambda pipe: [pipe.zrange(*span) for span in spans])
         mids = sorted({m.decode() for group in around for m in group})
         texts = dict(zip(mids, await self._texts(mids), strict=True))
         aliased = [m for m, raw in texts.items() if raw is None]
-        names = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(m)) for m in aliased]) if aliased else []
+        names = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(m)) for m in aliased])
         targets = {m: raw.split(b" ", 1)[0].decode() for m, raw in zip(aliased, names, strict=True) if raw is not None}
         texts |= dict(zip(targets, await self._texts(list(targets.values())), strict=True))
         records = {m: decode_memory(raw) for m, raw in texts.items() if raw is not None}
@@ -395,7 +391,7 @@ class MemoryStore(MemoryQueries):
         return result
 
     async def _texts(self, mids: Sequence[str]) -> list[bytes | None]:
-        return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids]) if mids else []
+        return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids])
 
     async def write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
         """Index memories and release their claims.

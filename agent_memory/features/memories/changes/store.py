@@ -19,7 +19,7 @@ from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.storage.connection import Pipe, read
+from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys, tag, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import change_index_name
@@ -98,13 +98,9 @@ class ChangeStore:
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
         """Return versions of memories by (mid, version): None if deleted or if the caller may not access it."""
-
-        def build(pipe: Pipe) -> None:
-            for mid, version in names:
-                for key in (self._keys.history(f"{mid}.{version}"), self._keys.memory(mid), self._keys.history(mid)):
-                    pipe.hmget(key, READ_FIELDS)
-
-        rows = await read(self._client, build)
+        past, now = self._keys.history, self._keys.memory
+        keys = [key for mid, version in names for key in (past(f"{mid}.{version}"), now(mid), past(mid))]
+        rows = await read(self._client, lambda pipe: [pipe.hmget(key, READ_FIELDS) for key in keys])
 
         def parse(mid: str, version: str, candidates: Sequence[Sequence[bytes | None]]) -> StoredMemory | None:
             memories = (read_row(scope.tenant, mid, row) for row in candidates)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agent_memory.features.memories.search.list_scores import TERMS_FIELD, inverse_frequencies, mean_length
 from agent_memory.features.memories.store import MemoryStore, parse_hits
@@ -154,13 +154,11 @@ class DocumentFrequencies:
             self._no_wait_until = loop.time() + _STALLED_SECONDS
 
 
-AROUND = frozenset({"user_id", "namespace"})
-
-
-def around(scope: Scope, request: SearchRequest) -> str:
+def around(scope: Scope, request: SearchRequest, where: str) -> str:
     """Return a clause for the memories in which to count words: those of the request's users and namespaces."""
-    owners: Any = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)
-    return filters.where(scope, owners)
+    if filters.only(request, ("user_id", "namespace")):
+        return where
+    return filters.where(scope, SimpleNamespace(user_id=request.user_id, namespace=request.namespace))
 
 
 def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.features.memories.search import document_frequency
-from agent_memory.features.memories.search.document_frequency import DocumentFrequencies, TermStatistics
+from agent_memory.features.memories.search.document_frequency import DocumentFrequencies
 from agent_memory.features.memories.search.recency import TIEBREAK, Age, RecencyWeights, age_of, asks_for_recency, weights_of
 from agent_memory.features.memories.search.rewriting import QueryRewriter
 from agent_memory.foundation.core.clock import zone_of
@@ -169,9 +169,10 @@ class QueryBuilder:
             rewritten = notice is None
             notices += [notice] if notice else []
         spoken_terms = analysis.query_terms(spoken) if rewritten else terms
-        statistics = await self._statistics(scope, request, where, [*dict.fromkeys([*terms, *spoken_terms])], mode)
+        around, by_meaning = document_frequency.around(scope, request, where), mode is not SearchModeEnum.KEYWORD
+        statistics = await self._frequencies.count_terms(around, [*dict.fromkeys([*terms, *spoken_terms])], settle=by_meaning)
         meaning: QueryMeaning | None = None
-        if mode is not SearchModeEnum.KEYWORD:
+        if by_meaning:
             # In a semantic search, the distance must be the distance from the unchanged text.
             hybrid = mode is SearchModeEnum.HYBRID
             spoken, omitted_names = without_names(ending(spoken), statistics.speakers) if hybrid else (spoken, ())
@@ -215,12 +216,6 @@ class QueryBuilder:
         zone = await self._load_zone(scope, filters.only_value(request, "namespace"), filters.only_value(request, "user_id"))
         zoned = request.model_copy(update={"timezone": str(zone)})
         return zoned, span if zone is UTC else await run_in_thread(lambda: span_of(zoned, text), 2 * len(text))
-
-    async def _statistics(
-        self, scope: Scope, request: SearchRequest, where: str, terms: Sequence[str], mode: SearchModeEnum
-    ) -> TermStatistics:
-        around = where if filters.only(request, document_frequency.AROUND) else document_frequency.around(scope, request)
-        return await self._frequencies.count_terms(around, terms, settle=mode is not SearchModeEnum.KEYWORD)
 
     async def _meaning(self, tenant: str, spoken: str, omitted_names: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
         """Return the query's meaning and None, or None and the reason why there is no meaning."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, auto
@@ -20,29 +20,15 @@ class Age(Enum):
     IGNORED = auto()
     """The request disables recency, or its query mentions a time."""
     BREAKS_TIES_ON_PAGE = auto()
-    """The newer of two equal memories comes first.
-
-    The search reads the age only of memories that may be on the page.
-    """
+    """The newer of two equal memories comes first. Only memories that may be on the page are compared."""
     BREAKS_TIES = auto()
-    """The newer of two equal memories comes first in the whole ranking.
-
-    Used for explain, distinct, history and reranking.
-    """
+    """The same in the whole ranking, for explain, distinct, history and reranking."""
     WEIGHED = auto()
 
     @property
     def index_fields(self) -> Sequence[str]:
         """The times that the index returns with the scores: created, last said, last read."""
-        return _INDEX_FIELDS[self]
-
-
-_INDEX_FIELDS: Mapping[Age, Sequence[str]] = {
-    Age.IGNORED: (),
-    Age.BREAKS_TIES_ON_PAGE: (),
-    Age.BREAKS_TIES: ("c", "ls"),
-    Age.WEIGHED: ("c", "ls", "la"),
-}
+        return ("c", "ls", "la") if self is Age.WEIGHED else ("c", "ls") if self is Age.BREAKS_TIES else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,7 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.outbox import Outbox
-from agent_memory.foundation.storage.search.indexes import (
-    VectorSpec,
-    drop_index,
-    ensure_index,
-    former_indexes,
-)
+from agent_memory.foundation.storage.search.indexes import VectorSpec, drop_index, ensure_index, former_indexes
 from agent_memory.foundation.storage.search.queries import search
 
 log = logging.getLogger(__name__)

@@ -202,19 +202,14 @@ class MemoryScan:
                 clause = having(filters.where(scope, selection), list(dict.fromkeys(terms))[:_TWIN_TERMS], every=True)
                 queue_search(pipe, self._words, name_query(clause, 0, limit))
 
-        replies = await read(self._client, build) if searches else []
-        return [[*parse_hits(reply).names] for reply in replies]
+        return [[*parse_hits(reply).names] for reply in await read(self._client, build)]
 
     async def find_near(
         self, scope: Scope, searches: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
     ) -> list[list[str]]:
         """For each search (a selection and a vector), return the mids of up to `limit` memories within a cosine distance."""
-
-        def build(pipe: Pipe) -> None:
-            for selection, vector in searches:
-                self._queries.queue_within(pipe, filters.where(scope, selection), vector, radius, limit)
-
-        replies = await read(self._client, build) if searches else []
+        within, places = self._queries.queue_within, [(filters.where(scope, selection), vector) for selection, vector in searches]
+        replies = await read(self._client, lambda pipe: [within(pipe, *place, radius, limit) for place in places])
         return [[*parse_hits(reply).names] for reply in replies]
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
