@@ -13,7 +13,6 @@ from agent_memory.features.memories.duplicates.store import MergeStore
 from agent_memory.features.memories.quarantine.service import QuarantineService
 from agent_memory.features.memories.retention.service import RetentionService
 from agent_memory.features.memories.search.document_frequency import DocumentFrequencies
-from agent_memory.features.memories.search.explain import SearchExplainer
 from agent_memory.features.memories.search.pages import PageReader
 from agent_memory.features.memories.search.query import QueryBuilder
 from agent_memory.features.memories.search.rewriting import QueryRewriter
@@ -32,7 +31,6 @@ from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.feature import Feature, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.foundation import Foundation
-from agent_memory.foundation.storage.connection import PipelineReader
 
 
 def open_memories(foundation: Foundation, services: Services) -> None:
@@ -81,7 +79,7 @@ def _open_search(foundation: Foundation, services: Services, store: MemoryStore,
     cards = ShownMemoryReader(foundation.client, foundation.keys)
     pages = PageReader(reader, store, cards)
     search = SearchService(settings, reader, store, cards, queries, foundation.reranker, pages, usage)
-    services.add(cards, pages, queries, search, SearchExplainer(search, store, PipelineReader(foundation.client)))
+    services.add(cards, pages, queries, search)
 
 
 def _minutes_of_compaction(settings: Settings) -> float | None:

@@ -19,8 +19,8 @@ from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.memories.duplicates.prompts import find_repeats
 from agent_memory.features.memories.quarantine.service import QuarantineService
 from agent_memory.features.memories.records import TRUST
-from agent_memory.features.memories.search.explain import SearchExplainer
-from agent_memory.features.memories.search.prompts import rewrite_query
+from agent_memory.features.memories.search.rewriting import rewrite_query
+from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.prompts import summarize_messages
@@ -121,7 +121,7 @@ async def test_quarantined_memory_is_hidden_until_approved(http: httpx.AsyncClie
     for asked in ({"search": {"text": "tea"}}, {"prompt": {"query": "tea", "long_term_search": True}}):
         assert (await ok(http, "POST", "/v1/long-term-memory/explain", json={"memory_id": "b", **asked}))["reason"] == "quarantined"
     stranger = Scope(SCOPE.tenant, users=frozenset({"bob"}))
-    assert (await rig.rt[SearchExplainer].explain_search(stranger, "b", SearchRequest(text="tea"))).reason == "not_found"
+    assert (await rig.rt[SearchService].explain_search(stranger, "b", SearchRequest(text="tea"))).reason == "not_found"
 
     # Changing it does not free it; approving does, and the same again is the same.
     (other,) = [one["id"] for one in listed["memories"] if one["id"] != "b"]
