@@ -8,8 +8,7 @@ from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.commit import MemoryCommits
-from agent_memory.features.memories.duplicates.service import COMPACT, DuplicateService
-from agent_memory.features.memories.duplicates.store import MergeStore
+from agent_memory.features.memories.duplicates.service import COMPACT, DuplicateService, MergeStore
 from agent_memory.features.memories.quarantine.service import QuarantineService
 from agent_memory.features.memories.retention.service import RetentionService
 from agent_memory.features.memories.search.document_frequency import DocumentFrequencies

@@ -43,21 +43,19 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
     return rules_for(texts, of_user=of_user)
 
 
-def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> str | None:
-    """Return the reason why a memory needs a review, or None. Pass the result of `rules_of` as `rules`, or omit it."""
-    # An approval is the digest of the approved text, so a changed text needs a new one.
-    if not settings.longterm.quarantine or (record.approved is not None and record.approved == text_digest(record.text)):
-        return None
-    rules = rules_of(settings, (record,)) if rules is None else rules
-    if not rules:
-        return None
-    reason = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules)
-    return reason or (suspicion(record.id, of_user=False, rules=rules) if len(record.id) > _LONG_ID else None)
-
-
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """Return the record, quarantined if it is suspicious, or if it is `derived` from a suspicious message."""
-    reason = reason_of(settings, record, rules) or (DERIVED if derived else None)
+    """Return the record, quarantined if it is suspicious, or if it is `derived` from a suspicious message.
+
+    Pass the result of `rules_of` as `rules`, or omit it.
+    """
+    reason = None
+    # An approval is the digest of the approved text, so a changed text needs a new one.
+    if settings.longterm.quarantine and (record.approved is None or record.approved != text_digest(record.text)):
+        rules = rules_of(settings, (record,)) if rules is None else rules
+        reason = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules) if rules else None
+        if rules and not reason and len(record.id) > _LONG_ID:
+            reason = suspicion(record.id, of_user=False, rules=rules)
+    reason = reason or (DERIVED if derived else None)
     return record if record.quarantine == reason else record.model_copy(update={"quarantine": reason})
 
 
