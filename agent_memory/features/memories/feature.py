@@ -40,7 +40,7 @@ def open_memories(foundation: Foundation, services: Services) -> None:
     commits = MemoryCommits(keys, scripts)
     changes = ChangeStore(client, keys, scripts)
     neighbors = SimilarMemoryStore(client, keys, store)
-    scan = MemoryScan(client, keys, spec)
+    scan = MemoryScan(client, keys, spec, store)
     usage_store = UsageStore(client, keys)
     usage = UsageLog(usage_store)
     foundation.on_close(usage.close)

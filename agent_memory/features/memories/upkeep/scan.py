@@ -15,16 +15,15 @@ from redis.commands.search.aggregation import AggregateRequest, Desc
 from redisvl.query import CountQuery
 from redisvl.query.filter import Num
 
-from agent_memory.features.memories.records import StoredMemory, decode_memory, decode_rows
-from agent_memory.features.memories.usage import queue_usage, with_usage
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.store import MemoryStore
 from agent_memory.foundation.core.errors import RedisUnavailable
-from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import Pipe, read
-from agent_memory.foundation.storage.keyspace import Keys, tag, untag
+from agent_memory.foundation.storage.keyspace import Keys, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import VectorSpec, memory_index_name
-from agent_memory.foundation.storage.search.queries import MemoryQueries, name_query, queue_search, search
+from agent_memory.foundation.storage.search.queries import name_query, queue_search, search
 from agent_memory.foundation.storage.search.results import parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of, having
 from agent_memory_client.models import (
@@ -73,12 +72,12 @@ class Selection:
 class MemoryScan:
     """Reads many memories for background work and summaries. This class never writes."""
 
-    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, memories: MemoryStore) -> None:
         self._client = client
+        self._memories = memories
         self._keys = keys
         self._spec = spec
         self._words = memory_index_name(keys)
-        self._queries = MemoryQueries(keys, spec)
 
     async def redis_time(self) -> int:
         """Return the current time (µs) by the Redis clock, which also sets all version numbers."""
@@ -129,26 +128,10 @@ class MemoryScan:
 
     async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
         """Return the current memories among `mids` that exist and that the caller may see, in the order of `mids`."""
-        if not mids:
-            return []
-
-        def build(pipe: Pipe) -> None:
-            for mid in mids:
-                pipe.hmget(self._keys.memory(mid), ["t", "j", "n"])
-            queue_usage(pipe, self._keys, mids)
-
-        mine = tag(scope.tenant).encode()
-        *rows, usage = await read(self._client, build)
-
-        def decode() -> list[StoredMemory]:
-            return [
-                StoredMemory(mid, int(version), with_usage(decode_memory(raw), used))
-                for mid, (owner, raw, version), used in zip(mids, rows, usage, strict=True)
-                if owner == mine and raw and version
-            ]
-
-        memories = await decode_rows(decode, rows)
-        return [memory for memory in memories if within(scope, memory.record)]
+        memories = [memory for memory in await self._memories.load_by_names(scope, mids) if memory is not None]
+        for memory in memories:
+            memory.record.recorded_at = None
+        return memories
 
     async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
         """Return about `limit` memories changed since a time (µs), oldest first, and the time to continue from."""
@@ -208,7 +191,7 @@ class MemoryScan:
         self, scope: Scope, searches: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
     ) -> list[list[str]]:
         """For each search (a selection and a vector), return the mids of up to `limit` memories within a cosine distance."""
-        within, places = self._queries.queue_within, [(filters.where(scope, selection), vector) for selection, vector in searches]
+        within, places = self._memories.queue_within, [(filters.where(scope, selection), vector) for selection, vector in searches]
         replies = await read(self._client, lambda pipe: [within(pipe, *place, radius, limit) for place in places])
         return [[*parse_hits(reply).names] for reply in replies]
 
