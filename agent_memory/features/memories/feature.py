@@ -98,14 +98,7 @@ def _minutes_of_retention(settings: Settings) -> float | None:
 MEMORIES = Feature(
     name="memories",
     open=open_memories,
-    routes=(
-        "agent_memory.features.memories.search.routes:router",
-        "agent_memory.features.memories.changes.routes:router",
-        "agent_memory.features.memories.routes:router",
-        "agent_memory.features.memories.retention.routes:router",
-        "agent_memory.features.memories.duplicates.routes:router",
-        "agent_memory.features.memories.quarantine.routes:router",
-    ),
+    routes=("agent_memory.features.memories.routes:router", "agent_memory.features.memories.routes:quarantine_router"),
     jobs={COMPACT: "agent_memory_worker.memories.duplicates:run_compaction"},
     schedule={
         "compact": PeriodicJob("agent_memory_worker.memories.duplicates:compact_changed", _minutes_of_compaction),
