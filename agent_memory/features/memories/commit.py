@@ -260,8 +260,8 @@ class MemoryCommits:
                 )
                 return [*puts, steps.put_record(begun, options)]
             case Merge(stays, merged, repeats, evidence):
-                changed = merged != stays.record
-                first = steps.put_record(merged, _revision(stays, merged)) if changed else steps.check_version(stays)
+                check: Step = {"op": "check", "mid": stays.mid, "expect": str(stays.version)}
+                first = steps.put_record(merged, _revision(stays, merged)) if merged != stays.record else check
                 pieces = [steps.add_evidence(stays, piece) for piece in evidence]
                 return [first, *pieces, *(steps.retire_memory(repeat, alias_of=stays.mid) for repeat in repeats)]
             case Forget(memory):

@@ -303,10 +303,6 @@ class StepGroups:
             step["order"] = order
         return step | ({} if alias_of is None else {"alias": alias_of})
 
-    def check_version(self, memory: StoredMemory) -> Step:
-        """Return the step that refuses the group if the memory has changed since it was read."""
-        return {"op": "check", "mid": memory.mid, "expect": str(memory.version)}
-
     def _add(self, values: Sequence[Arg]) -> int:
         position = len(self.values)
         self.values += values

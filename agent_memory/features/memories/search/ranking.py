@@ -105,8 +105,6 @@ def relevant(
     also: Collection[str] = (),
 ) -> tuple[list[Scored], list[Scored]]:
     """Split a ranking in two: memories that share a word, are similar enough or are in `also`; and all others."""
-    if similarities and min(similarities.values()) >= least_similarity:
-        return list(fused), []
     answers = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
     order = list(fused)
     return [scored for scored in order if scored[1] in answers], [scored for scored in order if scored[1] not in answers]
