@@ -147,24 +147,22 @@ class PageReader:
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
     ) -> list[ShownMemory]:
         """Return the memories in `rows` with their scores and passages. Use a thread if the rows are long."""
-        characters = sum([len(value) for row in rows for value in row.fields if value is not None])
-        return await run_in_thread(lambda: self._placed(scope, query, ranking, scored, rows), characters)
-
-    def _placed(
-        self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
-    ) -> list[ShownMemory]:
-        cards: list[ShownMemory] = []
         kind, explains, first = query.score_type, query.request.explain, query.request.offset + 1
-        for rank, (each, card) in enumerate(zip(scored, self._cards.shown_memories(scope, rows), strict=True), start=first):
-            if card is not None:
-                why = ranking.explain(each, rank) if explains else None
-                card.set_score(max(ranking.distance_of(each), 0.0), None if ranking.listed else each[0], kind, why)
-                if ranking.relevance is not None:
-                    card.values["relevance"] = round(ranking.relevance(each[1]), 3)
-                if (number := ranking.passages.get(each[1])) is not None:
-                    card.set_passage(number)
-                cards.append(card)
-        return cards
+
+        def place() -> list[ShownMemory]:
+            cards: list[ShownMemory] = []
+            for rank, (each, card) in enumerate(zip(scored, self._cards.shown_memories(scope, rows), strict=True), start=first):
+                if card is not None:
+                    why = ranking.explain(each, rank) if explains else None
+                    card.set_score(max(ranking.distance_of(each), 0.0), None if ranking.listed else each[0], kind, why)
+                    if ranking.relevance is not None:
+                        card.values["relevance"] = round(ranking.relevance(each[1]), 3)
+                    if (number := ranking.passages.get(each[1])) is not None:
+                        card.set_passage(number)
+                    cards.append(card)
+            return cards
+
+        return await run_in_thread(place, sum([len(value) for row in rows for value in row.fields if value is not None]))
 
 
 def _by_score(scored: Sequence[Scored]) -> list[Scored]:

@@ -43,18 +43,6 @@ local function write_fields(step, key, digest, version)
   if step.edited then add('ed', clock.seconds_text()) end
   redis.call('HSET', key, 'h', digest, 'n', version, 'ra', clock.seconds_text(), 'bk', step.standing, unpack(fields))
 end
--- Registers the memory under its words, kin and slot.
-local function register(step, replaced)
-  if replaced or step.kin_holder or step.slot_holder or step.words_holder then
-    standings.link(step.mid, step.standing)
-    return
-  end
-  local fields = {step.words, step.mid}
-  if step.kin ~= '' then fields[3], fields[4] = step.kin, step.mid end
-  if step.slot_name ~= '' then fields[#fields + 1], fields[#fields + 2] = step.slot_name, step.mid end
-  if step.restatement ~= '' then fields[#fields + 1], fields[#fields + 2] = step.restatement, step.mid end
-  redis.call('HSET', step.holders, unpack(fields))
-end
 -- Returns "changed" or "new".
 local function put(step)
   local mid, key, from = step.mid, documents.memory_key(step.mid), step.key
@@ -84,7 +72,7 @@ local function put(step)
   if not has_vector or (from and from ~= key) or redis.call('HEXISTS', key, 'pl') == 1 then outbox.mark_due(due, clock.ms + embed_after_ms, mid) end
   local over = step.ends and history.is_over(key)
   if over and step.outdates then outdated_messages.mark(mid, step.outdates, redis.call('HGET', key, 'z')) end
-  if over then history.close(mid) else register(step, from) end
+  if over then history.close(mid) else standings.link(mid, step.standing) end
   if from then
     repetitions.refresh(mid)
   elseif step.words_digest and not over then
