@@ -77,11 +77,11 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
 
 def queue_candidates(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
     """Queue a query's commands. Return the number of replies to pass to `parse_candidates`."""
-    lists, clauses = lists_of(query), [clause for clause in (query.clause, query.history) if clause is not None]
-    for past, clause in enumerate(clauses):
+    lists = lists_of(query)
+    for clause, past in query.clauses:
         for kind in lists:
-            _queue_list(pipe, store, query, kind, clause, past=bool(past))
-    return len(clauses) * len(lists)
+            _queue_list(pipe, store, query, kind, clause, past=past)
+    return len(query.clauses) * len(lists)
 
 
 def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, kind: CandidateList, clause: str, *, past: bool) -> None:

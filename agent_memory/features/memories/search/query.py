@@ -102,6 +102,11 @@ class SearchQuery:
     facts_apart: bool = False
 
     @property
+    def clauses(self) -> list[tuple[str, bool]]:
+        """The clauses to search with, and whether each is for the history."""
+        return [(self.clause, False), *([] if self.history is None else [(self.history, True)])]
+
+    @property
     def empty(self) -> bool:
         """True if the query cannot match anything, because it has no searchable words and no vector."""
         return self.mode is not None and self.meaning is None and not self.words.terms

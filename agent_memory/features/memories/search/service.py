@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from agent_memory.features.memories.search.candidates import Candidates, parse_candidates, queue_candidates, times_of
-from agent_memory.features.memories.search.listing import MemoryListing
+from agent_memory.features.memories.search.listing import queue_list, rank_list
 from agent_memory.features.memories.search.near_duplicates import DuplicateFilter
 from agent_memory.features.memories.search.pages import Page, PageReader, explain_answer, page_of
 from agent_memory.features.memories.search.query import QueryBuilder, SearchQuery, mode_of, span_of
@@ -55,7 +55,6 @@ class SearchService:
         self._reranker = reranker
         self._pages = pages
         self._usage = usage
-        self._listing = MemoryListing(reader, store)
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
         """Return the result of `search_page` as the model used in REST responses."""
@@ -107,12 +106,12 @@ class SearchService:
 
     def queue_query(self, pipe: Pipe, query: SearchQuery) -> int:
         """Queue a query's commands. Return the number of replies to pass to `rank_replies`."""
-        return self._listing.queue_list(pipe, query) if query.mode is None else queue_candidates(pipe, self._store, query)
+        return queue_list(pipe, self._store, query) if query.mode is None else queue_candidates(pipe, self._store, query)
 
     async def rank_replies(self, scope: Scope, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
         """Return the final ranking, given the replies to a query's commands."""
         if query.mode is None:
-            return await self._listing.rank_list(query, replies)
+            return await rank_list(self._read, self._store, query, replies)
         candidates = parse_candidates(query, replies)
         ranking = rank_candidates(query, candidates, self._settings.min_similarity)
         if query.age in (Age.WEIGHED, Age.BREAKS_TIES) and ranking.scored:
