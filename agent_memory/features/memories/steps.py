@@ -133,9 +133,6 @@ class PutOptions:
     """Store the record even if another memory has the same words, and do not absorb messages."""
 
 
-_PLAIN = PutOptions()
-
-
 class StepGroups:
     """Collects groups of steps for one call to `memory_commit.lua`. A group that records a change can be undone."""
 
@@ -165,12 +162,7 @@ class StepGroups:
         self.groups.append({"steps": list(steps), **({"change": change} if change else {})})
 
     def put_record(
-        self,
-        record: MemoryRecord,
-        options: PutOptions = _PLAIN,
-        *,
-        before: Sequence[MemoryRecord] = (),
-        after: Sequence[MemoryRecord] = (),
+        self, record: MemoryRecord, options: PutOptions, *, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()
     ) -> Step:
         """Return the step that stores a record.
 
