@@ -111,13 +111,12 @@ class HistoryService:
         ledger = await self._changes.load_ledger(mid)
         current = (await self._store.find_by_mids(scope, [mid]))[0]
         past = await self._changes.load_versions(scope, [(mid, version) for version in reversed(ledger.versions)])
-        memories = [memory for memory in (current, *past) if memory is not None]
-        return [memory for memory in memories if scope.reaches(memory.record.namespace, memory.record.user_id)]
+        return [memory for memory in (current, *past) if memory is not None]
 
     async def read_evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
         """Return a memory's evidence, with the cited messages that still exist. Raises NotFound."""
         memory = (await self._store.find(scope, [memory_id]))[0]
-        if memory is None or not scope.reaches(memory.record.namespace, memory.record.user_id):
+        if memory is None:
             raise NotFound(f"Memory with ID {memory_id} not found")
         own = evidence_of(memory.record)
         cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
