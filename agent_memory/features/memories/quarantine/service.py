@@ -61,8 +61,6 @@ def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule
 
 def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
     """Screen a record from a caller. Ignore the caller's values for `quarantine` and `approved`."""
-    if not rules and rules is not None and record.approved is None and record.quarantine is None:
-        return record
     if record.approved is not None:
         record = record.model_copy(update={"approved": None})
     return screen_record(settings, record, rules)
