@@ -8,7 +8,8 @@ from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.commit import MemoryCommits
-from agent_memory.features.memories.duplicates.service import COMPACT, DuplicateService, MergeStore
+from agent_memory.features.memories.duplicates.service import COMPACT, DuplicateService
+from agent_memory.features.memories.duplicates.store import MergeStore
 from agent_memory.features.memories.quarantine.service import QuarantineService
 from agent_memory.features.memories.retention.service import RetentionService
 from agent_memory.features.memories.search.document_frequency import DocumentFrequencies
@@ -25,7 +26,8 @@ from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.memories.upkeep.idle import IdleTenants
 from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
-from agent_memory.features.memories.usage import UsageLog, UsageStore
+from agent_memory.features.memories.usage.log import UsageLog
+from agent_memory.features.memories.usage.store import UsageStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.feature import Feature, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings

@@ -20,7 +20,7 @@ from agent_memory.features.memories.records import StoredMemory, message_memory_
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
-from agent_memory.features.memories.usage import UsageLog
+from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.features.memories.write_decisions import decide_edit, store_settled
 from agent_memory.foundation.core.clock import note_unreadable_dates
 from agent_memory.foundation.core.errors import Conflict, IdTaken, NotFound, UnsupportedRequest

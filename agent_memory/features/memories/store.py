@@ -27,7 +27,7 @@ from agent_memory.features.memories.records import (
     read_row,
 )
 from agent_memory.features.memories.steps import Fence, MemoryScripts, PutOptions, StepGroups, message_mids, order_of
-from agent_memory.features.memories.usage import queue_usage, with_usage
+from agent_memory.features.memories.usage.store import queue_usage, with_usage
 from agent_memory.foundation.core.errors import IdTaken
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.permissions import permit_writing, within

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.records import StoredEvidence, decode_memory, message_memory_id
 from agent_memory.features.memories.steps import order_of
-from agent_memory.features.memories.usage import queue_usage, with_usage
+from agent_memory.features.memories.usage.store import queue_usage, with_usage
 from agent_memory.features.privacy.erasure_store import is_meant, selection_of
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope, SessionRef

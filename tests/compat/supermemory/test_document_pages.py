@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.features.memories.usage import UsageLog
+from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.interfaces.compat.supermemory.requests import Document, DocumentListing, Search

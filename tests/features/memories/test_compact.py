@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_memory.features.memories.duplicates.repeats import comparable, made_here, normal_text, plan
-from agent_memory.features.memories.duplicates.service import MergeStore
+from agent_memory.features.memories.duplicates.store import MergeStore
 from agent_memory.features.memories.service import fact_memory_id
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory

@@ -197,11 +197,11 @@ async def test_memory_pinned_during_a_pass_is_not_forgotten(rig: Rig, monkeypatc
     await rig.rt[MemoryStore].write(SCOPE, [record("a", created_at=days_ago(50)), record("b", created_at=days_ago(50))])
     forget_them = rig.rt[MemoryCommits].forget_memories
 
-    async def pinned_before(*arguments: Any, **more: Any) -> Any:
+    async def pinned_before(_: Any, *arguments: Any, **more: Any) -> Any:
         await rig.rt[MemoryStore].write(SCOPE, [record("a", created_at=days_ago(50), pinned=True)])
         return await forget_them(*arguments, **more)
 
-    monkeypatch.setattr(type(rig.rt[MemoryCommits]), "forget_memories", lambda _, *arguments, **more: pinned_before(*arguments, **more))
+    monkeypatch.setattr(type(rig.rt[MemoryCommits]), "forget_memories", pinned_before)
     answer = await forget(rig, {"max_age_days": 30})
     assert (answer.deleted, answer.deleted_ids) == (1, ["b"])
 

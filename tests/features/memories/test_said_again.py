@@ -10,7 +10,7 @@ import pytest
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.duplicates.repeats import merge_records
-from agent_memory.features.memories.duplicates.service import MergeStore
+from agent_memory.features.memories.duplicates.store import MergeStore
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore

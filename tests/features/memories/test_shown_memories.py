@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from agent_memory.features.memories.shown_memories import ShownMemoryReader
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.memories.usage import UsageStore
+from agent_memory.features.memories.usage.store import UsageStore
 from agent_memory.foundation.core.scope import Scope
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryRecordResult
 from tests.support.rig import SCOPE, Rig, record

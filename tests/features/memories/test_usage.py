@@ -12,7 +12,8 @@ from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
-from agent_memory.features.memories.usage import UsageLog, UsageStore
+from agent_memory.features.memories.usage.log import UsageLog
+from agent_memory.features.memories.usage.store import UsageStore
 from agent_memory.features.recall.service import RecallService
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory_client.models import EditMemoryRecordRequest, MemoryPromptRequest, MemoryRecord, SearchRequest

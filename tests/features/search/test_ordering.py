@@ -10,7 +10,7 @@ import pytest
 
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
-from agent_memory.features.memories.usage import UsageLog
+from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.features.recall.service import RecallService
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.llm.openai.chat import OpenAIChat

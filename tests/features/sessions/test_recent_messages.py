@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agent_memory.features.memories.records import message_memory_id
-from agent_memory.features.memories.usage import UsageLog
+from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.codec import StoredMessage, decode_entry
 from agent_memory.features.sessions.recent import RecentMessages

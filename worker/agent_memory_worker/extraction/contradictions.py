@@ -19,7 +19,7 @@ from agent_memory.features.extraction.reconcile_prompts import VERSION
 from agent_memory.features.extraction.rules import ExtractionRulesService
 from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, MemoryCommits, Supersede
-from agent_memory.features.memories.duplicates.service import MergeStore, pair_by_words
+from agent_memory.features.memories.duplicates.store import MergeStore, pair_by_words
 from agent_memory.features.memories.records import StoredMemory, evidence_of, source_of, trust_of
 from agent_memory.features.memories.shown_memories import ShownMemoryReader
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore, comparable_memories

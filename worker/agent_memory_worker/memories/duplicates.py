@@ -16,7 +16,7 @@ from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.jobs.order_store import JobOrder
 from agent_memory.features.memories.duplicates.prompts import RepeatsAnswer, find_repeats
 from agent_memory.features.memories.duplicates.repeats import comparable, merge_records, plan, precedence
-from agent_memory.features.memories.duplicates.service import MergeStore, pair_by_versions
+from agent_memory.features.memories.duplicates.store import MergeStore, pair_by_versions
 from agent_memory.features.memories.upkeep.idle import QUIET_SECONDS, IdleTenants
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory.foundation.api.principals import scope_of_work

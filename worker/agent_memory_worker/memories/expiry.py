@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.reindex import Reindexer
-from agent_memory.features.memories.usage import UsageStore
+from agent_memory.features.memories.usage.store import UsageStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.outbox import Claim

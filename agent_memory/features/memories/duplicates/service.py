@@ -1,26 +1,16 @@
-"""Merge repeats: request compactions from the workers, merge, and store which pairs a model has judged."""
+"""Request compactions (merges of duplicates) from the workers, and count the remaining memories."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from redis.asyncio import Redis
-
 from agent_memory.features.jobs.operation_store import Mark
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
-from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits, Merge
-from agent_memory.features.memories.records import StoredMemory, evidence_of
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection
 from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.storage.connection import read, redis_errors
-from agent_memory.foundation.storage.keyspace import Keys, digest
-from agent_memory_client.models import MemoryRecord
 
 # The job's name in Redis. The job merges the repeats of a namespace, user or session, or all repeats.
 COMPACT = "compact"
-_REMEMBERED_SECONDS = 30 * 24 * 3600
 
 
 class DuplicateService:
@@ -36,40 +26,3 @@ class DuplicateService:
 
     async def count_remaining(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> int:
         return await self._survey.count_memories(scope, Selection.of(namespace, user_id, session_id))
-
-
-class MergeStore:
-    def __init__(self, client: Redis, keys: Keys, commits: MemoryCommits) -> None:
-        self._client = client
-        self._keys = keys
-        self._commits = commits
-
-    async def merge_memories(self, scope: Scope, stays: StoredMemory, merged: MemoryRecord, repeats: Sequence[StoredMemory]) -> bool:
-        """Merge repeats into `stays`, as one change. Return False if a memory changed meanwhile. Not for messages."""
-        pieces = [piece for repeat in repeats for piece in evidence_of(repeat.record)]
-        decisions = [Merge(stays, merged, repeats, pieces)]
-        return (await self._commits.commit(scope, decisions, ChangeOrigin("compaction"), background=True)).done
-
-    async def are_judged(self, pairs: Sequence[str]) -> list[bool]:
-        """Return True for each pair (from `pair_by_versions` or `pair_by_words`) that a model has judged before."""
-        return [bool(reply) for reply in await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(pair)) for pair in pairs])]
-
-    async def remember_judged(self, pairs: Sequence[str]) -> None:
-        with redis_errors():
-            async with self._client.pipeline(transaction=False) as pipe:
-                for pair in pairs:
-                    pipe.set(self._keys.apart(pair), "1", ex=_REMEMBERED_SECONDS)
-                await pipe.execute()
-
-
-def pair_by_words(memory: StoredMemory, other: StoredMemory) -> str:
-    """Return a pair's key, made from words and slots. An undo creates a new version but does not change the key."""
-    first, second = sorted((memory, other), key=lambda either: either.mid)
-    parts = [part for either in (first, second) for part in (either.mid, either.record.text, either.record.slot)]
-    return digest("contradiction", *parts)
-
-
-def pair_by_versions(memory: StoredMemory, other: StoredMemory) -> str:
-    """Return a pair's key, made from versions. After any change to either memory, the model is asked again."""
-    first, second = sorted((memory, other), key=lambda either: either.mid)
-    return digest("pair", first.mid, str(first.version), second.mid, str(second.version))

@@ -17,7 +17,7 @@ from agent_memory.features.memories.search.ranking import Ranking, Scored, rank_
 from agent_memory.features.memories.search.recency import Age, novelties, now_of, recency, weigh_age
 from agent_memory.features.memories.shown_memories import ShownMemory, ShownMemoryReader
 from agent_memory.features.memories.store import MemoryStore, parse_hits
-from agent_memory.features.memories.usage import UsageLog
+from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings

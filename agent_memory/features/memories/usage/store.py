@@ -1,31 +1,21 @@
-"""Count how often and when last memories were read.
-
-The counts have a hash of their own: a write to a memory's hash would make Redis index all its words again.
-"""
+"""Count readings in a separate hash. A write to a memory's own hash would make Redis index all its words again."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from redis.asyncio import Redis
 
-from agent_memory.foundation.core.deferred_writes import DeferredWrite
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models import MemoryRecord
 
-_SAME_READING_SECONDS = 900
+SAME_READING_SECONDS = 900
 _BATCH = 200
 _SCAN_STEPS = 20
 _SCAN_STEP = 1000
-_DELAY_SECONDS = 0.5
-_NOTED_BATCH = 500
-# Beyond these numbers, for example if Redis is unavailable, drop readings to save memory.
-_MOST_WAITING = 20_000
-_MOST_REMEMBERED = 100_000
 
 
 def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
@@ -59,7 +49,7 @@ class UsageStore:
             usage=self._keys.usage,
             unfolded=self._keys.usage_unfolded,
             memories=map(self._keys.memory, reading_counts),
-            same_reading_ms=_SAME_READING_SECONDS * 1000,
+            same_reading_ms=SAME_READING_SECONDS * 1000,
             readings=[part for item in reading_counts.items() for part in item],
         )
         return int(counted)
@@ -90,38 +80,3 @@ class UsageStore:
                     await self._client.hdel(self._keys.usage, *deleted_mids)
             if self._cursor == 0:
                 return
-
-
-class UsageLog:
-    """Collects readings on a best-effort basis: no request waits for them or fails because of them."""
-
-    def __init__(self, store: UsageStore, *, delay_seconds: float = _DELAY_SECONDS) -> None:
-        self._store = store
-        self._waiting: dict[str, int] = {}
-        self._noted: dict[str, float] = {}
-        self._later = DeferredWrite(self.flush, "readings of memories", delay_seconds=delay_seconds)
-
-    def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
-        """Note, without waiting, that memories were read. Each pair is a mid and the count that the response showed."""
-        now = time.monotonic()
-        for mid, count in memories:
-            last = self._noted.get(mid)
-            if (last is None or now - last >= _SAME_READING_SECONDS) and len(self._waiting) < _MOST_WAITING:
-                self._waiting.setdefault(mid, count)
-        if self._waiting:
-            self._later.soon()
-
-    async def flush(self) -> None:
-        """Write the collected readings. If this fails, the next reading triggers another attempt."""
-        while self._waiting:
-            batch = dict(list(self._waiting.items())[:_NOTED_BATCH])
-            await self._store.count_readings(batch)
-            if len(self._noted) > _MOST_REMEMBERED:
-                self._noted.clear()
-            now = time.monotonic()
-            for mid in batch:
-                self._waiting.pop(mid, None)
-                self._noted[mid] = now
-
-    async def close(self) -> None:
-        await self._later.close()

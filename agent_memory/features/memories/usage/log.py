@@ -1,0 +1,50 @@
+"""Collect readings of memories in the process, and write them in batches after the responses have been sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from agent_memory.features.memories.usage.store import SAME_READING_SECONDS, UsageStore
+from agent_memory.foundation.core.deferred_writes import DeferredWrite
+
+_DELAY_SECONDS = 0.5
+_BATCH = 500
+# Beyond these numbers, for example if Redis is unavailable, drop readings to save memory.
+_MOST_WAITING = 20_000
+_MOST_REMEMBERED = 100_000
+
+
+class UsageLog:
+    """Collects readings on a best-effort basis: no request waits for them or fails because of them."""
+
+    def __init__(self, store: UsageStore, *, delay_seconds: float = _DELAY_SECONDS) -> None:
+        self._store = store
+        self._waiting: dict[str, int] = {}
+        self._noted: dict[str, float] = {}
+        self._later = DeferredWrite(self.flush, "readings of memories", delay_seconds=delay_seconds)
+
+    def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
+        """Note, without waiting, that memories were read. Each pair is a mid and the count that the response showed."""
+        now = time.monotonic()
+        for mid, count in memories:
+            last = self._noted.get(mid)
+            if (last is None or now - last >= SAME_READING_SECONDS) and len(self._waiting) < _MOST_WAITING:
+                self._waiting.setdefault(mid, count)
+        if self._waiting:
+            self._later.soon()
+
+    async def flush(self) -> None:
+        """Write the collected readings. If this fails, the next reading triggers another attempt."""
+        while self._waiting:
+            batch = dict(list(self._waiting.items())[:_BATCH])
+            await self._store.count_readings(batch)
+            if len(self._noted) > _MOST_REMEMBERED:
+                self._noted.clear()
+            now = time.monotonic()
+            for mid in batch:
+                self._waiting.pop(mid, None)
+                self._noted[mid] = now
+
+    async def close(self) -> None:
+        await self._later.close()
