@@ -11,7 +11,7 @@ from typing import Any
 
 from agent_memory.extensions.profile.schema import is_lasting_name
 from agent_memory.extensions.profile.self_statements import SHORT_TERMS, is_lasting, recurring_terms, tells_of_speaker, term_pairs
-from agent_memory.features.memories.records import StoredEvidence, said_by_person, source_of, trust_of
+from agent_memory.features.memories.records import StoredEvidence, said_by_person, trust_of
 from agent_memory.foundation.core.clock import calendar_day, stated_date
 from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, ends_at
@@ -142,7 +142,7 @@ def _entry_payload(memory: FollowedMemory, last: float) -> dict[str, Any]:
         "last_said": datetime.fromtimestamp(last, UTC).isoformat(),
         "times_said": memory.times,
         "evidence": shown_evidence(memory),
-        "confidence": record.confidence if record.confidence is not None else trust_of(record, source_of(record)),
+        "confidence": record.confidence if record.confidence is not None else trust_of(record),
     }
     if record.event_date is not None:
         body["event_date"] = record.event_date.astimezone(UTC).isoformat()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_memory.features.extraction.rule_store import RuleStore
 from agent_memory.features.extraction.rules import ExtractionRulesService
 from agent_memory.features.extraction.transfer import RuleTransfer
-from agent_memory.features.memories.search.service import SearchService
+from agent_memory.features.memories.search.query import QueryBuilder
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.foundation import Foundation
@@ -13,7 +13,7 @@ from agent_memory.foundation.foundation import Foundation
 
 def open_extraction(foundation: Foundation, services: Services) -> None:
     store = RuleStore(foundation.client, foundation.keys)
-    services[SearchService].register_zones(store.load_zone)
+    services[QueryBuilder].register_zones(store.load_zone)
     services.add(store, ExtractionRulesService(store), RuleTransfer(store))
 
 

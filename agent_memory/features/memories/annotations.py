@@ -51,25 +51,25 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Apply the source messages' annotations to a record.
-
-    An agent or category applies only if all source messages agree on it. The earliest expiry applies.
-    """
+    """Apply source messages' annotations. All must agree on an agent or category. The earliest expiry wins."""
     each = list(messages)
     given = [item for item in each if item is not None]
     if not given:
         return
-    agents = {None if item is None else item.agent_id for item in each}
-    if len(agents) == 1 and (agent := agents.pop()) is not None:
+    if (agent := _agreed(each, "agent_id")) is not None:
         record.agent_id = agent
     ends = [end for end in (record.expires_at, *(item.expires_at for item in given)) if end is not None]
     if ends:
         record.expires_at = min(ends)
-    categories = {None if item is None else item.category for item in each}
-    if record.category is None and len(categories) == 1:
-        record.category = categories.pop()
+    if record.category is None and (category := _agreed(each, "category")) is not None:
+        record.category = category
     metadata: dict[str, Any] = {}
     for item in given:
         metadata |= item.metadata or {}
     if metadata:
         record.metadata = {**metadata, **record.metadata}
+
+
+def _agreed(messages: Iterable[Annotations | None], name: str) -> str | None:
+    values = {getattr(item, name, None) for item in messages}
+    return values.pop() if len(values) == 1 else None

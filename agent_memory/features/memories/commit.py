@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from ulid import ULID
 
 from agent_memory.features.memories.records import StoredMemory
-from agent_memory.features.memories.scripts import MemoryScripts
-from agent_memory.features.memories.steps import Fence, PutOptions, Step, StepGroups
+from agent_memory.features.memories.steps import Fence, MemoryScripts, PutOptions, Step, StepGroups
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.threads import run_in_thread
@@ -48,10 +47,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """Add evidence to a memory that was stated again. If `alias` is set, its id becomes an alias of the memory.
-
-    The record `alias` itself is not stored.
-    """
+    """Add evidence to a memory that was stated again. The id of `alias` becomes an alias; that record is not stored."""
 
     memory: StoredMemory
     evidence: Evidence
@@ -60,10 +56,7 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace a memory's content with `record`, which has the same id.
-
-    `edited` is True if a caller changed the words.
-    """
+    """Replace a memory's content with `record`, which has the same id. `edited`: a caller changed the words."""
 
     memory: StoredMemory
     record: MemoryRecord
@@ -85,10 +78,7 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Merge `repeats` into the memory `stays`, whose new content is `merged`.
-
-    The repeats retire, and their ids become aliases of `stays`.
-    """
+    """Merge `repeats` into `stays`, whose new content is `merged`. Their ids become aliases of `stays`."""
 
     stays: StoredMemory
     merged: MemoryRecord
@@ -106,10 +96,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Succeed:
-    """Store `heir`, and give it the evidence and aliases of a memory that the caller is about to delete.
-
-    `fields` are the hash fields of the evidence; `names` are the mids of the aliases.
-    """
+    """Store `heir`, with evidence (hash `fields`) and aliases (`names`: mids) of a memory that will be deleted."""
 
     old: StoredMemory
     heir: MemoryRecord
@@ -148,7 +135,6 @@ class CommitOutcome:
     moved: bool = False
     fenced: bool = False
     taken_groups: Sequence[int] = ()
-    batch: str = ""
     states: list[str] = field(default_factory=list[str])
     changes: list[str | None] = field(default_factory=list[str | None])
 
@@ -158,10 +144,7 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """Return the old facts with their end set, and the new fact with its beginning set.
-
-    An old fact that already has an earlier end keeps it.
-    """
+    """Return the old facts with their end (an earlier end stays), and the new fact with its beginning."""
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
@@ -185,7 +168,6 @@ class MemoryCommits:
         *,
         fence: Fence | None = None,
         background: bool = False,
-        batch: str | None = None,
         review: bool = False,
         stated: bool = False,
         written: Mapping[str, str] | None = None,
@@ -203,7 +185,7 @@ class MemoryCommits:
                 check_background_decision(decision)
         if not decisions and fence is None:
             return CommitOutcome()
-        batch = batch or str(ULID())
+        batch = str(ULID())
         revised = {"id": str(ULID()), "fields": change_base(scope.tenant, ChangeKind.UPDATE, origin, batch, "applied")}
         steps = StepGroups(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised)
         counts: list[int] = []
@@ -222,7 +204,7 @@ class MemoryCommits:
         reply = await steps.run_steps(self._scripts)
         if reply[0] != "ok":
             taken_groups = [int(group) - 1 for group in reply[1:]] if reply[0] == "taken" else []
-            return CommitOutcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken_groups=taken_groups, batch=batch)
+            return CommitOutcome(moved=reply[0] in ("moved", "taken"), fenced=reply[0] == "fenced", taken_groups=taken_groups)
         states: list[str] = []
         at = 1
         for count in counts:
@@ -230,15 +212,12 @@ class MemoryCommits:
             states.append("proposed" if not count else next((word for word in words if word in ("same", "buried")), words[-1]))
             at += count
         change_ids = [change if state not in ("same", "buried") else None for change, state in zip(changes, states, strict=True)]
-        return CommitOutcome(batch=batch, states=states, changes=change_ids)
+        return CommitOutcome(states=states, changes=change_ids)
 
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
     ) -> list[StoredMemory]:
-        """Retire the memories that have not changed since the caller read them, and return these.
-
-        Record one change for each.
-        """
+        """Retire memories that have not changed since they were read, and return these. Each is one change."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             check_background_decision(Forget(memory))
@@ -249,10 +228,7 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carry out a proposed supersession. Return False if the proposal is out of date.
-
-        `former` is the memory that was stored under the successor's id, if there was one.
-        """
+        """Carry out a proposed supersession; return False if out of date. `former` had the successor's id."""
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
@@ -271,10 +247,7 @@ class MemoryCommits:
             case Update(memory, record, evidence, alias, edited):
                 before, after = steps.message_order(memory.record), steps.message_order(record)
                 put = steps.put_record(record, _revision(memory, record, leave=before if before != after else None, edited=edited))
-                return [
-                    put,
-                    *([] if evidence is None else [steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]),
-                ]
+                return [put] if evidence is None else [put, steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]
             case Supersede(old, record, former, edited):
                 ended, begun = end_and_begin([memory.record for memory in old], record)
                 puts = [steps.put_record(end, _revision(memory, end)) for memory, end in zip(old, ended, strict=True)]
@@ -287,8 +260,8 @@ class MemoryCommits:
                 )
                 return [*puts, steps.put_record(begun, options)]
             case Merge(stays, merged, repeats, evidence):
-                changed = merged != stays.record
-                first = steps.put_record(merged, _revision(stays, merged)) if changed else steps.check_version(stays)
+                check: Step = {"op": "check", "mid": stays.mid, "expect": str(stays.version)}
+                first = steps.put_record(merged, _revision(stays, merged)) if merged != stays.record else check
                 pieces = [steps.add_evidence(stays, piece) for piece in evidence]
                 return [first, *pieces, *(steps.retire_memory(repeat, alias_of=stays.mid) for repeat in repeats)]
             case Forget(memory):
@@ -301,30 +274,23 @@ class MemoryCommits:
     def _change(
         self, scope: Scope, steps: StepGroups, decision: Decision, origin: ChangeOrigin, batch: str, proposed: bool
     ) -> dict[str, Any] | None:
-        match decision:
-            case Update(memory, _, _, _, _) | Forget(memory):
-                about = [memory]
-            case Supersede(old, _, _, _):
-                about = list(old)
-            case Merge(stays, _, repeats, _):
-                about = [stays, *repeats]
-            case _:
-                return None
-        kind = ChangeKind(type(decision).__name__.lower())
+        about = _changed_memories(decision)
+        if not about:
+            return None
         mids = [memory.mid for memory in about]
-        # The successor in a proposal is not stored yet, unless it existed before.
-        if isinstance(decision, Supersede) and not (proposed and decision.former is None):
-            mids.append(steps.mid(decision.record.id))
-        state, extra = "applied", []
-        if proposed:
-            assert isinstance(decision, Supersede)
-            olds = [[memory.record.id, memory.version] for memory in decision.old]
-            proposal: dict[str, Any] = {"old": olds, "record": decision.record.model_dump(mode="json")}
-            if decision.former is not None:
-                proposal["former"] = decision.former.version
-            state, extra = "proposed", ["p", json.dumps(proposal)]
-        fields = change_fields(scope.tenant, about[0].record, kind, origin, batch, state)
-        return {"id": str(ULID()), "fields": [*fields, *extra], "mids": list(dict.fromkeys(mids))}
+        proposal: dict[str, Any] = {}
+        if isinstance(decision, Supersede):
+            # The successor in a proposal is not stored yet, unless it existed before.
+            if not proposed or decision.former is not None:
+                mids.append(steps.mid(decision.record.id))
+            if proposed:
+                proposal["old"] = [[memory.record.id, memory.version] for memory in decision.old]
+                proposal["record"] = decision.record.model_dump(mode="json")
+                proposal |= {} if decision.former is None else {"former": decision.former.version}
+        kind = ChangeKind(type(decision).__name__.lower())
+        fields = change_fields(scope.tenant, about[0].record, kind, origin, batch, "proposed" if proposed else "applied")
+        fields += ["p", json.dumps(proposal)] if proposal else []
+        return {"id": str(ULID()), "fields": fields, "mids": list(dict.fromkeys(mids))}
 
 
 def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
@@ -338,8 +304,7 @@ def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Ch
 
 def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
     """Return the fields of a change that do not depend on the changed memory."""
-    origins = {name: getattr(origin, name) for name in ("actor", "reason", "strategy", "model", "prompt_version")}
-    return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(origins)]
+    return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(asdict(origin))]
 
 
 def _revision(memory: StoredMemory, record: MemoryRecord, *, leave: str | None = None, edited: bool = False) -> PutOptions:
@@ -369,22 +334,26 @@ def _since(decision: Decision, background: bool, written: Mapping[str, str]) -> 
 
 
 def check_background_decision(decision: Decision) -> None:
-    """Raise ValueError for a decision that background work must not make.
-
-    Background work must not change a pinned memory, let a merge change `pinned`, or supersede an event or a message.
-    """
-    match decision:
-        case Update(memory, _, _, _, _) | Forget(memory):
-            touched = [memory]
-        case Supersede(old, _, _, _):
-            touched = list(old)
-            if any(memory.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for memory in touched):
-                raise ValueError("events and messages are never superseded")
-        case Merge(stays, merged, repeats, _):
-            touched = list(repeats)
-            if merged.pinned != stays.record.pinned:
-                raise ValueError("a merge does not change a pin")
-        case _:
-            return
+    """Raise ValueError if a decision changes a pin or a pinned memory, or supersedes an event or a message."""
+    touched = _changed_memories(decision)
+    if isinstance(decision, Supersede):
+        if any(memory.record.memory_type in (MemoryTypeEnum.EPISODIC, MemoryTypeEnum.MESSAGE) for memory in touched):
+            raise ValueError("events and messages are never superseded")
+    elif isinstance(decision, Merge):
+        touched = decision.repeats
+        if decision.merged.pinned != decision.stays.record.pinned:
+            raise ValueError("a merge does not change a pin")
     if any(memory.record.pinned for memory in touched):
         raise ValueError("background work must not change pinned memories")
+
+
+def _changed_memories(decision: Decision) -> Sequence[StoredMemory]:
+    match decision:
+        case Update(memory) | Forget(memory):
+            return [memory]
+        case Supersede(old):
+            return old
+        case Merge(stays, _, repeats):
+            return [stays, *repeats]
+        case _:
+            return []

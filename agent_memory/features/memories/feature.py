@@ -12,9 +12,7 @@ from agent_memory.features.memories.duplicates.service import COMPACT, Duplicate
 from agent_memory.features.memories.duplicates.store import MergeStore
 from agent_memory.features.memories.quarantine.service import QuarantineService
 from agent_memory.features.memories.retention.service import RetentionService
-from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.search.document_frequency import DocumentFrequencies
-from agent_memory.features.memories.search.explain import SearchExplainer
 from agent_memory.features.memories.search.pages import PageReader
 from agent_memory.features.memories.search.query import QueryBuilder
 from agent_memory.features.memories.search.rewriting import QueryRewriter
@@ -22,6 +20,7 @@ from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.shown_memories import ShownMemoryReader
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
+from agent_memory.features.memories.steps import MemoryScripts
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.memories.upkeep.idle import IdleTenants
@@ -33,18 +32,17 @@ from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.feature import Feature, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.foundation import Foundation
-from agent_memory.foundation.storage.connection import PipelineReader
 
 
 def open_memories(foundation: Foundation, services: Services) -> None:
     settings, client, keys, spec = foundation.settings, foundation.client, foundation.keys, foundation.spec
     neighbors_ms = round(settings.longterm.neighbours_after_seconds * 1000)
     scripts = MemoryScripts(client, keys, fsync=foundation.fsync, neighbors_ms=neighbors_ms)
-    store = MemoryStore(client, keys, scripts, spec)
+    store = MemoryStore(client, keys, scripts, spec, fsync=foundation.fsync)
     commits = MemoryCommits(keys, scripts)
     changes = ChangeStore(client, keys, scripts)
     neighbors = SimilarMemoryStore(client, keys, store)
-    scan = MemoryScan(client, keys, spec)
+    scan = MemoryScan(client, keys, spec, store)
     usage_store = UsageStore(client, keys)
     usage = UsageLog(usage_store)
     foundation.on_close(usage.close)
@@ -82,7 +80,7 @@ def _open_search(foundation: Foundation, services: Services, store: MemoryStore,
     cards = ShownMemoryReader(foundation.client, foundation.keys)
     pages = PageReader(reader, store, cards)
     search = SearchService(settings, reader, store, cards, queries, foundation.reranker, pages, usage)
-    services.add(cards, pages, search, SearchExplainer(search, store, PipelineReader(foundation.client)))
+    services.add(cards, pages, queries, search)
 
 
 def _minutes_of_compaction(settings: Settings) -> float | None:
@@ -102,14 +100,7 @@ def _minutes_of_retention(settings: Settings) -> float | None:
 MEMORIES = Feature(
     name="memories",
     open=open_memories,
-    routes=(
-        "agent_memory.features.memories.search.routes:router",
-        "agent_memory.features.memories.changes.routes:router",
-        "agent_memory.features.memories.routes:router",
-        "agent_memory.features.memories.retention.routes:router",
-        "agent_memory.features.memories.duplicates.routes:router",
-        "agent_memory.features.memories.quarantine.routes:router",
-    ),
+    routes=("agent_memory.features.memories.routes:router", "agent_memory.features.memories.routes:quarantine_router"),
     jobs={COMPACT: "agent_memory_worker.memories.duplicates:run_compaction"},
     schedule={
         "compact": PeriodicJob("agent_memory_worker.memories.duplicates:compact_changed", _minutes_of_compaction),

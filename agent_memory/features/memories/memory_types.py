@@ -5,8 +5,8 @@ A response shows the real type if the request's header or body contains `procedu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Header
 
@@ -21,6 +21,8 @@ from agent_memory_client.models import (
     SearchRequest,
     WorkingMemoryResponse,
 )
+
+Filtered = TypeVar("Filtered", SearchRequest, Condition)
 
 _PROCEDURAL, _SEMANTIC = MemoryTypeEnum.PROCEDURAL, MemoryTypeEnum.SEMANTIC
 
@@ -44,22 +46,10 @@ def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
 
 
 def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchRequest, bool]:
-    """Return the search to run, and True if its response may show the type `procedural`.
-
-    If it may not, a filter for semantic memories also matches procedural ones.
-    """
-    if knows_procedural(header):
+    """Return the search to run, and True if its response may show `procedural`; else `semantic` also matches these."""
+    if knows_procedural(header) or any(map(_named, _type_filters(request))):
         return request, True
-    if request.memory_type is None and request.filter is None:
-        return request, False
-    if any(_named(type_filter) for type_filter in _type_filters(request.memory_type, request.filter)):
-        return request, True
-    update: dict[str, Any] = {}
-    if request.memory_type is not None:
-        update["memory_type"] = _widened(request.memory_type)
-    if request.filter is not None:
-        update["filter"] = _widened_condition(request.filter)
-    return request.model_copy(update=update), False
+    return _widened_filters(request), False
 
 
 def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[MemoryPromptRequest, bool]:
@@ -67,9 +57,7 @@ def prompt_as_shown(request: MemoryPromptRequest, header: str | None) -> tuple[M
     if not isinstance(request.long_term_search, SearchRequest):
         return request, knows_procedural(header)
     search, shows = search_as_shown(request.long_term_search, header)
-    if search is not request.long_term_search:
-        request = request.model_copy(update={"long_term_search": search})
-    return request, shows
+    return request.model_copy(update={"long_term_search": search}), shows
 
 
 def show_types(memories: Iterable[ShownMemory], *, shows: bool) -> None:
@@ -93,13 +81,17 @@ def session_as_shown(session: WorkingMemoryResponse, *, shows: bool) -> WorkingM
     return session.model_copy(update={"memories": [record_as_shown(memory, shows=False) for memory in session.memories]})
 
 
-def _type_filters(type_filter: MemoryType | None, condition: Condition | None) -> list[MemoryType]:
-    filters = [] if type_filter is None else [type_filter]
-    if condition is not None:
-        filters += _type_filters(condition.memory_type, condition.not_)
-        for inner in (*(condition.and_ or ()), *(condition.or_ or ())):
-            filters += _type_filters(None, inner)
-    return filters
+def _type_filters(request: SearchRequest | Condition) -> Iterator[MemoryType]:
+    if request.memory_type is not None:
+        yield request.memory_type
+    for condition in _conditions(request):
+        yield from _type_filters(condition)
+
+
+def _conditions(request: SearchRequest | Condition) -> list[Condition]:
+    if isinstance(request, SearchRequest):
+        return [] if request.filter is None else [request.filter]
+    return [*(request.and_ or ()), *(request.or_ or ()), *([] if request.not_ is None else [request.not_])]
 
 
 def _named(type_filter: MemoryType) -> bool:
@@ -108,10 +100,7 @@ def _named(type_filter: MemoryType) -> bool:
 
 
 def _widened(type_filter: MemoryType) -> MemoryType:
-    """Return a filter that treats procedural memories as semantic.
-
-    A memory has exactly one type, so the filter's operators can be reduced to one set of types.
-    """
+    """Return a filter that treats procedural memories as semantic. A memory has one type: one set of types suffices."""
     conditions = type_filter.conditions()
     excluded = _with_procedural(conditions.excluded)
     if not conditions.required:
@@ -131,13 +120,11 @@ def _sorted(types: set[MemoryTypeEnum]) -> list[MemoryTypeEnum]:
     return sorted(types)
 
 
-def _widened_condition(condition: Condition) -> Condition:
+def _widened_filters(request: Filtered) -> Filtered:
     update: dict[str, Any] = {}
-    if condition.memory_type is not None:
-        update["memory_type"] = _widened(condition.memory_type)
-    for name in ("and_", "or_"):
-        if inner := getattr(condition, name):
-            update[name] = [_widened_condition(condition) for condition in inner]
-    if condition.not_ is not None:
-        update["not_"] = _widened_condition(condition.not_)
-    return condition.model_copy(update=update) if update else condition
+    if request.memory_type is not None:
+        update["memory_type"] = _widened(request.memory_type)
+    for name in ("filter", "and_", "or_", "not_"):
+        if inner := getattr(request, name, None):
+            update[name] = [*map(_widened_filters, inner)] if isinstance(inner, list) else _widened_filters(inner)
+    return request.model_copy(update=update) if update else request

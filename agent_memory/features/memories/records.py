@@ -37,10 +37,7 @@ _BYTES_PER_CHARACTER = 16
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """A memory as read from Redis.
-
-    `mid` is part of its keys; `version` (µs of the last change) is for optimistic locking.
-    """
+    """A memory as read from Redis. `mid` is part of its keys; `version` is the time (µs) of the last change."""
 
     mid: str
     version: int
@@ -72,10 +69,7 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """Return the id of the memory made from a message.
-
-    The same message always gives the same id, so repeats are harmless.
-    """
+    """Return the id of the memory made from a message. It is always the same, so repeats are harmless."""
     h = blake2b(digest_size=16)
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
         h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
@@ -105,16 +99,16 @@ def standing(tenant: str, record: MemoryRecord) -> Standing:
     """Return a memory's `Standing` within its namespace, user and agent. Messages have no slot."""
     scope = _scope_of_words(tenant, record.namespace, record.user_id, record.agent_id)
     normal = normal_text(record.text)
-    words = _short(normal)
+    words = text_digest(normal)
     if is_turn(record):
         near = restatement(record.text)
         kind, again = (TURN, RESTATED_TURN) if said_by_person(record) else (REPLY, RESTATED_REPLY)
-        return Standing(scope, "", "", kind + words, again + _short(near) if near else "")
+        return Standing(scope, "", "", kind + words, again + text_digest(near) if near else "")
     slot = ""
     if record.slot is not None:
         ends = ends_at(record)
         slot = slot_field(record.slot) if ends is None or ends > datetime.now(UTC) else ""
-    return Standing(scope, "t" + _short(kin_name(record, normal)), slot, WORDS + words)
+    return Standing(scope, "t" + text_digest(kin_name(record, normal)), slot, WORDS + words)
 
 
 @lru_cache(maxsize=8192)
@@ -122,7 +116,8 @@ def _scope_of_words(tenant: str, *whose: str | None) -> str:
     return digest("by", tenant, *whose)
 
 
-def _short(text: str) -> str:
+def text_digest(text: str) -> str:
+    """Return a short digest of a text."""
     return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
@@ -137,92 +132,56 @@ def slot_field(slot: str) -> str:
 
 
 def memory_digest(record: MemoryRecord) -> str:
-    """Return the digest that detects repeated writes.
-
-    It covers the fields that the writer sets, not those the server sets.
-    """
+    """Return the digest that detects repeated writes. It covers only fields that the writer sets."""
     return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
 class Fields(NamedTuple):
     """The fields of a memory's hash. `alike` holds alternating names and values that many memories share."""
 
-    names: Sequence[str]
-    values: Sequence[Arg]
+    own: dict[str, Arg]
     alike: Sequence[str]
     digest: str
 
     def flat(self) -> list[Arg]:
-        return [*(part for pair in zip(self.names, self.values, strict=True) for part in pair), *self.alike]
-
-
-_EVERY: Sequence[str] = ("j", "c", "la", "k")
+        return [*(part for pair in self.own.items() for part in pair), *self.alike]
 
 
 def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
     """Return the fields that Redis stores for a memory: its record as JSON, and the indexed fields."""
-    source = source_of(record)
-    trust = trust_of(record, source)
-    names, marks = _marks(record, trust)
-    values: list[Arg] = [
-        encode_memory(record, source, trust),
-        record.created_at.timestamp(),
-        record.last_accessed.timestamp(),
-        terms,
-        *marks,
-    ]
+    created, accessed = record.created_at.timestamp(), record.last_accessed.timestamp()
+    own: dict[str, Arg] = {"j": encode_memory(record), "c": created, "la": accessed, "k": terms}
+    if record.session_id:
+        own["s"] = tag(record.session_id)
+    if record.slot:
+        own["sl"] = tag(record.slot)
+    for name, tags in (("tp", record.topics), ("en", record.entities)):
+        if tags:
+            own[name] = ",".join(dict.fromkeys(tag(value.casefold()) for value in tags))
+    if record.metadata or record.pinned:
+        own["md"] = _metadata_tags(record)
+    for name, moment in (("e", record.event_date), ("vf", record.valid_from), ("z", ends_at(record))):
+        if moment is not None:
+            own[name] = moment.timestamp()
+    if record.valid_from is not None and record.valid_from > datetime.now(UTC):
+        own["b"] = record.valid_from.timestamp()
+    if record.quarantine is not None:
+        # -1 is lower than any trust that a search can require.
+        own |= {"q": tag(record.quarantine), "tr": -1.0}
+    elif (trust := trust_of(record)) < 1.0:
+        own["tr"] = trust
     whose = (record.namespace, record.user_id, record.agent_id)
-    alike = _alike(tenant, record.memory_type._value_, record.extraction_strategy, source, record.category, *whose)
-    return Fields(names, values, alike, memory_digest(record))
+    alike = _alike(tenant, record.memory_type._value_, record.extraction_strategy, source_of(record), record.category, *whose)
+    return Fields(own, alike, memory_digest(record))
 
 
 def metadata_fields(record: MemoryRecord | None) -> list[Arg]:
     """Return the two stored fields that depend on metadata: the record and its tags. Without a record, both are ""."""
-    if record is None:
-        return ["", ""]
-    source = source_of(record)
-    return [encode_memory(record, source, trust_of(record, source)), _metadata_tags(record)]
+    return ["", ""] if record is None else [encode_memory(record), _metadata_tags(record)]
 
 
 def _metadata_tags(record: MemoryRecord) -> str:
     return ",".join([*metadata_tags(record.metadata), *([PINNED_TAG] if record.pinned else [])])
-
-
-def _marks(record: MemoryRecord, trust: float) -> tuple[Sequence[str], list[Arg]]:
-    more, values = [*_EVERY], list[Arg]()
-    if record.session_id:
-        more.append("s")
-        values.append(tag(record.session_id))
-    if record.slot:
-        more.append("sl")
-        values.append(tag(record.slot))
-    for name, tags in (("tp", record.topics), ("en", record.entities)):
-        if tags:
-            more.append(name)
-            values.append(",".join(dict.fromkeys(tag(value.casefold()) for value in tags)))
-    if record.metadata or record.pinned:
-        more.append("md")
-        values.append(_metadata_tags(record))
-    if record.event_date is not None:
-        more.append("e")
-        values.append(record.event_date.timestamp())
-    if record.valid_from is not None:
-        more.append("vf")
-        values.append(record.valid_from.timestamp())
-        if record.valid_from > datetime.now(UTC):
-            more.append("b")
-            values.append(record.valid_from.timestamp())
-    if (ends := ends_at(record)) is not None:
-        more.append("z")
-        values.append(ends.timestamp())
-    if record.quarantine is not None:
-        # -1 is lower than any trust that a search can require.
-        more += ["q", "tr"]
-        values += [tag(record.quarantine), -1.0]
-    elif trust < 1.0:
-        more.append("tr")
-        values.append(trust)
-    return tuple(more), values
 
 
 @lru_cache(maxsize=8192)
@@ -256,13 +215,10 @@ async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]
     return await run_in_thread(decode, sum(len(part) for row in rows for part in row if part) // _BYTES_PER_CHARACTER)
 
 
-def encode_memory(record: MemoryRecord, source: SourceClass, trust: float) -> bytes:
-    """Return a record as JSON, with its source and trust.
-
-    Omit None values, and also `recorded_at` and `retired_at`, which the hash stores in separate fields.
-    """
-    stored = record.model_copy(update={"source_class": source, "trust": trust, "recorded_at": None, "retired_at": None})
-    return stored.model_dump_json(exclude_none=True).encode()
+def encode_memory(record: MemoryRecord) -> bytes:
+    """Return a record as JSON, with source and trust. Omit None, and the times that the hash stores separately."""
+    update = {"source_class": source_of(record), "trust": trust_of(record), "recorded_at": None, "retired_at": None}
+    return record.model_copy(update=update).model_dump_json(exclude_none=True).encode()
 
 
 def decode_memory(raw: bytes) -> MemoryRecord:
@@ -280,10 +236,7 @@ def owner_name(record: MemoryRecord) -> str:
 
 
 def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
-    """Raise IdTaken if two memories in a request have the same id but different owners.
-
-    Each item of `records` is a memory's position in the request, and the memory.
-    """
+    """Raise IdTaken if an id has two owners in a request. `records` are positions in the request, with the memories."""
     owners: dict[str, tuple[str | None, ...]] = {}
     for index, record in records:
         owner = (record.namespace, record.user_id, record.agent_id)
@@ -305,10 +258,7 @@ TRUST: dict[str, float] = {"user": 1.0, "client": 1.0, "assistant": 0.7, "import
 
 
 def source_of(record: MemoryRecord) -> SourceClass:
-    """Return a memory's source class.
-
-    If the record does not specify one, a message's role determines the class. Any other memory is from a "client".
-    """
+    """Return the source class. By default, a message's role determines it; other memories are from a "client"."""
     if record.source_class is not None:
         return record.source_class
     if not is_turn(record):
@@ -319,12 +269,9 @@ def source_of(record: MemoryRecord) -> SourceClass:
     return "client" if role in PROGRAM_ROLES else "assistant" if role == "assistant" else "user"
 
 
-def trust_of(record: MemoryRecord, source: SourceClass | None = None) -> float:
+def trust_of(record: MemoryRecord) -> float:
     """Return the lowest of the record's own trust, the trust of its source, and the trust of each evidence source."""
-    least = TRUST[source or source_of(record)]
-    for piece in record.evidence or ():
-        if piece.source is not None:
-            least = min(least, TRUST[piece.source])
+    least = min([TRUST[source_of(record)], *(TRUST[piece.source] for piece in record.evidence or () if piece.source is not None)])
     return least if record.trust is None else min(least, record.trust)
 
 
@@ -332,11 +279,3 @@ def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
     """Return the source and trust of a memory made from several memories: those of the least trusted one."""
     least = min(records, key=trust_of)
     return {"source_class": source_of(least), "trust": trust_of(least)}
-
-
-def approval(text: str) -> str:
-    """Return the digest that marks a text as approved.
-
-    If the text changes, so does the digest, and it needs a new approval.
-    """
-    return blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest()

@@ -1,23 +1,160 @@
-"""Routes to create, read, change and delete memories."""
+"""Routes of long-term memory: search, history and changes, records, retention, repeats and quarantine."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Body, Query, Response
+from fastapi import Body, Path, Query, Response
 
-from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.jobs.operations import MAX_WAIT_SECONDS, UNTOUCHED_SECONDS, OperationService
 from agent_memory.features.memories.changes.service import HistoryService
-from agent_memory.features.memories.memory_types import MemoryTypesHeader, knows_procedural, names_procedural, record_as_shown
+from agent_memory.features.memories.duplicates.service import DuplicateService
+from agent_memory.features.memories.memory_types import (
+    MemoryTypesHeader,
+    knows_procedural,
+    names_procedural,
+    record_as_shown,
+    search_as_shown,
+    show_types,
+)
+from agent_memory.features.memories.quarantine.service import QuarantineService
+from agent_memory.features.memories.retention.service import RetentionService, parse_policy
+from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
-from agent_memory.foundation.api.dependencies import MemoryPath, ScopeDep, ServicesDep, WaitQuery, WriteScopeDep
-from agent_memory.foundation.api.operation import operations
-from agent_memory.foundation.api.responses import ModelResponse, errors
-from agent_memory_client.models import AckResponse, CreateMemoryRecordRequest, EditMemoryRecordRequest, Identifier, Instant, MemoryRecord
+from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.foundation.api.dependencies import (
+    AdminScopeDep,
+    MemoryPath,
+    NamespaceQuery,
+    OptimizeQuery,
+    ScopeDep,
+    ServicesDep,
+    UserQuery,
+    WaitQuery,
+    WriteScopeDep,
+)
+from agent_memory.foundation.api.operation import deleting, operations
+from agent_memory.foundation.api.responses import ModelResponse, ValuesResponse, errors
+from agent_memory_client.models import (
+    AckResponse,
+    Change,
+    ChangeKindEnum,
+    ChangeListResponse,
+    ChangeStateEnum,
+    CreateMemoryRecordRequest,
+    EditMemoryRecordRequest,
+    ForgetRequest,
+    ForgetResponse,
+    Identifier,
+    Instant,
+    MemoryEvidence,
+    MemoryHistory,
+    MemoryRecord,
+    MemoryRecordResultsResponse,
+    OptionalIdentifier,
+    QuarantineListResponse,
+    SearchRequest,
+)
 
 router = operations("long-term memory")
+quarantine_router = operations("quarantine")
 
+ChangePath = Annotated[Identifier, Path(description="The change's id, as the list of changes gives it.")]
+BatchPath = Annotated[Identifier, Path(description="The `batch_id` of the changes.")]
 _NO_IDS: list[str] = []
+
+
+@router.post(
+    "/v1/long-term-memory/search",
+    operation_id="search_long_term_memory_v1_long_term_memory_search_post",
+    response_model=MemoryRecordResultsResponse,
+    responses=errors(400, 413, 415),
+)
+async def search_long_term_memory(
+    services: ServicesDep,
+    scope: ScopeDep,
+    body: Annotated[SearchRequest, Body()],
+    optimize_query: OptimizeQuery = False,
+    memory_types: MemoryTypesHeader = None,
+) -> Response:
+    """Searches by meaning, by words or by both. Without a text, lists all memories that match the filters."""
+    request, shows = search_as_shown(body, memory_types)
+    page = await services[SearchService].search_page(scope, request, optimize_query=optimize_query)
+    show_types(page.memories, shows=shows)
+    return ValuesResponse(page.page_values())
+
+
+@router.get(
+    "/v1/long-term-memory/{memory_id:path}/evidence",
+    operation_id="get_memory_evidence",
+    response_model=MemoryEvidence,
+    responses=errors(404),
+)
+async def get_evidence(services: ServicesDep, scope: ScopeDep, memory_id: MemoryPath) -> Response:
+    """Returns a memory's evidence, with the cited messages that still exist."""
+    return ModelResponse(await services[HistoryService].read_evidence(scope, memory_id))
+
+
+@router.get(
+    "/v1/long-term-memory/{memory_id:path}/history",
+    operation_id="get_memory_history",
+    response_model=MemoryHistory,
+    responses=errors(404),
+)
+async def get_history(services: ServicesDep, scope: ScopeDep, memory_id: MemoryPath) -> Response:
+    """Returns all versions of a memory, newest first, and the changes that affected it."""
+    return ModelResponse(await services[HistoryService].read_history(scope, memory_id))
+
+
+@router.get("/v1/changes", operation_id="list_changes", response_model=ChangeListResponse, responses=errors(400))
+async def list_changes(
+    services: ServicesDep,
+    scope: ScopeDep,
+    memory_id: Annotated[Identifier | None, Query(description="Only changes of this memory; the other filters do not count then.")] = None,
+    kind: Annotated[ChangeKindEnum | None, Query(description="Only changes of this kind.")] = None,
+    state: Annotated[ChangeStateEnum | None, Query(description="Only changes in this state; `proposed` lists the open ones.")] = None,
+    batch_id: Annotated[Identifier | None, Query(description="Only changes of this batch.")] = None,
+    namespace: NamespaceQuery = None,
+    user_id: UserQuery = None,
+    limit: Annotated[int, Query(ge=1, le=100, description="At most so many changes.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
+) -> Response:
+    """Returns a page of recorded changes, newest first."""
+    filters = {"kd": kind, "st": state, "bt": batch_id, "ns": namespace, "u": user_id}
+    values = {name: str(value) for name, value in filters.items() if value is not None}
+    return ModelResponse(await services[HistoryService].read_changes(scope, values, memory_id, offset, limit))
+
+
+@router.get("/v1/changes/{change_id}", operation_id="get_change", response_model=Change, responses=errors(404))
+async def get_change(services: ServicesDep, scope: ScopeDep, change_id: ChangePath) -> Response:
+    """Returns a change, with each memory before and after it."""
+    return ModelResponse(await services[HistoryService].read_change(scope, change_id))
+
+
+@router.post("/v1/changes/{change_id}/undo", operation_id="undo_change", response_model=Change, responses=errors(404, 409))
+async def undo_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
+    """Undoes a change and returns the new change that records the undo. You can undo that change, too."""
+    return ModelResponse(await services[HistoryService].undo_by_id(scope, change_id))
+
+
+@router.post("/v1/changes/{change_id}/approve", operation_id="approve_change", response_model=Change, responses=errors(404, 409))
+async def approve_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
+    """Carries out a proposal."""
+    return ModelResponse(await services[HistoryService].approve_proposal(scope, change_id))
+
+
+@router.post("/v1/changes/{change_id}/reject", operation_id="reject_change", response_model=Change, responses=errors(404, 409))
+async def reject_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
+    """Rejects a proposal; no memory changes."""
+    return ModelResponse(await services[HistoryService].reject_proposal(scope, change_id))
+
+
+@router.post(
+    "/v1/changes/batches/{batch_id}/undo", operation_id="undo_batch", response_model=ChangeListResponse, responses=errors(404, 409)
+)
+async def undo_batch(services: ServicesDep, scope: WriteScopeDep, batch_id: BatchPath) -> Response:
+    """Undoes all applied changes of a batch, the last one first."""
+    return ModelResponse(await services[HistoryService].undo_batch(scope, batch_id))
 
 
 @router.post(
@@ -102,3 +239,88 @@ async def update_long_term_memory(
     return ModelResponse(
         record_as_shown(await services[MemoryService].patch(scope, memory_id, body, shown_as_semantic=not shows), shows=shows)
     )
+
+
+@router.post(
+    "/v1/long-term-memory/forget",
+    operation_id="forget_endpoint_v1_long_term_memory_forget_post",
+    response_model=ForgetResponse,
+    responses=errors(413, 415),
+)
+@deleting
+async def forget(
+    services: ServicesDep,
+    scope: WriteScopeDep,
+    body: Annotated[ForgetRequest, Body()],
+    namespace: NamespaceQuery = None,
+    user_id: UserQuery = None,
+    session_id: Annotated[OptionalIdentifier, Query(description="The session of the memories.")] = None,
+    limit: Annotated[int, Query(ge=0, le=1_000_000, description="How many may go in one call; more than 10,000 never do.")] = 1000,
+    dry_run: Annotated[bool, Query(description="Only return what the request would delete.")] = True,
+) -> Response:
+    """Deletes memories that are too old, were not read for too long, or exceed a budget. Never deletes pinned memories.
+
+    Evaluates all matching memories (`scanned`). Deletes at most `limit` of them, oldest first; call again for the rest.
+    """
+    policy, selection = parse_policy(body.policy), Selection.of(namespace, user_id, session_id)
+    spared = frozenset(body.pinned_ids or ())
+    forget_by_policy = services[RetentionService].forget_by_policy
+    return ModelResponse(await forget_by_policy(scope, policy, selection, spared=spared, limit=limit, dry_run=dry_run))
+
+
+@router.post(
+    "/v1/long-term-memory/compact",
+    operation_id="compact_long_term_memories_endpoint_v1_long_term_memory_compact_post",
+    response_model=AckResponse,
+    responses=errors(400),
+)
+async def compact(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
+    """Merges memories that state the same thing. A worker does this, and the server answers when the work is done.
+
+    After 20 seconds, or after 3 seconds if no worker has started, the server answers with `X-Pending: true`, and the
+    work goes on. `X-Operation-Id` is the id of the operation.
+    """
+    services[MemoryService].require()
+    mark = await services[DuplicateService].order_compaction(scope, namespace, user_id)
+    done = await services[OperationService].wait_for_marks(scope, [mark], MAX_WAIT_SECONDS, untouched=UNTOUCHED_SECONDS)
+    remaining = await services[DuplicateService].count_remaining(scope, namespace, user_id)
+    headers = [(b"x-operation-id", mark.operation_id.encode()), (b"x-pending", b"false" if done else b"true")]
+    return ModelResponse(AckResponse(status=f"ok, {remaining} memories remaining after compaction"), *headers)
+
+
+@quarantine_router.get("/v1/quarantine", operation_id="list_quarantine", response_model=QuarantineListResponse, responses=errors())
+async def list_quarantine(
+    services: ServicesDep,
+    scope: ScopeDep,
+    user_id: UserQuery = None,
+    namespace: NamespaceQuery = None,
+    limit: Annotated[int, Query(ge=1, le=100, description="At most so many memories.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
+) -> Response:
+    """Lists memories that await review, newest first; `quarantine` gives the reason."""
+    return ModelResponse(await services[QuarantineService].list_quarantined(scope, namespace, user_id, offset, limit))
+
+
+@quarantine_router.post(
+    "/v1/quarantine/{memory_id:path}/approve",
+    operation_id="approve_quarantined",
+    response_model=MemoryRecord,
+    responses=errors(404, 409),
+)
+async def approve_quarantined(services: ServicesDep, scope: AdminScopeDep, memory_id: MemoryPath) -> Response:
+    """Releases a memory with its current text from quarantine, so that searches find it.
+
+    For administrators only: writers must not approve their own text.
+    """
+    return ModelResponse(await services[QuarantineService].approve_memory(scope, memory_id))
+
+
+@quarantine_router.post(
+    "/v1/quarantine/{memory_id:path}/reject",
+    operation_id="reject_quarantined",
+    response_model=AckResponse,
+    responses=errors(404, 409),
+)
+async def reject_quarantined(services: ServicesDep, scope: WriteScopeDep, memory_id: MemoryPath) -> Response:
+    """Permanently deletes a quarantined memory."""
+    return ModelResponse(await services[QuarantineService].reject_memory(scope, memory_id))

@@ -96,10 +96,7 @@ def speaker_of(message: MemoryMessage) -> dict[str, str]:
 
 
 def fact_memory_id(ref: SessionRef, text: str, messages: Sequence[str] = ()) -> str:
-    """Return the id for a fact extracted from a session.
-
-    The same words from the same messages always give the same id.
-    """
+    """Return the id for an extracted fact. The same words from the same messages always give the same id."""
     words = " ".join(text.casefold().split())
     parts = "\0".join(part or "" for part in (ref.namespace, ref.user_id, ref.session_id, words, *messages))
     return str(ULID.from_bytes(b"\x01" + blake2b(parts.encode(), digest_size=15).digest()))
@@ -166,11 +163,7 @@ class MemoryService:
                 records = [record for record in records if record.id not in unchanged]
 
     async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken_ids: Sequence[str]) -> set[str]:
-        """Return the `taken_ids` whose records would not change the stored memory.
-
-        Clients of the archived server send such records: they create a session's memories again, without user and
-        namespace.
-        """
+        """Return the ids of records that change nothing. Archived clients create memories again without owner."""
         repeated = [record for record in records if record.id in taken_ids]
         memories = await self._store.find(scope, [record.id for record in repeated])
         return {

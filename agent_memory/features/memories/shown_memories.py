@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
@@ -86,10 +87,7 @@ class ShownMemoryReader:
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
 
     def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
-        """Return the memories among hits that the caller may access, without usage.
-
-        The search must return `ROW_FIELDS`.
-        """
+        """Return the memories among hits with `ROW_FIELDS` that the caller may access, without usage."""
         names = [field.encode() for field in ROW_FIELDS]
         rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
         return [memory for memory in self.shown_memories(scope, rows) if memory is not None]
@@ -99,6 +97,7 @@ def _mid(name: str) -> str:
     return name.removeprefix(PAST).partition(".")[0] if name[0] == PAST else name
 
 
+@dataclass(slots=True, eq=False)
 class ShownMemory:
     """A memory in a response. `values` are the JSON values of the response model.
 
@@ -108,16 +107,13 @@ class ShownMemory:
     - `beside`: the mid of the hit next to this memory, if the memory is not a hit itself.
     """
 
-    __slots__ = ("beside", "edited_at", "ended_at", "last_said_at", "mid", "times_said", "values")
-
-    def __init__(self, mid: str, values: dict[str, Any]) -> None:
-        self.mid = mid
-        self.values = values
-        self.last_said_at: datetime | None = None
-        self.times_said = 1
-        self.ended_at: datetime | None = None
-        self.edited_at: datetime | None = None
-        self.beside: str | None = None
+    mid: str
+    values: dict[str, Any]
+    last_said_at: datetime | None = None
+    times_said: int = 1
+    ended_at: datetime | None = None
+    edited_at: datetime | None = None
+    beside: str | None = None
 
     @classmethod
     def of(cls, mid: str, record: MemoryRecord) -> ShownMemory:
@@ -170,24 +166,13 @@ class ShownMemory:
         self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
 
     def set_passage(self, number: int) -> None:
-        """Set the best passage by its number, starting at 1.
-
-        Ignore a number that is too high because an edit shortened the text.
-        """
+        """Set the best passage by its number, from 1. An edit may have shortened the text: ignore high numbers."""
         if number <= len(passages := split_passages(self.text)):
             start, end = passages[number - 1]
             self.values["passage"] = {"text": self.text[start:end], "start": start, "end": end}
 
     def model(self) -> MemoryRecordResult:
         return MemoryRecordResult.model_validate(self.values, context=ANSWER)
-
-
-class _StoredCard(NamedTuple):
-    values: Mapping[str, Any]
-    last_said_at: datetime | None
-    times_said: int
-    ended_at: datetime | None
-    edited_at: datetime | None
 
 
 # A user's questions often find the same memories. For each of them, the cache saves 15 µs.
@@ -202,7 +187,8 @@ def _stored_card(
     times: bytes | None,
     ended: bytes | None,
     edited: bytes | None,
-) -> _StoredCard:
+) -> tuple[Mapping[str, Any], datetime | None, int, datetime | None, datetime | None]:
+    """Return the arguments for a `ShownMemory`."""
     values = _values(raw)
     if used is not None:
         count, read_at = used.split()
@@ -213,13 +199,8 @@ def _stored_card(
     for name, seconds in (("recorded_at", _moment(first or recorded)), ("retired_at", _moment(retired))):
         if seconds is not None:
             values[name] = _instant(seconds)
-    return _StoredCard(
-        values,
-        _moment(last_said),
-        1 if times is None else int(times),
-        _moment(None if ended is None else ended.split()[0]),
-        _moment(edited),
-    )
+    ended_at = _moment(None if ended is None else ended.split()[0])
+    return values, _moment(last_said), 1 if times is None else int(times), ended_at, _moment(edited)
 
 
 def _values(raw: bytes) -> dict[str, Any]:
@@ -243,11 +224,8 @@ def _read_card(tenant: bytes, row: MemoryRow) -> ShownMemory | None:
     _, owner, raw, *rest = row.fields
     if owner != tenant or raw is None:
         return None
-    stored = _stored_card(row.used, raw, *rest)
-    memory = ShownMemory(_mid(row.name), dict(stored.values))
-    memory.last_said_at, memory.times_said = stored.last_said_at, stored.times_said
-    memory.ended_at, memory.edited_at = stored.ended_at, stored.edited_at
-    return memory
+    values, last_said, times_said, ended, edited = _stored_card(row.used, raw, *rest)
+    return ShownMemory(_mid(row.name), dict(values), last_said, times_said, ended, edited)
 
 
 def _moment(seconds: bytes | None) -> datetime | None:

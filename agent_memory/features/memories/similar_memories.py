@@ -59,10 +59,7 @@ class SimilarMemoryStore:
         self._memories = memories
 
     async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
-        """Return the existing and similar memories for each record.
-
-        The similar memories never include messages or other owners' memories.
-        """
+        """Return each record's existing memories, and similar ones: no messages, and none of other owners."""
         existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:
@@ -73,7 +70,7 @@ class SimilarMemoryStore:
                 # A text of stop words has no terms. The term none0 never occurs, so nothing matches.
                 self._memories.queue_words(pipe, clause, query_terms(record.text, _TERMS) or ["none0"], _BY_WORDS)
 
-        replies = await read(self._client, build) if records else []
+        replies = await read(self._client, build)
         lists: list[dict[str, float | None]] = []
         for index in range(len(records)):
             similar: dict[str, float | None] = {hit.mid: 1.0 - hit.value for hit in parse_hits(replies[2 * index]).hits}
@@ -93,12 +90,8 @@ class SimilarMemoryStore:
 
     async def load_existing(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingMemories]:
         standings = [standing(scope.tenant, record) for record in records]
-
-        def build(pipe: Pipe) -> None:
-            for stands in standings:
-                pipe.hmget(self._keys.by(stands.scope), [stands.kin or "-", stands.words or "-", stands.slot or "-"])
-
-        replies: list[list[bytes | None]] = await read(self._client, build) if records else []
+        names = [(self._keys.by(stands.scope), [stands.kin or "-", stands.words or "-", stands.slot or "-"]) for stands in standings]
+        replies: list[list[bytes | None]] = await read(self._client, lambda pipe: [pipe.hmget(*each) for each in names])
         named = [[None if mid is None else mid.decode() for mid in (kin or words, slot)] for kin, words, slot in replies]
         memories = await self._load(scope, {mid for pair in named for mid in pair if mid})
         with_ids = await self._memories.find(scope, [record.id for record in records])

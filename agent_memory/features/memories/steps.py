@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Literal
 
+from redis.asyncio import Redis
+
 from agent_memory.features.memories.records import (
     WORDS,
     Standing,
@@ -20,14 +22,15 @@ from agent_memory.features.memories.records import (
     said_by_person,
     standing,
 )
-from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.foundation.core.clock import iso
 from agent_memory.foundation.core.scope import SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.erasures import guard_of
 from agent_memory.foundation.storage.keyspace import Keys, new_mid
-from agent_memory.foundation.storage.scripts import Arg
+from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.foundation.text.dates.relative import same_meaning
 from agent_memory.foundation.text.normalization import is_plain, is_turn
-from agent_memory.foundation.text.retrieval_units import unit_terms
+from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
 Step = dict[str, Any]
@@ -94,10 +97,7 @@ def names_rest(evidence: Evidence) -> bool:
 
 
 def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece: Evidence) -> list[str]:
-    """Return the mids of the messages that become aliases of a memory through a piece of evidence.
-
-    `name` is the hash field of the piece.
-    """
+    """Return the mids of messages that become aliases of a memory through the evidence in the hash field `name`."""
     if not piece.session_id:
         return []
     if names_rest(piece):
@@ -133,9 +133,6 @@ class PutOptions:
     """Store the record even if another memory has the same words, and do not absorb messages."""
 
 
-_PLAIN = PutOptions()
-
-
 class StepGroups:
     """Collects groups of steps for one call to `memory_commit.lua`. A group that records a change can be undone."""
 
@@ -146,13 +143,14 @@ class StepGroups:
         """
         self._keys = keys
         self._tenant = tenant
-        self._atomic = atomic
-        self._fence = None if fence is None else fence.script_argument()
-        self._embed_after_ms = _EMBEDDED_MS if fence is not None and fence.embeds else 0
-        self._revised = revised
-        self._values: list[Arg] = []
         self._shared: dict[Sequence[str], int] = {}
-        self._groups: list[dict[str, Any]] = []
+        # The arguments of `memory_commit.lua`.
+        self.atomic = atomic
+        self.fence = None if fence is None else fence.script_argument()
+        self.embed_after_ms = _EMBEDDED_MS if fence is not None and fence.embeds else 0
+        self.revised = revised
+        self.values: list[Arg] = []
+        self.groups: list[dict[str, Any]] = []
 
     def mid(self, memory_id: str) -> str:
         return new_mid(self._tenant, memory_id)
@@ -161,15 +159,10 @@ class StepGroups:
         return order_of(self._keys, self._tenant, record)
 
     def add_group(self, *steps: Step, change: dict[str, Any] | None = None) -> None:
-        self._groups.append({"steps": list(steps), **({"change": change} if change else {})})
+        self.groups.append({"steps": list(steps), **({"change": change} if change else {})})
 
     def put_record(
-        self,
-        record: MemoryRecord,
-        options: PutOptions = _PLAIN,
-        *,
-        before: Sequence[MemoryRecord] = (),
-        after: Sequence[MemoryRecord] = (),
+        self, record: MemoryRecord, options: PutOptions, *, before: Sequence[MemoryRecord] = (), after: Sequence[MemoryRecord] = ()
     ) -> Step:
         """Return the step that stores a record.
 
@@ -185,9 +178,9 @@ class StepGroups:
             "op": "put",
             "mid": self.mid(record.id),
             "standing": str(stands),
-            "field_names": self._add_once(fields.names),
-            "field_values": self._add(fields.values),
-            "field_count": len(fields.names),
+            "field_names": self._add_once(tuple(fields.own)),
+            "field_values": self._add(list(fields.own.values())),
+            "field_count": len(fields.own),
             "shared": self._add_once(fields.alike),
             "shared_count": len(fields.alike),
             **self._put_conditions(record, stands, options),
@@ -231,10 +224,7 @@ class StepGroups:
         return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
-        """Return the arguments for handling equal words.
-
-        They describe a message as evidence, or contain the digest of a statement's words.
-        """
+        """Describe a message as evidence, or return the digest of a statement's words."""
         words = stands.words[1:]
         if not is_turn(record):
             return {"words_digest": words}
@@ -264,10 +254,7 @@ class StepGroups:
     def add_evidence(
         self, memory: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, deleted_since: bool | str = False
     ) -> Step:
-        """Return the step that adds evidence to a memory.
-
-        If `alias` is set, its id becomes an alias of the memory. The record `alias` itself is not stored.
-        """
+        """Return the step that adds evidence. The id of `alias` becomes an alias; that record is not stored."""
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
             "op": "evidence",
@@ -280,10 +267,7 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """Return the step that lets a stored statement absorb the messages with the same words.
-
-        Return None for a message or a quarantined record.
-        """
+        """Return the step that lets a stored statement absorb messages with its words; None for other memories."""
         if is_turn(record) or record.quarantine is not None:
             return None
         stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
@@ -291,10 +275,7 @@ class StepGroups:
         return step | ({"order": order} if order else {})
 
     def add_alias(self, memory: StoredMemory, memory_id: str, dig: str) -> Step:
-        """Return the step that makes an id an alias of a memory.
-
-        `dig` is the digest of the record written under that id.
-        """
+        """Return the step that makes an id an alias of a memory. `dig` is the digest of the record under that id."""
         return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
@@ -314,13 +295,9 @@ class StepGroups:
             step["order"] = order
         return step | ({} if alias_of is None else {"alias": alias_of})
 
-    def check_version(self, memory: StoredMemory) -> Step:
-        """Return the step that refuses the group if the memory has changed since it was read."""
-        return {"op": "check", "mid": memory.mid, "expect": str(memory.version)}
-
     def _add(self, values: Sequence[Arg]) -> int:
-        position = len(self._values)
-        self._values += values
+        position = len(self.values)
+        self.values += values
         return position
 
     def _add_once(self, values: Sequence[str]) -> int:
@@ -329,16 +306,20 @@ class StepGroups:
             position = self._shared[values] = self._add(values)
         return position
 
-    @property
-    def values(self) -> Sequence[Arg]:
-        return self._values
-
     async def run_steps(self, scripts: MemoryScripts) -> list[str]:
-        return await scripts.commit_steps(
-            self._groups,
-            self._values,
-            atomic=self._atomic,
-            fence=self._fence,
-            revised=self._revised,
-            embed_after_ms=self._embed_after_ms,
-        )
+        """Return "ok" and each step's state, or the reason why the script refused the batch. Raises ErasureUnderWay."""
+        reply = await scripts.commit(self, **scripts.settings, guard=guard_of(self._keys.root))
+        return [word.decode() for word in reply]
+
+
+class MemoryScripts:
+    """The script `memory_commit.lua`, and its arguments that are the same in each call."""
+
+    def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbors_ms: int = 0) -> None:
+        """With `fsync`, Redis writes callers' changes to disk before it replies.
+
+        The messages next to a new message are indexed again after `neighbors_ms`.
+        """
+        self.commit = Script(client, "memories/memory_commit", fsync=fsync)
+        outbox = outbox_keys(keys, DueKind.MEMORY)
+        self.settings: dict[str, Any] = {**outbox, "wake": keys.wake, "root": keys.root, "reach": REACH, "neighbors_ms": neighbors_ms}

@@ -26,17 +26,17 @@ from agent_memory.features.memories.records import (
     owner_name,
     read_row,
 )
-from agent_memory.features.memories.scripts import MemoryScripts
-from agent_memory.features.memories.steps import Fence, PutOptions, StepGroups, message_mids, order_of
+from agent_memory.features.memories.steps import Fence, MemoryScripts, PutOptions, StepGroups, message_mids, order_of
 from agent_memory.features.memories.usage.store import queue_usage, with_usage
 from agent_memory.foundation.core.errors import IdTaken
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.permissions import permit_writing, within
 from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.foundation.storage.scripts import Arg
+from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.storage.search.queries import MemoryQueries, name_query, search
 from agent_memory.foundation.storage.search.results import PAST, Hit, Hits, parse_hits
@@ -45,6 +45,7 @@ from agent_memory_client.models import MemoryRecord
 
 __all__ = ["Fence", "Hit", "Hits", "IndexEntry", "IndexJob", "MemoryStore", "parse_hits"]
 
+_TOMBSTONE_SECONDS = 30 * 24 * 3600
 _WRITE_BATCH = 200
 _INDEX_BATCH = 16
 _VECTORS_AT_ONCE = 32
@@ -81,10 +82,15 @@ class IndexEntry:
 
 
 class MemoryStore(MemoryQueries):
-    def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec) -> None:
+    def __init__(self, client: Redis, keys: Keys, scripts: MemoryScripts, spec: VectorSpec, *, fsync: bool = False) -> None:
         super().__init__(keys, spec)
         self._client = client
         self._scripts = scripts
+        self._outbox = outbox_keys(keys, DueKind.MEMORY)
+        self._owners = Script(client, "memories/memory_owners")
+        self._index = Script(client, "memories/memory_index")
+        self._sweep = Script(client, "memories/memory_sweep")
+        self._delete = Script(client, "memories/memory_delete", fsync=fsync)
 
     def mid(self, scope: Scope, memory_id: str) -> str:
         return self._keys.mid(scope.tenant, memory_id)
@@ -183,14 +189,12 @@ class MemoryStore(MemoryQueries):
         if not records:
             return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]
-        owners = await self._scripts.owners_of(mids)
-        return [record.id for record, owner in zip(records, owners, strict=True) if owner is not None and owner != owner_name(record)]
+        owners = await self._owners(any=self._keys.config, root=self._keys.root, mids=mids)
+        free_or_own = ((b"-", owner_name(record).encode()) for record in records)
+        return [record.id for record, owner, fine in zip(records, owners, free_or_own, strict=True) if owner not in fine]
 
     async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
-        """Replace `old` with `new`. Return False if the version changed meanwhile.
-
-        Unless `settled`, also return False if another memory has the slot.
-        """
+        """Replace `old`. Return False if the version changed, or, unless `settled`, another memory has the slot."""
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
@@ -201,10 +205,7 @@ class MemoryStore(MemoryQueries):
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
-        """Store a memory that leaves quarantine.
-
-        Return "changed", "moved" (the version changed meanwhile) or "slot <mid>" (another memory has the slot).
-        """
+        """Store a memory that leaves quarantine. Return "changed", "moved" (new version) or "slot <mid>" (taken)."""
         permit_writing(scope, (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.add_group(steps.put_record(new, PutOptions(expect=str(version), same_text=True, keep_digest=True)))
@@ -288,10 +289,7 @@ class MemoryStore(MemoryQueries):
         return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
     async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Permanently delete each memory that still has the given version (None: any version).
-
-        Return True for each deleted memory.
-        """
+        """Permanently delete memories that still have the given version (None: any). Return which were deleted."""
         permit_writing(scope, [record for record, _ in items])
         if not items:
             return []
@@ -301,13 +299,16 @@ class MemoryStore(MemoryQueries):
         for mid, (record, version), pieces in zip(mids, items, evidence, strict=True):
             positions = evidence_positions(self._keys, scope.tenant, record, pieces)
             args += [mid, "" if version is None else version, order_of(self._keys, scope.tenant, record) or "", positions]
-        return await self._scripts.delete_memories(args)
+        return await self.run_deletion(args)
+
+    async def run_deletion(self, memories: Sequence[Arg]) -> list[bool]:
+        """Run `memory_delete.lua`. Return True for each deleted memory."""
+        seconds = _TOMBSTONE_SECONDS
+        reply = await self._delete(**self._outbox, root=self._keys.root, tombstone_seconds=seconds, reach=REACH, memories=memories)
+        return [bool(deleted) for deleted in reply]
 
     async def last_readings(self, mids: Sequence[str]) -> dict[str, float]:
-        """Return a dict of mids and the times (epoch seconds) when they were last read.
-
-        Skip memories that were never read.
-        """
+        """Return the times (epoch seconds) when memories were last read. Omit memories that were never read."""
         if not mids:
             return {}
         usage = (await read(self._client, lambda pipe: queue_usage(pipe, self._keys, mids)))[0]
@@ -321,7 +322,7 @@ class MemoryStore(MemoryQueries):
 
     async def sweep_memories(self, mids: Sequence[str]) -> int:
         """Move memories whose end has passed to the history, and return their number."""
-        return await self._scripts.sweep_ended(mids)
+        return int(await self._sweep(**self._outbox, root=self._keys.root, mids=mids))
 
     async def list_unembedded(self, limit: int) -> list[str]:
         """Return the names of up to `limit` versions that were retired before they had a vector."""
@@ -368,22 +369,15 @@ class MemoryStore(MemoryQueries):
         return jobs, missing
 
     async def _neighbors(self, positions: list[tuple[str, str, str]]) -> dict[str, tuple[list[MemoryRecord], list[MemoryRecord]]]:
-        """Return a dict that maps each mid to the records before and after it in its session.
-
-        If a neighbor is an alias, use the memory that it points to.
-        """
+        """Return the records before and after each mid in its session. A neighbor may be an alias."""
         ranks = await read(self._client, lambda pipe: [pipe.zrank(order, member) for _, order, member in positions])
         ranked = [(*position, rank) for position, rank in zip(positions, ranks, strict=True) if rank is not None]
-
-        def ranges(pipe: Pipeline) -> None:
-            for _, order, _, rank in ranked:
-                pipe.zrange(order, max(rank - REACH, 0), rank + REACH)
-
-        around = await read(self._client, ranges) if ranked else []
+        spans = [(order, max(rank - REACH, 0), rank + REACH) for _, order, _, rank in ranked]
+        around = await read(self._client, lambda pipe: [pipe.zrange(*span) for span in spans])
         mids = sorted({m.decode() for group in around for m in group})
         texts = dict(zip(mids, await self._texts(mids), strict=True))
         aliased = [m for m, raw in texts.items() if raw is None]
-        names = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(m)) for m in aliased]) if aliased else []
+        names = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(m)) for m in aliased])
         targets = {m: raw.split(b" ", 1)[0].decode() for m, raw in zip(aliased, names, strict=True) if raw is not None}
         texts |= dict(zip(targets, await self._texts(list(targets.values())), strict=True))
         records = {m: decode_memory(raw) for m, raw in texts.items() if raw is not None}
@@ -397,7 +391,7 @@ class MemoryStore(MemoryQueries):
         return result
 
     async def _texts(self, mids: Sequence[str]) -> list[bytes | None]:
-        return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids]) if mids else []
+        return await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(m), "j") for m in mids])
 
     async def write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
         """Index memories and release their claims.
@@ -425,7 +419,8 @@ class MemoryStore(MemoryQueries):
             args += [item.mid, item.version, item.lease, item.terms, *metadata_fields(item.marked)]
             args += [self._spec.field, self._spec.blob(item.vector)]
             args += [2 * len(item.passages), *(part for terms, vector in item.passages for part in (terms, self._spec.blob(vector)))]
-        return await self._scripts.write_index(documents, args)
+        reply = await self._index(**self._outbox, documents=documents, root=self._keys.root, memories=args)
+        return [bool(written) for written in reply]
 
 
 def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:

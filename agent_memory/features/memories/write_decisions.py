@@ -107,10 +107,7 @@ async def decide_edit(
 
 
 async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """Store memories like `MemoryStore.adopt_memories`, but let repeats become evidence for existing memories.
-
-    Return a state for each record; "repeat" means that the record became evidence.
-    """
+    """Adopt memories, but let repeats become evidence for existing memories (state "repeat"). Return the states."""
     states = await store.adopt_memories(scope, records)
     twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
     for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):
@@ -125,10 +122,7 @@ async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope
 
 
 async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
-    """Return decisions that insert an older fact among a slot's former facts.
-
-    The fact ends when the next fact begins.
-    """
+    """Return decisions that insert an older fact among a slot's former facts. It ends when the next fact begins."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.

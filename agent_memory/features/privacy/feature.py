@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_memory.features.jobs.order_store import OrderStore
-from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.features.memories.steps import MemoryScripts
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.privacy.erasure_store import ErasureStore
 from agent_memory.features.privacy.lineage import LineageStore

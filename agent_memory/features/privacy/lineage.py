@@ -10,8 +10,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, message_memory_id, read_row
-from agent_memory.features.memories.scripts import MemoryScripts
-from agent_memory.features.memories.steps import Step, StepGroups, order_of
+from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups, order_of
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.permissions import permit_writing, within
 from agent_memory.foundation.core.scope import Scope, SessionRef

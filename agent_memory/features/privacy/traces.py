@@ -14,8 +14,7 @@ from redis.asyncio import Redis
 
 from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.records import StoredEvidence, StoredMemory
-from agent_memory.features.memories.scripts import MemoryScripts
-from agent_memory.features.memories.steps import StepGroups
+from agent_memory.features.memories.steps import MemoryScripts, StepGroups
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.privacy.erasure_store import OWNER_FIELDS, ErasedMemory, meant_rows, selection_of
 from agent_memory.foundation.core.scope import Scope
@@ -152,7 +151,7 @@ class TraceStore:
         except ValueError:  # The evidence of one of them is unreadable, so its places in other keys are not known.
             removed, unread = 0, list(memories)
         args: list[Arg] = [part for memory in unread for part in (memory.name.partition(".")[0], memory.version or "", "", "")]
-        return removed + (sum(await self._scripts.delete_memories(args)) if args else 0)
+        return removed + (sum(await self._memories.run_deletion(args)) if args else 0)
 
     async def forget_answers(self, name: str) -> int:
         """Delete stored answers to requests with an idempotency key if they contain the name.

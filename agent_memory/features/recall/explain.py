@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.features.memories.search.explain import SearchExplainer
+from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.recall.service import RecallService
 from agent_memory.foundation.core.errors import UnsupportedRequest
 from agent_memory.foundation.core.scope import Scope
@@ -10,7 +10,7 @@ from agent_memory_client.models import ExplainRequest, Explanation, HitExplanati
 
 
 class ExplainService:
-    def __init__(self, searches: SearchExplainer, recall: RecallService) -> None:
+    def __init__(self, searches: SearchService, recall: RecallService) -> None:
         self._searches = searches
         self._recall = recall
 

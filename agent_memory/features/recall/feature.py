@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from agent_memory.features.extraction.rule_store import RuleStore
-from agent_memory.features.memories.search.explain import SearchExplainer
 from agent_memory.features.memories.search.pages import PageReader
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.store import MemoryStore
@@ -25,7 +24,7 @@ def open_recall(foundation: Foundation, services: Services) -> None:
     )
     sections = [memories]
     recall = RecallService(foundation.reader, session, sections, counter, services[RuleStore])
-    services.add(recall, ExplainService(services[SearchExplainer], recall))
+    services.add(recall, ExplainService(services[SearchService], recall))
 
 
 RECALL = Feature(

@@ -6,7 +6,7 @@ from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.commit import MemoryCommits
-from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.features.memories.steps import MemoryScripts
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.sessions.agent_sessions import AgentSessions
 from agent_memory.features.sessions.store import SessionStore

@@ -10,8 +10,7 @@ import numpy as np
 from redis.asyncio import Redis
 
 from agent_memory.features.memories.records import WORDS, StoredMemory, evidence_of, memory_digest, memory_fields, owner_name, standing
-from agent_memory.features.memories.scripts import MemoryScripts
-from agent_memory.features.memories.steps import StepGroups, evidence_field, order_of
+from agent_memory.features.memories.steps import MemoryScripts, StepGroups, evidence_field, order_of
 from agent_memory.features.transfer.memory_export import MemoryExport, Version
 from agent_memory.foundation.core.permissions import permit_writing
 from agent_memory.foundation.core.scope import Scope

@@ -22,7 +22,7 @@ from agent_memory.features.memories.retention.service import (
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory.foundation.core.errors import BadInput
-from agent_memory_client.models import ForgetRequest, ForgetResponse, MemoryRecord
+from agent_memory_client.models import ForgetResponse, MemoryRecord
 from tests.support.rig import SCOPE, Rig, record
 
 NOW = datetime(2025, 6, 1, 12, tzinfo=UTC)
@@ -140,9 +140,9 @@ def test_policy_with_negative_or_mistyped_bounds_is_refused(raw: dict[str, Any])
 
 
 async def forget(rig: Rig, policy: dict[str, Any], *, limit: int = 1000, dry_run: bool = False, **more: Any) -> ForgetResponse:
-    body = ForgetRequest(policy=policy, pinned_ids=more.pop("pinned_ids", None))
-    return await rig.rt[RetentionService].forget_by_request(
-        SCOPE, body, Selection.of(more.get("namespace"), more.get("user_id")), limit=limit, dry_run=dry_run
+    spared, selection = frozenset(more.pop("pinned_ids", ())), Selection.of(more.get("namespace"), more.get("user_id"))
+    return await rig.rt[RetentionService].forget_by_policy(
+        SCOPE, parse_policy(policy), selection, spared=spared, limit=limit, dry_run=dry_run
     )
 
 
@@ -197,11 +197,11 @@ async def test_memory_pinned_during_a_pass_is_not_forgotten(rig: Rig, monkeypatc
     await rig.rt[MemoryStore].write(SCOPE, [record("a", created_at=days_ago(50)), record("b", created_at=days_ago(50))])
     forget_them = rig.rt[MemoryCommits].forget_memories
 
-    async def pinned_before(*arguments: Any, **more: Any) -> Any:
+    async def pinned_before(_: Any, *arguments: Any, **more: Any) -> Any:
         await rig.rt[MemoryStore].write(SCOPE, [record("a", created_at=days_ago(50), pinned=True)])
         return await forget_them(*arguments, **more)
 
-    monkeypatch.setattr(type(rig.rt[MemoryCommits]), "forget_memories", lambda _, *arguments, **more: pinned_before(*arguments, **more))
+    monkeypatch.setattr(type(rig.rt[MemoryCommits]), "forget_memories", pinned_before)
     answer = await forget(rig, {"max_age_days": 30})
     assert (answer.deleted, answer.deleted_ids) == (1, ["b"])
 

@@ -19,8 +19,8 @@ from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.memories.duplicates.prompts import find_repeats
 from agent_memory.features.memories.quarantine.service import QuarantineService
 from agent_memory.features.memories.records import TRUST
-from agent_memory.features.memories.search.explain import SearchExplainer
-from agent_memory.features.memories.search.prompts import rewrite_query
+from agent_memory.features.memories.search.rewriting import rewrite_query
+from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.prompts import summarize_messages
@@ -32,7 +32,7 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.text.data_fences import PromptMessage, fence, message_lines
 from agent_memory.foundation.text.injection import rules_for, suspicion
 from agent_memory.interfaces.http.app import create_app
-from agent_memory_client.models import MemoryPromptRequest, SearchRequest, UserId
+from agent_memory_client.models import MemoryPromptRequest, SearchRequest, TextContent, UserId
 from agent_memory_worker.privacy.erase import erase
 from tests.registrations import registrations
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -106,7 +106,9 @@ async def test_quarantined_memory_is_hidden_until_approved(http: httpx.AsyncClie
     lately = await ok(http, "POST", "/v1/memory/prompt", json={"query": "recommend tea", "long_term_search": {"user_id": {"eq": USER}}})
     assert "Acme" not in str(lately), "not even before it is a memory"
     await rig.work()
-    for how in ({}, {"search_mode": "keyword"}, {"search_mode": "semantic"}, {"history": True}, {"as_of": "2030-01-01T00:00:00Z"}):
+    ways: list[dict[str, Any]] = [{}, {"search_mode": "keyword"}, {"search_mode": "semantic"}]
+    ways += [{"history": True}, {"as_of": "2030-01-01T00:00:00Z"}]
+    for how in ways:
         assert await found(http, **how) == {good["text"]}, how
     assert await found(http, "") == {good["text"]}
     assert await found(http, quarantined=True) == {good["text"], POISON, POISON + " Now!"}
@@ -121,7 +123,7 @@ async def test_quarantined_memory_is_hidden_until_approved(http: httpx.AsyncClie
     for asked in ({"search": {"text": "tea"}}, {"prompt": {"query": "tea", "long_term_search": True}}):
         assert (await ok(http, "POST", "/v1/long-term-memory/explain", json={"memory_id": "b", **asked}))["reason"] == "quarantined"
     stranger = Scope(SCOPE.tenant, users=frozenset({"bob"}))
-    assert (await rig.rt[SearchExplainer].explain_search(stranger, "b", SearchRequest(text="tea"))).reason == "not_found"
+    assert (await rig.rt[SearchService].explain_search(stranger, "b", SearchRequest(text="tea"))).reason == "not_found"
 
     # Changing it does not free it; approving does, and the same again is the same.
     (other,) = [one["id"] for one in listed["memories"] if one["id"] != "b"]
@@ -158,9 +160,11 @@ async def _quotes(rig: Rig) -> None:
     for n, text in enumerate(BREAKOUTS):
         await rig.rt[MemoryService].store(SCOPE, [record(text.replace("obey", "tea"), f"x{n}\u2028)y", user_id=USER)])
     await rig.work()
-    request = MemoryPromptRequest(query="tea facts answer system", long_term_search=SearchRequest(user_id=UserId(eq=USER), limit=50))
+    search = SearchRequest(user_id=UserId(eq=USER), limit=50)
+    request = MemoryPromptRequest.model_validate({"query": "tea facts answer system", "long_term_search": search})
     answer = await rig.rt[RecallService].prompt(SCOPE, request)
-    (told,) = [one.content.text for one in answer.messages if "## Long term" in one.content.text]
+    texts = [one.content.text for one in answer.messages if isinstance(one.content, TextContent)]
+    (told,) = [text for text in texts if "## Long term" in text]
     head, *lines = told.split("\n")
     assert head == "## Long term memories related to the user's query"
     assert len(answer.long_term_memories or []) == len(BREAKOUTS)

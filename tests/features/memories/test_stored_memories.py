@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
-import agent_memory.interfaces.mcp.tools  # noqa: F401 - its models are among those that are stored
+import agent_memory.interfaces.mcp.tools  # noqa: F401 # pyright: ignore[reportUnusedImport] - its models are among those that are stored
 from agent_memory.features.memories.records import TRUST, decode_memory, memory_digest, memory_fields, source_of
 from agent_memory.features.memories.shown_memories import ShownMemory
 from agent_memory.features.sessions.codec import decode_entry, decode_own, encode_own
@@ -76,11 +76,10 @@ _GIVEN: list[dict[str, Any]] = [
 def test_encoded_memory_equals_what_pydantic_writes(kind: type[MemoryRecord], given: dict[str, Any]) -> None:
     record = kind.model_validate({"id": "é", "text": 'She said ":null", Ⓐ\n'} | given)
     fields = memory_fields("t", record, "terms")
-    stored = dict(zip(fields.names, fields.values, strict=True))
     trust = given.get("trust") or TRUST[source_of(record)]
     wanted = record.model_copy(update={"source_class": source_of(record), "trust": trust, "recorded_at": None, "retired_at": None})
-    assert json.loads(cast("bytes", stored["j"])) == json.loads(wanted.model_dump_json(exclude_none=True))
-    assert decode_memory(cast("bytes", stored["j"])).created_at == record.created_at
+    assert json.loads(cast("bytes", fields.own["j"])) == json.loads(wanted.model_dump_json(exclude_none=True))
+    assert decode_memory(cast("bytes", fields.own["j"])).created_at == record.created_at
     own = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
     said = record.model_dump_json(exclude_unset=True, exclude=own).encode()
     assert fields.digest == memory_digest(record) == blake2b(said, digest_size=16).hexdigest()
@@ -108,7 +107,7 @@ def test_each_record_is_stored_with_its_own_defaults(kind: type[MemoryRecord], s
         return kind.model_validate({"text": text, **required}).model_copy(update=scope)
 
     records = [minimal("one"), minimal("other")]
-    stored = [json.loads(cast("bytes", memory_fields("t", record, "").values[0])) for record in records]
+    stored = [json.loads(cast("bytes", memory_fields("t", record, "").own["j"])) for record in records]
     for record, found in zip(records, stored, strict=True):
         assert found == json.loads(record.model_copy(update={"source_class": "client", "trust": 1.0}).model_dump_json(exclude_none=True))
     assert stored[0]["id"] != stored[1]["id"]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from agent_memory.features.memories.search.ranking import (
     ALPHA,
     ALPHA_BY_CHANCE,
     Scored,
-    ScoreExplainer,
-    ScoreParts,
     fuse,
     relevant,
     saturated,
+    score_parts,
     timed,
     weight_of_meaning,
 )
-from agent_memory.features.memories.search.recency import RecencyWeights, novelties, recency, recency_score
+from agent_memory.features.memories.search.recency import RecencyWeights, novelties, recency, weigh_age
 
 
 def names(fused: list[Scored]) -> list[str]:
@@ -32,8 +29,8 @@ def by_name(fused: list[Scored]) -> dict[str, float]:
 def test_first_in_both_lists_scores_one() -> None:
     near, words = {"a": 0.8, "b": 0.4}, {"a": 12.0, "c": 3.0}
     score, name = fuse(near, words, 0.5)[0]
-    best = ScoreExplainer(near, words)(score, name)
-    assert (best.name, best.score, best.similarity_rank, best.words_rank) == ("a", 1.0, 1, 1)
+    best = score_parts(near, words)[name]
+    assert (name, score, best["similarity_rank"], best["words_rank"]) == ("a", 1.0, 1, 1)
 
 
 def test_alpha_weights_meaning_against_words() -> None:
@@ -54,10 +51,11 @@ def test_negative_similarities_and_empty_lists_are_harmless() -> None:
 
 
 def test_score_parts_are_values_and_ranks_in_each_list() -> None:
-    parts = ScoreExplainer({"a": 0.4, "b": 0.9}, {"b": 1.0, "c": 3.0}, {"c"})
-    assert parts(0.7, "a") == ScoreParts("a", 0.7, 0.4, 2, None, None)
-    assert parts(0.6, "b") == ScoreParts("b", 0.6, 0.9, 1, 1.0, 2)
-    assert parts(0.5, "c") == ScoreParts("c", 0.5, None, None, 3.0, 1, in_time=True)
+    parts = score_parts({"a": 0.4, "b": 0.9}, {"b": 1.0, "c": 3.0}, {"c"})
+    fields = ("similarity", "similarity_rank", "words", "words_rank", "in_time")
+    assert parts["a"] == dict(zip(fields, (0.4, 2, None, None, False), strict=True))
+    assert parts["b"] == dict(zip(fields, (0.9, 1, 1.0, 2, False), strict=True))
+    assert parts["c"] == dict(zip(fields, (None, None, 3.0, 1, True), strict=True))
 
 
 def test_memory_of_the_requested_time_outranks_others_that_fit_nearly_as_well() -> None:
@@ -95,10 +93,12 @@ def test_saturation_is_monotonic_and_bounded() -> None:
 
 
 def test_recency_score_follows_the_contract() -> None:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    week, month = now - timedelta(days=7), now - timedelta(days=30)
-    assert recency_score(0.5, week, month, now, RecencyWeights()) == pytest.approx(0.8 * 0.5 + 0.2 * (0.6 * 0.5 + 0.4 * 0.5))
-    assert recency_score(1.0, now, now, now, RecencyWeights()) == pytest.approx(1.0)
+    week, month = 7 * 86400.0, 30 * 86400.0
+    assert recency(week, month, RecencyWeights()) == pytest.approx(0.6 * 0.5 + 0.4 * 0.5)
+    assert recency(0.0, 0.0, RecencyWeights()) == pytest.approx(1.0)
+    old, new = (0.9, "old"), (0.6, "new")
+    assert weigh_age([old, new], [0.9, 0.6], [0.0, 1.0], RecencyWeights(0.8, 0.2)) == [old, new], "0.72 against 0.68"
+    assert weigh_age([old, new], [0.9, 0.6], [0.0, 1.0], RecencyWeights(0.5, 0.5)) == [new, old]
 
 
 def test_batched_novelties_equal_single_recency_scores() -> None:

@@ -218,13 +218,13 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
         batch = with_vector[start : start + _QUERIES]
         searches = [(_whose(memory.record), vectors[memory.mid]) for memory in batch]
         around = await runtime[MemoryScan].find_near(scope, searches, radius, _MOST_NEAR)
-        missing = {near.mid for neighbors in around for near in neighbors} - memories_by_mid.keys()
+        missing = {near for neighbors in around for near in neighbors} - memories_by_mid.keys()
         memories_by_mid |= {memory.mid: memory for memory in await _loaded(runtime, scope, sorted(missing))}
         close = [
-            (memory, memories_by_mid[near.mid])
+            (memory, memories_by_mid[near])
             for memory, nears in zip(batch, around, strict=True)
             for near in nears
-            if near.mid in memories_by_mid and near.mid != memory.mid
+            if near in memories_by_mid and near != memory.mid
         ]
         for stays, goes in await run_in_thread(partial(_comparable, close), sum(_characters(pair) for pair in close)):
             pairs.setdefault((stays.mid, goes.mid), (stays, goes))

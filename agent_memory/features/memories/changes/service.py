@@ -32,10 +32,7 @@ _NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_acc
 
 
 def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
-    """Return the fields in which two records differ, each with its [before, after] values.
-
-    Ignore times that the server sets.
-    """
+    """Return the fields in which two records differ, as [before, after] values. Ignore the server's times."""
     old, new = (
         {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
     )
@@ -114,13 +111,12 @@ class HistoryService:
         ledger = await self._changes.load_ledger(mid)
         current = (await self._store.find_by_mids(scope, [mid]))[0]
         past = await self._changes.load_versions(scope, [(mid, version) for version in reversed(ledger.versions)])
-        memories = [memory for memory in (current, *past) if memory is not None]
-        return [memory for memory in memories if scope.reaches(memory.record.namespace, memory.record.user_id)]
+        return [memory for memory in (current, *past) if memory is not None]
 
     async def read_evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
         """Return a memory's evidence, with the cited messages that still exist. Raises NotFound."""
         memory = (await self._store.find(scope, [memory_id]))[0]
-        if memory is None or not scope.reaches(memory.record.namespace, memory.record.user_id):
+        if memory is None:
             raise NotFound(f"Memory with ID {memory_id} not found")
         own = evidence_of(memory.record)
         cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
@@ -159,10 +155,7 @@ class HistoryService:
         return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
-        """Undo all applied changes of a batch, starting with the last one.
-
-        Raises NotFound if there are none, and Conflict at the first change that cannot be undone.
-        """
+        """Undo a batch's applied changes, the last one first. Raises NotFound, or Conflict at the first failure."""
         batch, undone = str(ULID()), list[str]()
         _, ids = await self._changes.find_changes(scope, {"bt": batch_id, "st": "applied"}, 0, 10_000)
         applied = await self._reached(scope, await self._changes.load_changes(scope, ids))
@@ -174,10 +167,7 @@ class HistoryService:
         return ChangeListResponse(changes=changes, total=len(undone))
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
-        """Carry out a proposal.
-
-        Raises NotFound. Raises Conflict if the change is not a proposal, or if one of its memories has changed since.
-        """
+        """Carry out a proposal. Raises NotFound, and Conflict for other changes or if a memory has changed."""
         change = await self._require(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal")
@@ -270,10 +260,7 @@ def _item(piece: Evidence, records: dict[tuple[str | None, str], MemoryRecord | 
 
 
 def _message(piece: Evidence, message: str, record: MemoryRecord) -> MemoryMessage:
-    """Return the message that a memory was made from.
-
-    If the message's id is only an alias of the memory, take the speaker, time and words from the evidence instead.
-    """
+    """Return the cited message. If its id is only an alias, take the speaker, time and words from the evidence."""
     itself = message in (record.extracted_from or ()) and record.session_id == piece.session_id
     role, stated_at, words = (None, None, None) if itself else (piece.role, piece.at, piece.quote)
     return MemoryMessage.model_construct(

@@ -15,12 +15,11 @@ from ulid import ULID
 
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_fields
 from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
-from agent_memory.features.memories.scripts import MemoryScripts
-from agent_memory.features.memories.steps import Step, StepGroups, order_of
+from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups, order_of
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.storage.connection import Pipe, read
+from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys, tag, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import change_index_name
@@ -42,10 +41,7 @@ class StoredChange:
 
     @property
     def memories(self) -> list[tuple[str, str, str]]:
-        """The changed memories, each as its mid, version before and version after.
-
-        "" means that there is no version.
-        """
+        """The changed memories: mid, version before and version after. "" means that there is no version."""
         moved = [line[1:] for line in self.lines if line[0] == "m"]
         return [(mid, "" if before == "-" else before, "" if after == "-" else after) for mid, before, after in moved]
 
@@ -72,10 +68,7 @@ class ChangeStore:
         return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
 
     async def find_changes(self, scope: Scope, values: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
-        """Return the number of matching changes, and the ids on one page of them, newest first.
-
-        `values` maps index fields to required values: `ns` namespace, `u` user, `kd` kind, `bt` batch, `st` state.
-        """
+        """Return the number of changes with these field values (names: `commit.change_base`), and a page of ids."""
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
         hits = await search(self._client, change_index_name(self._keys), name_query(clause, offset, limit, sort_by=("at", "DESC")))
         return hits.total, [hit.mid for hit in hits.hits]
@@ -104,17 +97,10 @@ class ChangeStore:
         ]
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
-        """Return current or earlier versions of memories by (mid, version).
-
-        Return None for each version that was deleted or that the caller may not access.
-        """
-
-        def build(pipe: Pipe) -> None:
-            for mid, version in names:
-                for key in (self._keys.history(f"{mid}.{version}"), self._keys.memory(mid), self._keys.history(mid)):
-                    pipe.hmget(key, READ_FIELDS)
-
-        rows = await read(self._client, build)
+        """Return versions of memories by (mid, version): None if deleted or if the caller may not access it."""
+        past, now = self._keys.history, self._keys.memory
+        keys = [key for mid, version in names for key in (past(f"{mid}.{version}"), now(mid), past(mid))]
+        rows = await read(self._client, lambda pipe: [pipe.hmget(key, READ_FIELDS) for key in keys])
 
         def parse(mid: str, version: str, candidates: Sequence[Sequence[bytes | None]]) -> StoredMemory | None:
             memories = (read_row(scope.tenant, mid, row) for row in candidates)
@@ -129,10 +115,7 @@ class ChangeStore:
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
-        """Undo a change, and return the id of the new change that records the undo.
-
-        Raises Conflict if the change is not applied, or if one of its memories was changed or deleted since.
-        """
+        """Undo a change; return the undo's id. Raises Conflict if it is not applied or a memory changed since."""
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
         steps = StepGroups(self._keys, scope.tenant, atomic=True)

@@ -64,10 +64,7 @@ def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
 
 
 def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
-    """Return the sort key that decides which repeat stays.
-
-    Pinned memories come first, then memories whose ids callers know, then the oldest.
-    """
+    """Return a sort key: pinned memories, then memories whose ids callers know, then the oldest. The first stays."""
     record = memory.record
     return not record.pinned, made_here(record), record.created_at, record.id
 

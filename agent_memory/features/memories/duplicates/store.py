@@ -23,19 +23,13 @@ class MergeStore:
         self._commits = commits
 
     async def merge_memories(self, scope: Scope, stays: StoredMemory, merged: MemoryRecord, repeats: Sequence[StoredMemory]) -> bool:
-        """Merge repeats into `stays`, as one change that callers can undo. Return False if a memory changed meanwhile.
-
-        Do not call this for messages.
-        """
+        """Merge repeats into `stays`, as one change. Return False if a memory changed meanwhile. Not for messages."""
         pieces = [piece for repeat in repeats for piece in evidence_of(repeat.record)]
         decisions = [Merge(stays, merged, repeats, pieces)]
         return (await self._commits.commit(scope, decisions, ChangeOrigin("compaction"), background=True)).done
 
     async def are_judged(self, pairs: Sequence[str]) -> list[bool]:
-        """Return True for each pair that a model has judged before.
-
-        Pass keys made by `pair_by_versions` or `pair_by_words`.
-        """
+        """Return True for each pair (from `pair_by_versions` or `pair_by_words`) that a model has judged before."""
         return [bool(reply) for reply in await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(pair)) for pair in pairs])]
 
     async def remember_judged(self, pairs: Sequence[str]) -> None:
@@ -54,9 +48,6 @@ def pair_by_words(memory: StoredMemory, other: StoredMemory) -> str:
 
 
 def pair_by_versions(memory: StoredMemory, other: StoredMemory) -> str:
-    """Return a pair's key, made from versions.
-
-    Any change to either memory changes the key, so the model is asked again.
-    """
+    """Return a pair's key, made from versions. After any change to either memory, the model is asked again."""
     first, second = sorted((memory, other), key=lambda either: either.mid)
     return digest("pair", first.mid, str(first.version), second.mid, str(second.version))

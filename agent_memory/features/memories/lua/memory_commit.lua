@@ -102,10 +102,7 @@ end
 local function remember_revision(g, step)
   local fields, namespace, user = {unpack(revised.fields)}, string.match(ARGV[values_at + step.owner], '^(%S*) (%S*) ')
   for name, value in pairs({ns = namespace, u = user}) do
-    if value ~= '' then
-      fields[#fields + 1] = name
-      fields[#fields + 1] = value
-    end
+    if value ~= '' then fields[#fields + 1], fields[#fields + 2] = name, value end
   end
   change_log.remember(revised.id .. string.format('%d', g), fields, {step.mid})
 end

@@ -5,6 +5,7 @@ local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")
 local instants = require("memories/instants")
 local session_tags = require("memories/session_tags")
+local vector_tags = require("memories/vector_tags")
 -- This many of the latest pieces of evidence stay single. Older ones of a session join into one with several `times`.
 local KEPT = 50
 -- The most messages that a piece of evidence can name.
@@ -113,29 +114,15 @@ local function sessions_of(pieces, own)
 end
 -- Writes the fields that differ in as few commands as possible, because each one indexes the memory again.
 local function write(mid, key, stored, new)
-  local set, unset, tags, no_tags = {}, {}, {}, {}
+  local set, unset = {}, {}
   for _, name in ipairs({'s', 'es', 'ls', 'ts'}) do
     local value = new[name]
-    if value ~= stored[name] then
-      local is_tag = name == 's' or name == 'ls'
-      if value then
-        set[#set + 1], set[#set + 2] = name, value
-        if is_tag then tags[#tags + 1], tags[#tags + 2] = name, value end
-      else
-        unset[#unset + 1] = name
-        if is_tag then no_tags[#no_tags + 1] = name end
-      end
-    end
+    if value and value ~= stored[name] then set[#set + 1], set[#set + 2] = name, value end
+    if not value and stored[name] then unset[#unset + 1] = name end
   end
   if #set > 0 then redis.call('HSET', key, unpack(set)) end
   if #unset > 0 then redis.call('HDEL', key, unpack(unset)) end
-  if key ~= documents.memory_key(mid) or #tags + #no_tags == 0 then return end
-  for _, vector in ipairs(documents.vector_keys(mid)) do
-    if redis.call('EXISTS', vector) == 1 then
-      if #tags > 0 then redis.call('HSET', vector, unpack(tags)) end
-      if #no_tags > 0 then redis.call('HDEL', vector, unpack(no_tags)) end
-    end
-  end
+  if key == documents.memory_key(mid) and (new.s ~= stored.s or new.ls ~= stored.ls) then vector_tags.copy(mid) end
 end
 -- Updates the fields after a change of a memory or its evidence.
 local function refresh(mid)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.records import approval, source_of
+from agent_memory.features.memories.records import source_of, text_digest
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.api.principals import administering, list_place_of, writing
@@ -43,30 +43,24 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
     return rules_for(texts, of_user=of_user)
 
 
-def reason_of(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> str | None:
-    """Return the reason why a memory needs a review, or None. Pass the result of `rules_of` as `rules`, or omit it."""
-    if not settings.longterm.quarantine or (record.approved is not None and record.approved == approval(record.text)):
-        return None
-    rules = rules_of(settings, (record,)) if rules is None else rules
-    if not rules:
-        return None
-    reason = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules)
-    return reason or (suspicion(record.id, of_user=False, rules=rules) if len(record.id) > _LONG_ID else None)
-
-
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """Return the record, quarantined if it is suspicious.
+    """Return the record, quarantined if it is suspicious, or if it is `derived` from a suspicious message.
 
-    `derived` is True if it was made from a suspicious message.
+    Pass the result of `rules_of` as `rules`, or omit it.
     """
-    reason = reason_of(settings, record, rules) or (DERIVED if derived else None)
+    reason = None
+    # An approval is the digest of the approved text, so a changed text needs a new one.
+    if settings.longterm.quarantine and (record.approved is None or record.approved != text_digest(record.text)):
+        rules = rules_of(settings, (record,)) if rules is None else rules
+        reason = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules) if rules else None
+        if rules and not reason and len(record.id) > _LONG_ID:
+            reason = suspicion(record.id, of_user=False, rules=rules)
+    reason = reason or (DERIVED if derived else None)
     return record if record.quarantine == reason else record.model_copy(update={"quarantine": reason})
 
 
 def screen_caller_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None) -> MemoryRecord:
     """Screen a record from a caller. Ignore the caller's values for `quarantine` and `approved`."""
-    if not rules and rules is not None and record.approved is None and record.quarantine is None:
-        return record
     if record.approved is not None:
         record = record.model_copy(update={"approved": None})
     return screen_record(settings, record, rules)
@@ -92,14 +86,11 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Release a memory from quarantine with its current text.
-
-        Clear its slot if another memory already has that slot. Raises Forbidden, NotFound or Conflict.
-        """
+        """Release a memory from quarantine, without a slot that is taken. Raises Forbidden, NotFound or Conflict."""
         administering(scope)
         for _ in range(_TRIES):
             record, version = await self._waiting(scope, memory_id)
-            update = {"quarantine": None, "approved": approval(record.text), "updated_at": datetime.now(UTC)}
+            update = {"quarantine": None, "approved": text_digest(record.text), "updated_at": datetime.now(UTC)}
             new = record.model_copy(update=update)
             state = await self._memories.release_memory(scope, record, new, version)
             if state.startswith("slot"):

@@ -15,26 +15,24 @@ from typing import Any, cast
 from ulid import ULID
 
 from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits
-from agent_memory.features.memories.search.recency import RecencyWeights, recency_score
+from agent_memory.features.memories.search.recency import RecencyWeights
+from agent_memory.features.memories.search.recency import recency as decayed
 from agent_memory.features.memories.upkeep.scan import MemoryScan, Selection, StoredMemory
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
-from agent_memory_client.models import CreatedAt, ForgetRequest, ForgetResponse, LastAccessed, MemoryRecord
+from agent_memory_client.models import CreatedAt, ForgetResponse, LastAccessed, MemoryRecord
 
 MAX_DELETIONS = 10_000
 _HARD_AGE_MULTIPLIER = 12.0
 _BATCH = 200
-_FRESHNESS = RecencyWeights(semantic=0.0, recency=1.0)
+_ORIGIN = ChangeOrigin("forgetting", "past the policy's age or budget")
 _DAY = 86_400.0
 _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which memories to delete.
-
-    `types` restricts the policy to certain memory types (None: all types). `budget` is the number of memories to keep.
-    """
+    """Which memories to delete. `types` restricts it to some types; `budget` is the number of memories to keep."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -97,7 +95,7 @@ def recency(record: MemoryRecord, now: datetime) -> float:
 
     Park et al., "Generative Agents", UIST 2023.
     """
-    return recency_score(0.0, record.last_accessed, record.created_at, now, _FRESHNESS)
+    return decayed((now - record.last_accessed).total_seconds(), (now - record.created_at).total_seconds(), RecencyWeights())
 
 
 @dataclass
@@ -137,10 +135,7 @@ class Choice:
 
 
 def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Selection:
-    """Narrow the selection to the policy's age limits.
-
-    The index then returns fewer memories, but still all outdated ones.
-    """
+    """Narrow the selection to the policy's age limits. It still contains all outdated memories."""
     if policy.budget is not None:
         return selection
     if policy.max_age_days is not None:
@@ -164,19 +159,10 @@ class RetentionService:
         self._survey = survey
         self._commits = commits
 
-    async def forget_by_request(
-        self, scope: Scope, body: ForgetRequest, selection: Selection, *, limit: int, dry_run: bool
-    ) -> ForgetResponse:
-        policy = parse_policy(body.policy)
-        return await self.forget_by_policy(scope, policy, selection, spared=frozenset(body.pinned_ids or ()), limit=limit, dry_run=dry_run)
-
     async def forget_by_policy(
         self, scope: Scope, policy: Policy, selection: Selection, *, spared: Collection[str] = (), limit: int, dry_run: bool
     ) -> ForgetResponse:
-        """Delete at most `limit` matching memories, oldest first, and never more than 10,000 in one call.
-
-        With `dry_run`, delete nothing, and return what would be deleted.
-        """
+        """Delete at most `limit` (and 10,000) matching memories, oldest first. `dry_run` only returns them."""
         now = datetime.now(UTC)
         choice = Choice(policy, now, min(limit, MAX_DELETIONS), spared)
         scanned = await self._survey.count_memories(scope, selection)
@@ -186,14 +172,7 @@ class RetentionService:
                     choice.look(memory)
         chosen = choice.chosen()
         if not dry_run:
-            chosen = await self._drop(scope, chosen)
+            batch, parts = str(ULID()), [chosen[start : start + _BATCH] for start in range(0, len(chosen), _BATCH)]
+            chosen = [memory for part in parts for memory in await self._commits.forget_memories(scope, part, _ORIGIN, batch=batch)]
         ids = [memory.record.id for memory in chosen]
         return ForgetResponse(scanned=scanned, deleted=len(ids), deleted_ids=ids, dry_run=dry_run)
-
-    async def _drop(self, scope: Scope, chosen: list[StoredMemory]) -> list[StoredMemory]:
-        batch, forgotten = str(ULID()), list[StoredMemory]()
-        origin = ChangeOrigin("forgetting", "past the policy's age or budget")
-        for start in range(0, len(chosen), _BATCH):
-            part = chosen[start : start + _BATCH]
-            forgotten += await self._commits.forget_memories(scope, part, origin, batch=batch)
-        return forgotten

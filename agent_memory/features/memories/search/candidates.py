@@ -21,21 +21,15 @@ class CandidateList(Enum):
     MATCHING = auto()
     """Only counts the memories that match the filter."""
     BEST_BY_WORDS = auto()
+    # Only memories of the time that the query mentions, which other lists may rank too low.
     NEAREST_IN_TIME = auto()
-    """This list and the next contain only memories of the time that the query mentions.
-
-    Other lists may rank these too low.
-    """
     BEST_BY_WORDS_IN_TIME = auto()
+    # No messages, so that chat cannot crowd out facts.
     NEAREST_FACTS = auto()
-    """This list and the next exclude messages, so that chat cannot crowd out facts."""
     BEST_FACTS_BY_WORDS = auto()
     """Used only in keyword searches."""
+    # Passages of long memories. The other lists cover only the beginning of a memory.
     NEAREST_PASSAGES = auto()
-    """This list and the next contain passages of long memories.
-
-    The other lists cover only the beginning of a memory.
-    """
     BEST_PASSAGES_BY_WORDS = auto()
 
 
@@ -55,52 +49,39 @@ Candidates = Mapping[CandidateList, Hits]
 
 
 def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
-    """Return the lists that a query needs, in the order of its commands.
-
-    A query that cannot match anything needs no lists.
-    """
+    """Return the lists that a query needs, in the order of its commands; none if it cannot match anything."""
+    kinds = CandidateList
     if query.empty:
         return ()
     if query.meaning is None:
-        if query.facts_apart:
-            return (CandidateList.BEST_BY_WORDS, CandidateList.BEST_FACTS_BY_WORDS)
-        return (CandidateList.BEST_BY_WORDS,)
+        return (kinds.BEST_BY_WORDS, kinds.BEST_FACTS_BY_WORDS) if query.facts_apart else (kinds.BEST_BY_WORDS,)
     if query.mode is SearchModeEnum.SEMANTIC:
         if query.request.distance_threshold is not None:
-            return (CandidateList.WITHIN_DISTANCE,)
-        passages = (CandidateList.NEAREST_PASSAGES,) if query.history is None else ()
-        return (CandidateList.NEAREST, CandidateList.MATCHING, *passages)
-    return _hybrid_lists(query)
-
-
-def _hybrid_lists(query: SearchQuery) -> list[CandidateList]:
-    lists = [CandidateList.NEAREST]
-    if query.paged:
-        # Only paged results contain a total.
-        lists.append(CandidateList.MATCHING)
-    by_words = bool(query.words.terms)
-    if by_words:
-        lists.append(CandidateList.BEST_BY_WORDS)
-    if query.history is None and not query.words.phrase:
-        lists += [CandidateList.NEAREST_PASSAGES, *([CandidateList.BEST_PASSAGES_BY_WORDS] if by_words else [])]
-    if query.span is not None:
-        lists += [CandidateList.NEAREST_IN_TIME, *([CandidateList.BEST_BY_WORDS_IN_TIME] if by_words else [])]
-    if query.facts_apart:
+            return (kinds.WITHIN_DISTANCE,)
+        return (kinds.NEAREST, kinds.MATCHING, *((kinds.NEAREST_PASSAGES,) if query.history is None else ()))
+    by_words, in_time = bool(query.words.terms), query.span is not None
+    passages = query.history is None and not query.words.phrase
+    needed = {
+        kinds.NEAREST: True,
+        kinds.MATCHING: query.paged,  # Only paged results contain a total.
+        kinds.BEST_BY_WORDS: by_words,
+        kinds.NEAREST_PASSAGES: passages,
+        kinds.BEST_PASSAGES_BY_WORDS: passages and by_words,
+        kinds.NEAREST_IN_TIME: in_time,
+        kinds.BEST_BY_WORDS_IN_TIME: in_time and by_words,
         # A keyword list of facts would cost more. A fact's words count only if the main list contains the fact.
-        lists.append(CandidateList.NEAREST_FACTS)
-    return lists
+        kinds.NEAREST_FACTS: query.facts_apart,
+    }
+    return [kind for kind, is_needed in needed.items() if is_needed]
 
 
 def queue_candidates(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
     """Queue a query's commands. Return the number of replies to pass to `parse_candidates`."""
     lists = lists_of(query)
-    for kind in lists:
-        _queue_list(pipe, store, query, kind, query.clause, past=False)
-    if query.history is None:
-        return len(lists)
-    for kind in lists:
-        _queue_list(pipe, store, query, kind, query.history, past=True)
-    return 2 * len(lists)
+    for clause, past in query.clauses:
+        for kind in lists:
+            _queue_list(pipe, store, query, kind, clause, past=past)
+    return len(query.clauses) * len(lists)
 
 
 def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, kind: CandidateList, clause: str, *, past: bool) -> None:
@@ -117,15 +98,12 @@ def _queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery, kind: Candid
         scorer, muted, phrase = request.text_scorer, words.muted, words.phrase
         passages, fields = kind is CandidateList.BEST_PASSAGES_BY_WORDS, ("k", *fields)
         store.queue_words(pipe, clause, terms, depth, scorer=scorer, fields=fields, past=past, mute=muted, phrase=phrase, passages=passages)
-    elif kind is CandidateList.NEAREST_PASSAGES:
-        assert query.meaning is not None
-        store.queue_nearest_passages(pipe, clause, query.meaning.vector, depth)
-    else:
-        assert query.meaning is not None
+    elif query.meaning is not None:
         vector = query.meaning.vector
-        if kind is CandidateList.WITHIN_DISTANCE:
-            assert request.distance_threshold is not None
-            store.queue_within(pipe, clause, vector, request.distance_threshold, query.depth, fields, past=past)
+        if kind is CandidateList.NEAREST_PASSAGES:
+            store.queue_nearest_passages(pipe, clause, vector, depth)
+        elif request.distance_threshold is not None:
+            store.queue_within(pipe, clause, vector, request.distance_threshold, depth, fields, past=past)
         else:
             store.queue_nearest(pipe, clause, vector, depth, fields, past=past)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from agent_memory.features.memories.search.list_scores import TERMS_FIELD, inverse_frequencies, mean_length
 from agent_memory.features.memories.store import MemoryStore, parse_hits
@@ -78,10 +78,7 @@ class _Sample(NamedTuple):
 
 
 class DocumentFrequencies:
-    """Counts terms, and caches the counts for a minute.
-
-    If the same user searches again, this saves 8% of the CPU time.
-    """
+    """Counts terms. Cached counts (a minute) save 8% of the CPU time if the same user searches again."""
 
     def __init__(self, settings: Settings, reader: PipelineReader, store: MemoryStore) -> None:
         self._settings = settings
@@ -143,10 +140,7 @@ class DocumentFrequencies:
         self._store.queue_count(pipe, clause, embedded=True)
 
     async def _wait_for_vectors(self, clause: str, missing: int) -> None:
-        """Wait for vectors up to `settle_seconds`.
-
-        If no worker makes progress, do not wait in any search for 30 seconds.
-        """
+        """Wait up to `settle_seconds`. Without progress, no search waits during the next 30 seconds."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._settings.search.settle_seconds
         if loop.time() < self._no_wait_until:
@@ -160,13 +154,11 @@ class DocumentFrequencies:
             self._no_wait_until = loop.time() + _STALLED_SECONDS
 
 
-AROUND = frozenset({"user_id", "namespace"})
-
-
-def around(scope: Scope, request: SearchRequest) -> str:
+def around(scope: Scope, request: SearchRequest, where: str) -> str:
     """Return a clause for the memories in which to count words: those of the request's users and namespaces."""
-    owners: Any = SimpleNamespace(user_id=request.user_id, namespace=request.namespace)
-    return filters.where(scope, owners)
+    if filters.only(request, ("user_id", "namespace")):
+        return where
+    return filters.where(scope, SimpleNamespace(user_id=request.user_id, namespace=request.namespace))
 
 
 def overrated(terms: Sequence[str], statistics: TermStatistics) -> Sequence[str]:

@@ -78,32 +78,28 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
     A long memory's similarity is the mean of the similarities of its beginning and its best passage. The function then
     subtracts what the best of many passages gains by chance.
     """
-    similarities, best = dict(near), dict[str, int]()
-    if passages is None or not passages.names:
-        return similarities, best
-    farthest = min(near.values(), default=0.0)
-    counts = passages.numbers(b"pn")
-    for name, distance in zip(passages.names, passages.values, strict=True):
-        mid, _, number = name.partition(".")
-        if mid in best:
-            continue
-        best[mid] = int(number)
-        beginning = near.get(mid, farthest)
-        similarities[mid] = (beginning + 1.0 - distance) / 2 - _BY_CHANCE * math.log(max(counts.get(name, 1.0), 1.0))
-    return similarities, best
+    similarities, farthest = dict(near), min(near.values(), default=0.0)
+    best = _best_passages(passages)
+    counts = passages.numbers(b"pn") if passages is not None and best else {}
+    for mid, (name, distance) in best.items():
+        by_chance = _BY_CHANCE * math.log(max(counts.get(name, 1.0), 1.0))
+        similarities[mid] = (near.get(mid, farthest) + 1.0 - distance) / 2 - by_chance
+    return similarities, _numbers(best)
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Return each memory's score, and the number of its best passage.
+    """Return the higher score of each memory and its best passage, and the number of the best passage."""
+    best = _best_passages(passages)
+    return {**words, **{mid: max(score, words.get(mid, 0.0)) for mid, (_, score) in best.items()}}, _numbers(best)
 
-    The score is the higher of the scores of the whole memory and its best passage.
-    """
-    scores, best = dict(words), dict[str, int]()
-    if passages is None:
-        return scores, best
-    for name, score in zip(passages.names, passages.values, strict=True):
-        mid, _, number = name.partition(".")
-        if mid not in best:
-            best[mid] = int(number)
-            scores[mid] = max(score, scores.get(mid, 0.0))
-    return scores, best
+
+def _best_passages(passages: Hits | None) -> dict[str, tuple[str, float]]:
+    """Return the name ("<mid>.<number>") and value of each memory's first passage in a list, which is its best."""
+    best: dict[str, tuple[str, float]] = {}
+    for name, value in zip(passages.names, passages.values, strict=True) if passages is not None else ():
+        best.setdefault(name.partition(".")[0], (name, value))
+    return best
+
+
+def _numbers(best: Mapping[str, tuple[str, float]]) -> dict[str, int]:
+    return {mid: int(name.partition(".")[2]) for mid, (name, _) in best.items()}

@@ -1,4 +1,4 @@
-"""List memories by creation time, newest first. Sort memories with the same time by name."""
+"""List memories by creation time, newest first. The engine sorts equal times by last write; this module sorts by name."""
 
 from __future__ import annotations
 
@@ -15,62 +15,54 @@ from agent_memory.foundation.storage.search.results import ListEntry, parse_list
 from agent_memory.foundation.storage.search.syntax import all_of
 
 
-class MemoryListing:
-    """Builds listings. The engine sorts memories with the same time by last write; this class sorts them by name."""
+def queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
+    """Queue the commands for a listing, and return the number of replies."""
+    start, most = _span(query)
+    for clause, past in query.clauses:
+        store.queue_newest(pipe, clause, start, most, past=past)
+    return len(query.clauses)
 
-    def __init__(self, reader: PipelineReader, store: MemoryStore) -> None:
-        self._read = reader
-        self._store = store
 
-    def queue_list(self, pipe: Pipe, query: SearchQuery) -> int:
-        """Queue the commands for a listing, and return the number of replies."""
-        start, most = _span(query)
-        self._store.queue_newest(pipe, query.clause, start, most)
-        if query.history is None:
-            return 1
-        self._store.queue_newest(pipe, query.history, start, most, past=True)
-        return 2
+async def rank_list(read: PipelineReader, store: MemoryStore, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
+    """Return the memories on the page; if the history is searched, return all memories up to the end of the page.
 
-    async def rank_list(self, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-        """Return the memories on the page; if the history is searched, return all memories up to the end of the page.
+    If more memories have the same time as the page's first or last one, read them in a second round trip.
+    """
+    request, answers = query.request, [parse_listed(reply) for reply in replies]
+    start, most = _span(query)
+    total = sum(answer.total for answer in answers)
+    rows = sorted((row for answer in answers for row in answer.rows), key=_newest_first)
+    if not rows or not request.limit:
+        return Ranking(total, [], listed=True)
+    # More memories with the same time as the page's first or last one may follow the rows that were read.
+    first, last = request.offset - start, min(request.offset - start + request.limit, len(rows)) - 1
+    cut = [answer.rows[-1].at for answer in answers if len(answer.rows) >= most]
+    open_: set[float] = {rows[last].at} & set(cut) if last >= 0 else set()
+    if start and len(rows) > first and rows[0].at == rows[first].at:
+        open_.add(rows[0].at)
+    if open_:
+        before, groups = await _moments(read, store, query, sorted(open_, reverse=True))
+        if start and rows[0].at in open_:
+            start = before
+        rows = sorted([*(row for row in rows if row.at not in open_), *groups], key=_newest_first)
+    begin = 0 if query.history is not None else request.offset - start
+    page = rows[max(begin, 0) : request.offset - start + request.limit]
+    return Ranking(total, [(0.0, row.mid) for row in page], listed=True)
 
-        If more memories have the same time as the page's first or last one, read them in a second round trip.
-        """
-        request, answers = query.request, [parse_listed(reply) for reply in replies]
-        start, most = _span(query)
-        total = sum(answer.total for answer in answers)
-        rows = sorted((row for answer in answers for row in answer.rows), key=_newest_first)
-        if not rows or not request.limit:
-            return Ranking(total, [], listed=True)
-        # More memories with the same time as the page's first or last one may follow the rows that were read.
-        first, last = request.offset - start, min(request.offset - start + request.limit, len(rows)) - 1
-        cut = [answer.rows[-1].at for answer in answers if len(answer.rows) >= most]
-        open_: set[float] = {rows[last].at} & set(cut) if last >= 0 else set()
-        if start and len(rows) > first and rows[0].at == rows[first].at:
-            open_.add(rows[0].at)
-        if open_:
-            before, groups = await self._moments(query, sorted(open_, reverse=True))
-            if start and rows[0].at in open_:
-                start = before
-            rows = sorted([*(row for row in rows if row.at not in open_), *groups], key=_newest_first)
-        begin = 0 if query.history is not None else request.offset - start
-        page = rows[max(begin, 0) : request.offset - start + request.limit]
-        return Ranking(total, [(0.0, row.mid) for row in page], listed=True)
 
-    async def _moments(self, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
-        """Return the number of memories newer than the first moment, and all memories of the given moments."""
+async def _moments(read: PipelineReader, store: MemoryStore, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
+    """Return the number of memories newer than the first moment, and all memories of the given moments."""
 
-        def build(pipe: Pipe) -> None:
-            for clause, past in clauses:
-                self._store.queue_newest(pipe, all_of(clause, Num("c") > moments[0]), 0, 0, past=past)
-                for moment in moments:
-                    self._store.queue_newest(pipe, all_of(clause, Num("c") == moment), 0, -1, past=past)
+    def build(pipe: Pipe) -> None:
+        for clause, past in query.clauses:
+            store.queue_newest(pipe, all_of(clause, Num("c") > moments[0]), 0, 0, past=past)
+            for moment in moments:
+                store.queue_newest(pipe, all_of(clause, Num("c") == moment), 0, -1, past=past)
 
-        clauses = [(query.clause, False), *([] if query.history is None else [(query.history, True)])]
-        replies = [parse_listed(reply) for reply in await self._read(build)]
-        size = 1 + len(moments)
-        before = sum(reply.total for reply in replies[::size])
-        return before, [row for index, reply in enumerate(replies) if index % size for row in reply.rows]
+    replies = [parse_listed(reply) for reply in await read(build)]
+    size = 1 + len(moments)
+    before = sum(reply.total for reply in replies[::size])
+    return before, [row for index, reply in enumerate(replies) if index % size for row in reply.rows]
 
 
 def _span(query: SearchQuery) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from agent_memory.features.memories.search.query import SearchQuery
-from agent_memory.features.memories.search.ranking import RankedMemory, Ranking, Scored, names_time_alone
+from agent_memory.features.memories.search.ranking import Ranking, Scored, names_time_alone
 from agent_memory.features.memories.search.recency import Age, may_be_among, newer_first, now_of
 from agent_memory.features.memories.shown_memories import ROW_FIELDS, MemoryRow, ShownMemory, ShownMemoryReader
 from agent_memory.features.memories.store import MemoryStore, parse_hits
@@ -17,7 +17,7 @@ from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search import filters, syntax
 from agent_memory.foundation.text.terms import phrases, query_terms
-from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, HitExplanation, MemoryRecordResultsResponse
+from agent_memory_client.models import ANSWER, AnswerExplanation, Cut, MemoryRecordResultsResponse
 
 # If there are at most this many more memories than the page holds, reading whole records is fastest.
 _FEW_MORE = 10
@@ -129,10 +129,7 @@ class PageReader:
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
     ) -> tuple[list[ShownMemory], bool]:
-        """Return the page, with ties broken by age.
-
-        This method does not read all ages from the index, because that would cost 10% more CPU time for a prompt.
-        """
+        """Break ties by age. To read all ages from the index would cost a prompt 10% more CPU time."""
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE
@@ -150,24 +147,22 @@ class PageReader:
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
     ) -> list[ShownMemory]:
         """Return the memories in `rows` with their scores and passages. Use a thread if the rows are long."""
-        characters = sum([len(value) for row in rows for value in row.fields if value is not None])
-        return await run_in_thread(lambda: self._placed(scope, query, ranking, scored, rows), characters)
-
-    def _placed(
-        self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], rows: Sequence[MemoryRow]
-    ) -> list[ShownMemory]:
-        cards: list[ShownMemory] = []
         kind, explains, first = query.score_type, query.request.explain, query.request.offset + 1
-        for rank, (each, card) in enumerate(zip(scored, self._cards.shown_memories(scope, rows), strict=True), start=first):
-            if card is not None:
-                why = explain_memory(ranking.memory_of(each), rank) if explains else None
-                card.set_score(max(ranking.distance_of(each), 0.0), None if ranking.listed else each[0], kind, why)
-                if ranking.relevance is not None:
-                    card.values["relevance"] = round(ranking.relevance(each[1]), 3)
-                if (number := ranking.passages.get(each[1])) is not None:
-                    card.set_passage(number)
-                cards.append(card)
-        return cards
+
+        def place() -> list[ShownMemory]:
+            cards: list[ShownMemory] = []
+            for rank, (each, card) in enumerate(zip(scored, self._cards.shown_memories(scope, rows), strict=True), start=first):
+                if card is not None:
+                    why = ranking.explain(each, rank) if explains else None
+                    card.set_score(max(ranking.distance_of(each), 0.0), None if ranking.listed else each[0], kind, why)
+                    if ranking.relevance is not None:
+                        card.values["relevance"] = round(ranking.relevance(each[1]), 3)
+                    if (number := ranking.passages.get(each[1])) is not None:
+                        card.set_passage(number)
+                    cards.append(card)
+            return cards
+
+        return await run_in_thread(place, sum([len(value) for row in rows for value in row.fields if value is not None]))
 
 
 def _by_score(scored: Sequence[Scored]) -> list[Scored]:
@@ -189,10 +184,7 @@ def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
 
 
 def page_of(query: SearchQuery) -> slice:
-    """Return the slice of a ranking that forms the requested page.
-
-    A listing without history consists of this page only.
-    """
+    """Return the slice of a ranking that is the requested page. A listing without history is this page only."""
     start = 0 if query.mode is None and query.history is None else query.request.offset
     return slice(start, start + query.request.limit)
 
@@ -208,22 +200,4 @@ def explain_answer(query: SearchQuery, ranking: Ranking, cut: list[Cut]) -> Answ
         ranked=len(ranking.scored),
         below_threshold=len(ranking.below_threshold),
         cut=cut,
-    )
-
-
-def explain_memory(memory: RankedMemory, rank: int) -> HitExplanation:
-    parts = memory.parts
-    if parts is None:
-        similarity = None if memory.score is None else 1.0 - memory.distance
-        return HitExplanation(rank=rank, score=memory.score, similarity=similarity, recency=memory.recency, reranked=memory.reranked)
-    return HitExplanation(
-        rank=rank,
-        score=parts.score,
-        similarity=parts.similarity,
-        similarity_rank=parts.similarity_rank,
-        words=parts.words,
-        words_rank=parts.words_rank,
-        in_time=parts.in_time,
-        recency=memory.recency,
-        reranked=memory.reranked,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.features.memories.search import document_frequency
-from agent_memory.features.memories.search.document_frequency import DocumentFrequencies, TermStatistics
+from agent_memory.features.memories.search.document_frequency import DocumentFrequencies
 from agent_memory.features.memories.search.recency import TIEBREAK, Age, RecencyWeights, age_of, asks_for_recency, weights_of
 from agent_memory.features.memories.search.rewriting import QueryRewriter
 from agent_memory.foundation.core.clock import zone_of
@@ -102,6 +102,11 @@ class SearchQuery:
     facts_apart: bool = False
 
     @property
+    def clauses(self) -> list[tuple[str, bool]]:
+        """The clauses to search with, and whether each is for the history."""
+        return [(self.clause, False), *([] if self.history is None else [(self.history, True)])]
+
+    @property
     def empty(self) -> bool:
         """True if the query cannot match anything, because it has no searchable words and no vector."""
         return self.mode is not None and self.meaning is None and not self.words.terms
@@ -169,9 +174,10 @@ class QueryBuilder:
             rewritten = notice is None
             notices += [notice] if notice else []
         spoken_terms = analysis.query_terms(spoken) if rewritten else terms
-        statistics = await self._statistics(scope, request, where, [*dict.fromkeys([*terms, *spoken_terms])], mode)
+        around, by_meaning = document_frequency.around(scope, request, where), mode is not SearchModeEnum.KEYWORD
+        statistics = await self._frequencies.count_terms(around, [*dict.fromkeys([*terms, *spoken_terms])], settle=by_meaning)
         meaning: QueryMeaning | None = None
-        if mode is not SearchModeEnum.KEYWORD:
+        if by_meaning:
             # In a semantic search, the distance must be the distance from the unchanged text.
             hybrid = mode is SearchModeEnum.HYBRID
             spoken, omitted_names = without_names(ending(spoken), statistics.speakers) if hybrid else (spoken, ())
@@ -207,10 +213,7 @@ class QueryBuilder:
         )
 
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
-        """Return the request and the time span that its text mentions.
-
-        Add the user's time zone if the request depends on days.
-        """
+        """Return the request, with the user's time zone if it depends on days, and the mentioned time span."""
         # Finding dates in a text takes longer than finding words.
         span = await run_in_thread(lambda: span_of(request, text), 2 * len(text))
         if request.timezone is not None or self._load_zone is None or (span is None and not filters.names_days(request)):
@@ -218,12 +221,6 @@ class QueryBuilder:
         zone = await self._load_zone(scope, filters.only_value(request, "namespace"), filters.only_value(request, "user_id"))
         zoned = request.model_copy(update={"timezone": str(zone)})
         return zoned, span if zone is UTC else await run_in_thread(lambda: span_of(zoned, text), 2 * len(text))
-
-    async def _statistics(
-        self, scope: Scope, request: SearchRequest, where: str, terms: Sequence[str], mode: SearchModeEnum
-    ) -> TermStatistics:
-        around = where if filters.only(request, document_frequency.AROUND) else document_frequency.around(scope, request)
-        return await self._frequencies.count_terms(around, terms, settle=mode is not SearchModeEnum.KEYWORD)
 
     async def _meaning(self, tenant: str, spoken: str, omitted_names: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
         """Return the query's meaning and None, or None and the reason why there is no meaning."""
@@ -261,10 +258,7 @@ def _phrase(text: str, mode: SearchModeEnum) -> str:
 
 
 def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
-    """Return how many hits of each list the requested page needs.
-
-    Without pages, return how many the whole answer needs.
-    """
+    """Return how many hits of each list the requested page needs, or the whole answer without pages."""
     least = 2 * (request.offset + request.limit)
     if asks_for_recency(request):
         least = max(least, _AGE_DEPTH)
@@ -289,10 +283,7 @@ def mode_of(request: SearchRequest) -> SearchModeEnum:
 
 
 def span_of(request: SearchRequest, text: str) -> Span | None:
-    """Return the time span that the query mentions, in the request's time zone.
-
-    Raises BadInput for an unknown time zone.
-    """
+    """Return the time span that the query mentions, in the request's time zone. Raises BadInput if that is unknown."""
     try:
         zone = zone_of(request.timezone)
     except ValueError as error:
@@ -315,8 +306,5 @@ _ANYTHING = frozenset(
 
 
 def subject_of(text: str, span: Span | None) -> Sequence[str]:
-    """Return the query's words without the mentioned time.
-
-    Return an empty result if it mentions no time or has no subject.
-    """
+    """Return the query's words without the mentioned time; none without a time or without a subject."""
     return () if span is None else tuple(term for term in analysis.query_terms(beside(text, span)) if term not in _ANYTHING)

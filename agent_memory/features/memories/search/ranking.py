@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from heapq import nlargest
 from statistics import median
-from typing import NamedTuple
 
 from agent_memory.features.memories.search.candidates import CandidateList, Candidates
 from agent_memory.features.memories.search.list_scores import is_quoted, with_best_passages, with_nearest_passages
@@ -17,7 +16,7 @@ from agent_memory.features.memories.search.relevance.estimate import SHARE_OF_BE
 from agent_memory.features.memories.store import Hits
 from agent_memory.foundation.llm.profiles import UNKNOWN
 from agent_memory.foundation.storage.search.filters import FILTERS
-from agent_memory_client.models import Condition, SearchModeEnum, SearchRequest
+from agent_memory_client.models import Condition, HitExplanation, SearchModeEnum, SearchRequest
 
 # The default weight of meaning; words get the rest.
 ALPHA = 0.5
@@ -41,18 +40,8 @@ _HARDLY = 1e-6
 
 Scored = tuple[float, str]
 """A score (0..1) and a key name."""
-
-
-class ScoreParts(NamedTuple):
-    """A fused score and its parts. Ranks start at 1. A part is None if the memory is not in the corresponding list."""
-
-    name: str
-    score: float
-    similarity: float | None
-    similarity_rank: int | None
-    words: float | None
-    words_rank: int | None
-    in_time: bool = False
+ScoreParts = Mapping[str, float | None]
+"""The fields of a `HitExplanation` that the two lists determine."""
 
 
 def fuse(
@@ -116,43 +105,29 @@ def relevant(
     also: Collection[str] = (),
 ) -> tuple[list[Scored], list[Scored]]:
     """Split a ranking in two: memories that share a word, are similar enough or are in `also`; and all others."""
-    if similarities and min(similarities.values()) >= least_similarity:
-        return list(fused), []
     answers = {name for name, near in similarities.items() if near >= least_similarity}.union(words, also)
     order = list(fused)
     return [scored for scored in order if scored[1] in answers], [scored for scored in order if scored[1] not in answers]
 
 
-class ScoreExplainer:
-    def __init__(self, similarities: Mapping[str, float], words: Mapping[str, float], in_time: Collection[str] = ()) -> None:
-        self._similarities = similarities
-        self._words = words
-        self._in_time = in_time
-        self._ranks: tuple[Mapping[str, int], Mapping[str, int]] | None = None
-
-    def __call__(self, score: float, name: str) -> ScoreParts:
-        if self._ranks is None:
-            self._ranks = _ranks(self._similarities), _ranks(self._words)
-        near, word = self._ranks
-        return ScoreParts(
-            name, score, self._similarities.get(name), near.get(name), self._words.get(name), word.get(name), name in self._in_time
-        )
+def score_parts(similarities: Mapping[str, float], words: Mapping[str, float], in_time: Collection[str] = ()) -> dict[str, ScoreParts]:
+    """Return each memory's value and rank in both lists. Ranks start at 1; None means that the memory is not in the list."""
+    near, by_words = _ranks(similarities), _ranks(words)
+    return {
+        name: {
+            "similarity": similarities.get(name),
+            "similarity_rank": near.get(name),
+            "words": words.get(name),
+            "words_rank": by_words.get(name),
+            "in_time": name in in_time,
+        }
+        for name in {*similarities, *words}
+    }
 
 
 def saturated(score: float) -> float:
     """Map a BM25 score x to 0..1 by x / (x + 10). A score of 10 gives 0.5. The result is the same on every page."""
     return score / (score + 10.0) if score > 0 else 0.0
-
-
-class RankedMemory(NamedTuple):
-    """A memory's score (0..1), distance (0..2) and score parts. `reranked` is a score on the reranker's own scale."""
-
-    mid: str
-    score: float | None
-    distance: float
-    parts: ScoreParts | None = None
-    recency: float | None = None
-    reranked: float | None = None
 
 
 @dataclass(slots=True)
@@ -163,13 +138,14 @@ class Ranking:
     - `facts`: the memories from the lists of facts.
     - `sharing_words`: the memories that share a word with the query.
     - `similarities`: None in a search by words alone.
+    - `reranked`: scores on the reranker's own scale.
     """
 
     total: int
     scored: Sequence[Scored]
     below_threshold: Sequence[Scored] = ()
     similarities: Mapping[str, float] | None = None
-    parts: ScoreExplainer | None = None
+    parts: Mapping[str, ScoreParts] | None = None
     facts: Collection[str] = ()
     sharing_words: Collection[str] = ()
     recencies: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -180,12 +156,14 @@ class Ranking:
     """The number (from 1) of each long memory's best passage."""
     relevance: RelevanceEstimate | None = None
 
-    def memory_of(self, scored: Scored) -> RankedMemory:
+    def explain(self, scored: Scored, rank: int) -> HitExplanation:
+        """Return the parts of a memory's score. `rank` is its rank in the response."""
         score, name = scored
         if self.listed:
-            return RankedMemory(name, None, 0.0)
-        parts = None if self.parts is None else self.parts(score, name)
-        return RankedMemory(name, score, self.distance_of(scored), parts, self.recencies.get(name), self.reranked.get(name))
+            return HitExplanation(rank=rank)
+        parts = {"similarity": 1.0 - self.distance_of(scored)} if self.parts is None else self.parts[name]
+        recency, reranked = self.recencies.get(name), self.reranked.get(name)
+        return HitExplanation.model_validate({**parts, "rank": rank, "score": score, "recency": recency, "reranked": reranked})
 
     def distance_of(self, scored: Scored) -> float:
         """Return a memory's distance (0..2) from the query; 0 in a listing."""
@@ -304,7 +282,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
             fused, below_threshold = below_threshold, []
     # If the list by meaning contains every match, memories below the threshold do not count as matches.
     total = len(fused) if matching is None or matched < query.depth else matching.total
-    parts = ScoreExplainer(near, words, in_time) if request.explain else None
+    parts = score_parts(near, words, in_time) if request.explain else None
     return Ranking(total, fused, below_threshold, near, parts, facts, words, passages=passages, relevance=relevance)
 
 

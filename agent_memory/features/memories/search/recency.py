@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, auto
@@ -20,29 +20,15 @@ class Age(Enum):
     IGNORED = auto()
     """The request disables recency, or its query mentions a time."""
     BREAKS_TIES_ON_PAGE = auto()
-    """The newer of two equal memories comes first.
-
-    The search reads the age only of memories that may be on the page.
-    """
+    """The newer of two equal memories comes first. Only memories that may be on the page are compared."""
     BREAKS_TIES = auto()
-    """The newer of two equal memories comes first in the whole ranking.
-
-    Used for explain, distinct, history and reranking.
-    """
+    """The same in the whole ranking, for explain, distinct, history and reranking."""
     WEIGHED = auto()
 
     @property
     def index_fields(self) -> Sequence[str]:
         """The times that the index returns with the scores: created, last said, last read."""
-        return _INDEX_FIELDS[self]
-
-
-_INDEX_FIELDS: Mapping[Age, Sequence[str]] = {
-    Age.IGNORED: (),
-    Age.BREAKS_TIES_ON_PAGE: (),
-    Age.BREAKS_TIES: ("c", "ls"),
-    Age.WEIGHED: ("c", "ls", "la"),
-}
+        return ("c", "ls", "la") if self is Age.WEIGHED else ("c", "ls") if self is Age.BREAKS_TIES else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +49,7 @@ TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0
 
 
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:
-    """Return the recency (0..1), computed with the archived server's decay formula.
+    """Return clamp01(freshness * 2^(-idle/half-life) + novelty * 2^(-age/half-life)): the archived server's formula.
 
     `idle` is the time in seconds since the memory was last read, and `age` since it was last said. The archived server
     counts age from creation. For a memory that was said only once, this makes no difference.
@@ -81,12 +67,6 @@ def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
     if not 0 <= novelty <= 1:
         return [recency(age, age, weights) for age in ages]
     return [novelty * 0.5 ** (age / half_life) if age > 0 else novelty for age in ages]
-
-
-def recency_score(similarity: float, accessed: datetime, created: datetime, now: datetime, weights: RecencyWeights) -> float:
-    """Return semantic * similarity + recency * clamp01(freshness * 2^(-d/half-life) + novelty * 2^(-d/half-life))."""
-    recent = recency((now - accessed).total_seconds(), (now - created).total_seconds(), weights)
-    return weights.semantic * similarity + weights.recency * recent
 
 
 def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[tuple[float, Item]]:
@@ -148,10 +128,7 @@ def weights_of(request: SearchRequest) -> RecencyWeights:
 
 
 def age_of(request: SearchRequest, *, names_time: bool, whole: bool) -> Age:
-    """Return how age affects the result of a request.
-
-    `whole` is True if the entire ranking must be in its final order.
-    """
+    """Return how age affects a result. `whole`: the entire ranking must be in its final order."""
     if request.recency_boost is False:
         return Age.IGNORED
     if asks_for_recency(request):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from agent_memory.features.memories.search.candidates import Candidates, parse_candidates, queue_candidates, times_of
-from agent_memory.features.memories.search.listing import MemoryListing
+from agent_memory.features.memories.search.listing import queue_list, rank_list
 from agent_memory.features.memories.search.near_duplicates import DuplicateFilter
-from agent_memory.features.memories.search.pages import Page, PageReader, explain_answer
-from agent_memory.features.memories.search.query import LoadZone, QueryBuilder, SearchQuery, mode_of, span_of
+from agent_memory.features.memories.search.pages import Page, PageReader, explain_answer, page_of
+from agent_memory.features.memories.search.query import QueryBuilder, SearchQuery, mode_of, span_of
 from agent_memory.features.memories.search.ranking import Ranking, Scored, rank_candidates
 from agent_memory.features.memories.search.recency import Age, novelties, now_of, recency, weigh_age
 from agent_memory.features.memories.shown_memories import ShownMemory, ShownMemoryReader
-from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.store import MemoryStore, parse_hits
 from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.foundation.core.errors import ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.scope import Scope
@@ -23,13 +24,12 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.base import Reranker
 from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search import filters
-from agent_memory_client.models import Cut, MemoryRecordResultsResponse, SearchModeEnum, SearchRequest
+from agent_memory_client.models import Cut, Explanation, MemoryRecordResultsResponse, SearchModeEnum, SearchRequest
 
 # The depth of the search for duplicates. Each page must check all ranks before it.
 _MOST_DISTINCT = 400
-
-
-log = logging.getLogger(__name__)
+# The depth of the lists in which to look for a memory that a search did not return.
+_DEEP = 5000
 
 
 log = logging.getLogger(__name__)
@@ -55,10 +55,6 @@ class SearchService:
         self._reranker = reranker
         self._pages = pages
         self._usage = usage
-        self._listing = MemoryListing(reader, store)
-
-    def register_zones(self, load_zone: LoadZone) -> None:
-        self._queries.register_zones(load_zone)
 
     async def search(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> MemoryRecordResultsResponse:
         """Return the result of `search_page` as the model used in REST responses."""
@@ -110,12 +106,12 @@ class SearchService:
 
     def queue_query(self, pipe: Pipe, query: SearchQuery) -> int:
         """Queue a query's commands. Return the number of replies to pass to `rank_replies`."""
-        return self._listing.queue_list(pipe, query) if query.mode is None else queue_candidates(pipe, self._store, query)
+        return queue_list(pipe, self._store, query) if query.mode is None else queue_candidates(pipe, self._store, query)
 
     async def rank_replies(self, scope: Scope, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
         """Return the final ranking, given the replies to a query's commands."""
         if query.mode is None:
-            return await self._listing.rank_list(query, replies)
+            return await rank_list(self._read, self._store, query, replies)
         candidates = parse_candidates(query, replies)
         ranking = rank_candidates(query, candidates, self._settings.min_similarity)
         if query.age in (Age.WEIGHED, Age.BREAKS_TIES) and ranking.scored:
@@ -135,7 +131,7 @@ class SearchService:
             recencies = novelties(ages, weights)
         if query.request.server_side_recency and query.mode is SearchModeEnum.SEMANTIC:
             # The archived server derives similarity from distance in two ways.
-            similarities = [1.0 - ranking.memory_of(scored).distance / 2 for scored in ranking.scored]
+            similarities = [1.0 - ranking.distance_of(scored) / 2 for scored in ranking.scored]
         else:
             similarities = [score for score, _ in ranking.scored]
         ordered = weigh_age(ranking.scored, similarities, recencies, weights)
@@ -178,3 +174,59 @@ class SearchService:
         reranked = dict(zip(texts, scores, strict=True))
         first = sorted([scored for scored in ranking.scored[:most] if scored[1] in reranked], key=lambda scored: -reranked[scored[1]])
         return replace(ranking, scored=[*first, *ranking.scored[most:]], reranked=reranked)
+
+    async def explain_search(self, scope: Scope, memory_id: str, request: SearchRequest, *, paged: bool = True) -> Explanation:
+        """Return the memory's rank, or the reason why it is missing. A prompt's search is not `paged`."""
+        mid = self._store.mid(scope, memory_id)
+        missing = partial(Explanation, memory_id=memory_id, returned=False)
+        record = (await self._store.get(scope, [memory_id]))[0]
+        if record is None:
+            return missing(reason="not_found")
+        if record.quarantine is not None and not request.quarantined:
+            return missing(reason="quarantined")
+        excluding = await self._excluding(scope, request, mid)
+        if excluding:
+            return missing(reason="filtered", filters=excluding)
+        query = await self.prepare_query(scope, request.model_copy(update={"explain": True}), paged=paged)
+        ranking = await self.rank_query(scope, query)
+        if request.distinct and query.mode is not None:
+            ranking, repeats = await self.without_duplicates(scope, query, ranking)
+            if mid in repeats:
+                return missing(reason="collapsed", by=repeats[mid])
+        rank = ranking.rank_of(mid)
+        if rank is not None:
+            returned = any(name == mid for _, name in ranking.scored[page_of(query)])
+            # A listing's ranking contains only the page.
+            place = rank + request.offset if query.mode is None else rank
+            why = ranking.explain(ranking.scored[rank - 1], place)
+            reason = "returned" if returned else "beyond_limit"
+            return Explanation(memory_id=memory_id, returned=returned, reason=reason, rank=place, explanation=why)
+        below = next((scored for scored in ranking.below_threshold if scored[1] == mid), None)
+        if below is not None:
+            return missing(reason="below_threshold", explanation=ranking.explain(below, len(ranking.scored) + 1))
+        # Search deeper, without the threshold.
+        threshold = query.request.distance_threshold
+        wide = query.request.model_copy(update={"distance_threshold": None, "offset": 0, "limit": 100})
+        ranking = await self.rank_query(scope, replace(query, request=wide, depth=_DEEP))
+        rank = ranking.rank_of(mid)
+        if rank is None:
+            low = any(name == mid for _, name in ranking.below_threshold)
+            return missing(reason="below_threshold" if low else "not_ranked")
+        scored = ranking.scored[rank - 1]
+        too_far = threshold is not None and ranking.distance_of(scored) > threshold
+        return missing(reason="below_threshold" if too_far else "beyond_limit", rank=rank, explanation=ranking.explain(scored, rank))
+
+    async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> list[str]:
+        """Return the filters that exclude the memory, each tested separately."""
+        names = [name for name in filters.FILTERS if getattr(request, name) is not None]
+
+        def build(pipe: Pipe) -> None:
+            self._store.queue_matches(pipe, filters.where(scope), mid)
+            for name in names:
+                alone = SearchRequest().model_copy(update={name: getattr(request, name), "timezone": request.timezone})
+                self._store.queue_matches(pipe, filters.where(scope, alone), mid)
+
+        visible, *passed = (parse_hits(reply).total for reply in await self._read(build))
+        if not visible:
+            return ["scope"]
+        return [name for name, count in zip(names, passed, strict=True) if count == 0]

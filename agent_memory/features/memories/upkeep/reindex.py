@@ -16,12 +16,7 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.outbox import Outbox
-from agent_memory.foundation.storage.search.indexes import (
-    VectorSpec,
-    drop_index,
-    ensure_index,
-    former_indexes,
-)
+from agent_memory.foundation.storage.search.indexes import VectorSpec, drop_index, ensure_index, former_indexes
 from agent_memory.foundation.storage.search.queries import search
 
 log = logging.getLogger(__name__)
@@ -41,10 +36,7 @@ class Reindexer:
         self._schemas = schemas
 
     async def reindex_for_model(self) -> int:
-        """If the store was indexed for another model, mark all memories as due.
-
-        Return the number of marked memories.
-        """
+        """Mark all memories as due if the store was indexed for another model. Return their number."""
         with redis_errors():
             before = await self._client.hget(self._keys.config, "vectors")
         if before == self._spec.digest.encode():
@@ -57,10 +49,7 @@ class Reindexer:
         return count
 
     async def drop_former_indexes(self) -> list[str]:
-        """Drop a former model's indexes an hour after this method first found them.
-
-        Return the names of the dropped indexes.
-        """
+        """Drop a former model's indexes an hour after they were first found here. Return their names."""
         former = await former_indexes(self._client, self._keys, self._schemas.values())
         with redis_errors():
             seconds, _ = await self._client.time()

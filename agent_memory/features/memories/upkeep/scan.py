@@ -15,16 +15,15 @@ from redis.commands.search.aggregation import AggregateRequest, Desc
 from redisvl.query import CountQuery
 from redisvl.query.filter import Num
 
-from agent_memory.features.memories.records import StoredMemory, decode_memory, decode_rows
-from agent_memory.features.memories.usage.store import queue_usage, with_usage
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.store import MemoryStore
 from agent_memory.foundation.core.errors import RedisUnavailable
-from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import Pipe, read
-from agent_memory.foundation.storage.keyspace import Keys, tag, untag
+from agent_memory.foundation.storage.keyspace import Keys, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import VectorSpec, memory_index_name
-from agent_memory.foundation.storage.search.queries import MemoryQueries, name_query, queue_search, search
+from agent_memory.foundation.storage.search.queries import name_query, queue_search, search
 from agent_memory.foundation.storage.search.results import parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of, having
 from agent_memory_client.models import (
@@ -48,10 +47,7 @@ _TWIN_TERMS = 16
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selects memories with the archived server's filters.
-
-    Without a filter, it selects all memories that the caller may see.
-    """
+    """Selects memories with the archived server's filters. Without a filter, it selects all in the scope."""
 
     session_id: SessionId | None = None
     user_id: UserId | None = None
@@ -73,21 +69,15 @@ class Selection:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class NearMemory:
-    mid: str
-    distance: float
-
-
 class MemoryScan:
     """Reads many memories for background work and summaries. This class never writes."""
 
-    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, memories: MemoryStore) -> None:
         self._client = client
+        self._memories = memories
         self._keys = keys
         self._spec = spec
         self._words = memory_index_name(keys)
-        self._queries = MemoryQueries(keys, spec)
 
     async def redis_time(self) -> int:
         """Return the current time (µs) by the Redis clock, which also sets all version numbers."""
@@ -138,32 +128,13 @@ class MemoryScan:
 
     async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
         """Return the current memories among `mids` that exist and that the caller may see, in the order of `mids`."""
-        if not mids:
-            return []
-
-        def build(pipe: Pipe) -> None:
-            for mid in mids:
-                pipe.hmget(self._keys.memory(mid), ["t", "j", "n"])
-            queue_usage(pipe, self._keys, mids)
-
-        mine = tag(scope.tenant).encode()
-        *rows, usage = await read(self._client, build)
-
-        def decode() -> list[StoredMemory]:
-            return [
-                StoredMemory(mid, int(version), with_usage(decode_memory(raw), used))
-                for mid, (owner, raw, version), used in zip(mids, rows, usage, strict=True)
-                if owner == mine and raw and version
-            ]
-
-        memories = await decode_rows(decode, rows)
-        return [memory for memory in memories if within(scope, memory.record)]
+        memories = [memory for memory in await self._memories.load_by_names(scope, mids) if memory is not None]
+        for memory in memories:
+            memory.record.recorded_at = None
+        return memories
 
     async def load_changed(self, scope: Scope, selection: Selection, since: int, limit: int) -> tuple[list[StoredMemory], int]:
-        """Return about `limit` memories that changed since a time (µs), oldest change first.
-
-        Also return the time from which the next call should continue.
-        """
+        """Return about `limit` memories changed since a time (µs), oldest first, and the time to continue from."""
         clause = all_of(filters.where(scope, selection), Num("n") >= since)
         while True:
             hits = (await search(self._client, self._words, name_query(clause, 0, limit + 1, sort_by=("n", "ASC")))).hits
@@ -184,10 +155,7 @@ class MemoryScan:
         return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
 
     async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
-        """Return the distinct combinations of values in `fields`, most frequent first.
-
-        Ignore memories that lack one of the fields.
-        """
+        """Return distinct combinations of values in `fields`, most frequent first. Each memory must have all."""
         names = [_GROUP_FIELDS[field] for field in fields]
         fields_of_index = [f"@{name}" for name in names]
         request = AggregateRequest(filters.where(scope, selection)).load(*fields_of_index)
@@ -207,9 +175,9 @@ class MemoryScan:
         return [{field: untag(value) for field, value in zip(fields, values, strict=True)} for values in list(groups)[:limit]]
 
     async def find_twins(self, scope: Scope, searches: Sequence[tuple[Selection, Sequence[str]]], limit: int) -> list[list[str]]:
-        """For each search, return the mids of up to `limit` memories that contain all its terms.
+        """For each search (a selection and index terms), return the mids of up to `limit` memories that contain all terms.
 
-        A search consists of a selection and index terms. Only its first 16 terms count.
+        Only the first 16 terms count.
         """
 
         def build(pipe: Pipe) -> None:
@@ -217,23 +185,15 @@ class MemoryScan:
                 clause = having(filters.where(scope, selection), list(dict.fromkeys(terms))[:_TWIN_TERMS], every=True)
                 queue_search(pipe, self._words, name_query(clause, 0, limit))
 
-        replies = await read(self._client, build) if searches else []
-        return [[hit.mid for hit in parse_hits(reply).hits] for reply in replies]
+        return [[*parse_hits(reply).names] for reply in await read(self._client, build)]
 
     async def find_near(
         self, scope: Scope, searches: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
-    ) -> list[list[NearMemory]]:
-        """For each search, return up to `limit` memories within `radius` (a cosine distance), nearest first.
-
-        A search consists of a selection and a vector.
-        """
-
-        def build(pipe: Pipe) -> None:
-            for selection, vector in searches:
-                self._queries.queue_within(pipe, filters.where(scope, selection), vector, radius, limit)
-
-        replies = await read(self._client, build) if searches else []
-        return [[NearMemory(hit.mid, hit.value) for hit in parse_hits(reply).hits] for reply in replies]
+    ) -> list[list[str]]:
+        """For each search (a selection and a vector), return the mids of up to `limit` memories within a cosine distance."""
+        within, places = self._memories.queue_within, [(filters.where(scope, selection), vector) for selection, vector in searches]
+        replies = await read(self._client, lambda pipe: [within(pipe, *place, radius, limit) for place in places])
+        return [[*parse_hits(reply).names] for reply in replies]
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         """Return a dict of mids and stored vectors. Omit memories that are not embedded yet."""

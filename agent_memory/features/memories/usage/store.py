@@ -42,10 +42,7 @@ class UsageStore:
         self._cursor = 0
 
     async def count_readings(self, reading_counts: Mapping[str, int]) -> int:
-        """Count each memory as read, at most once in 15 minutes. Return the number of counted readings.
-
-        `reading_counts` maps mids to the counts that the response showed.
-        """
+        """Count memories (mid: the count shown) as read, each once in 15 minutes. Return how many were counted."""
         if not reading_counts:
             return 0
         counted = await self._note(
@@ -58,10 +55,7 @@ class UsageStore:
         return int(counted)
 
     async def fold_usage(self) -> int:
-        """Copy reading times to the index in small steps, and return their number.
-
-        Delete the usage of deleted memories.
-        """
+        """Copy reading times to the index in small steps. Return their number. Delete the usage of deleted memories."""
         written = 0
         while True:
             members = (await read(self._client, lambda pipe: pipe.srandmember(self._keys.usage_unfolded, _BATCH)))[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent_memory.features.access.embedding_budget import EmbeddingBudget
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.changes.store import ChangeStore
-from agent_memory.features.memories.scripts import MemoryScripts
+from agent_memory.features.memories.steps import MemoryScripts
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.privacy.forget.candidates import CandidateFinder

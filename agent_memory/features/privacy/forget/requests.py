@@ -9,8 +9,7 @@ from typing import Any
 from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_fields
 from agent_memory.features.memories.records import StoredMemory, message_memory_id
-from agent_memory.features.memories.scripts import MemoryScripts
-from agent_memory.features.memories.steps import StepGroups
+from agent_memory.features.memories.steps import MemoryScripts, StepGroups
 from agent_memory.features.privacy.forget.matching import Subject, asked_to_forget
 from agent_memory.features.privacy.forget.service import ForgetService
 from agent_memory.foundation.core.errors import Conflict

@@ -12,7 +12,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.records import decode_memory, encode_memory, source_of, trust_of
+from agent_memory.features.memories.records import decode_memory, encode_memory
 from agent_memory.features.memories.steps import order_of
 from agent_memory.features.memories.store import evidence_positions
 from agent_memory.features.privacy.forget.plan import Plan
@@ -275,8 +275,7 @@ def _cleaned(
         cleaned = [clean(memory, piece) for piece in version.record.evidence]
         if cleaned != version.record.evidence:
             record = version.record.model_copy(update={"evidence": cleaned})
-            source = source_of(record)
-            fields.append([name, "j", raw.decode(), encode_memory(record, source, trust_of(record, source)).decode()])
+            fields.append([name, "j", raw.decode(), encode_memory(record).decode()])
     return fields
 
 

@@ -22,33 +22,32 @@ local function key_of(mid)
   if redis.call('EXISTS', memory, over) == 0 then return nil end
   return redis.call('EXISTS', memory) == 1 and memory or over
 end
-local function is_vector(name) return string.sub(name, 1, 2) == 'v_' end
--- Returns all fields of a current version with its vector, and true if it has a vector.
-local function read(mid, key)
-  local flat, has_vector = redis.call('HGETALL', key), false
-  local fields = {}
+-- Splits alternating names and values into a table of fields and the alternating names and values of vectors.
+local function split(flat)
+  local fields, vector = {}, {}
   for i = 1, #flat, 2 do
-    fields[flat[i]] = flat[i + 1]
-    has_vector = has_vector or is_vector(flat[i])
-  end
-  if key == memory_key(mid) then
-    local vector = redis.call('HGETALL', vector_key(mid))
-    for i = 1, #vector, 2 do
-      if is_vector(vector[i]) then
-        fields[vector[i]] = vector[i + 1]
-        has_vector = true
-      end
+    if string.sub(flat[i], 1, 2) == 'v_' then
+      vector[#vector + 1], vector[#vector + 2] = flat[i], flat[i + 1]
+    else
+      fields[flat[i]] = flat[i + 1]
     end
   end
-  return fields, has_vector
+  return fields, vector
 end
-local function flatten(fields)
-  local flat = {}
-  for name, value in pairs(fields) do
-    flat[#flat + 1] = name
-    flat[#flat + 1] = value
+-- Returns the fields and the vector of a current version.
+local function read(mid, key)
+  local fields, vector = split(redis.call('HGETALL', key))
+  if key == memory_key(mid) then
+    local _, stored = split(redis.call('HGETALL', vector_key(mid)))
+    for _, part in ipairs(stored) do vector[#vector + 1] = part end
   end
+  return fields, vector
+end
+-- Returns the alternating names and values of fields and, if given, of a vector.
+local function flatten(fields, vector)
+  local flat = {unpack(vector or {})}
+  for name, value in pairs(fields) do flat[#flat + 1], flat[#flat + 2] = name, value end
   return flat
 end
 return {memory_key = memory_key, vector_key = vector_key, vector_keys = vector_keys, delete_passages = delete_passages,
-  history_key = history_key, key_of = key_of, is_vector = is_vector, read = read, flatten = flatten}
+  history_key = history_key, key_of = key_of, split = split, read = read, flatten = flatten}

@@ -7,10 +7,7 @@ local changed = {}
 local function mark(mid) changed[mid] = true end
 local function write()
   local members, at = {}, clock.ms + FOLLOWED_AFTER_MS
-  for mid in pairs(changed) do
-    members[#members + 1] = at
-    members[#members + 1] = mid
-  end
+  for mid in pairs(changed) do members[#members + 1], members[#members + 2] = at, mid end
   for i = 1, #members, 1000 do
     redis.call('ZADD', root .. 'due:follow', 'LT', unpack(members, i, math.min(i + 999, #members)))
   end

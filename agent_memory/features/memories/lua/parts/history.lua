@@ -15,16 +15,16 @@ end
 -- Copies a current version to the history, with its position in `order`; returns its version and its standing.
 local function archive(mid, key, order)
   follow_marks.mark(mid)
-  local fields, has_vector = documents.read(mid, key)
+  local fields, vector = documents.read(mid, key)
   local name = mid .. '.' .. fields['n']
   fields['rt'] = clock.seconds_text()
   -- A former version keeps only its own session, not the other sessions where it was said.
   fields['s'], fields['es'] = session_tags.own_session(fields['s'], fields['es']), nil
   local score = order and redis.call('ZSCORE', order, mid)
   if score then fields['ok'], fields['os'] = order, score end
-  redis.call('HSET', documents.history_key(name), unpack(documents.flatten(fields)))
+  redis.call('HSET', documents.history_key(name), unpack(documents.flatten(fields, vector)))
   redis.call('ZADD', root .. 'mh:' .. mid, fields['n'], fields['n'])
-  if not has_vector then redis.call('SADD', root .. 'bare', name) end
+  if #vector == 0 then redis.call('SADD', root .. 'bare', name) end
   return fields['n'], fields['bk']
 end
 -- True if default reads must not find a memory, because its end has passed or it is in quarantine.
@@ -35,10 +35,10 @@ end
 -- Moves a current version that is over to the history, where default reads do not look.
 local function close(mid)
   follow_marks.mark(mid)
-  local fields, has_vector = documents.read(mid, documents.memory_key(mid))
-  redis.call('HSET', documents.history_key(mid), unpack(documents.flatten(fields)))
+  local fields, vector = documents.read(mid, documents.memory_key(mid))
+  redis.call('HSET', documents.history_key(mid), unpack(documents.flatten(fields, vector)))
   redis.call('DEL', documents.memory_key(mid), unpack(documents.vector_keys(mid)))
   standings.unlink(mid, fields['bk'])
-  if has_vector then outbox.clear_mark(mid, due, tries, reasons, dead) else outbox.mark_due(due, clock.ms, mid) end
+  if #vector > 0 then outbox.clear_mark(mid, due, tries, reasons, dead) else outbox.mark_due(due, clock.ms, mid) end
 end
 return {new_version = new_version, archive = archive, is_over = is_over, close = close}

@@ -27,4 +27,4 @@ local function remove(order, mid)
   mark_neighbours(order, mid)
   redis.call('ZREM', order, mid)
 end
-return {insert = insert, remove = remove, mark_neighbours = mark_neighbours}
+return {insert = insert, remove = remove}

@@ -12,14 +12,13 @@ end
 -- Memories that changed meanwhile stay in the journal.
 local function take_out(own)
   local stored, refused = {}, {}
+  local function take(id, json) return redis.call('HGET', own, id) == json and redis.call('HDEL', own, id) end
   for i = 1, #fence.own, 2 do
-    if redis.call('HGET', own, fence.own[i]) == fence.own[i + 1] then stored[#stored + 1] = fence.own[i] end
+    if take(fence.own[i], fence.own[i + 1]) then stored[#stored + 1] = fence.own[i] end
   end
   for i = 1, #fence.refused, 3 do
-    if redis.call('HGET', own, fence.refused[i]) == fence.refused[i + 1] then refused[fence.refused[i]] = fence.refused[i + 2] end
+    if take(fence.refused[i], fence.refused[i + 1]) then refused[fence.refused[i]] = fence.refused[i + 2] end
   end
-  for _, id in ipairs(stored) do redis.call('HDEL', own, id) end
-  for id in pairs(refused) do redis.call('HDEL', own, id) end
   return stored, refused
 end
 -- Writes into the session when its memories were promoted (`pm`), and why some were refused (`pr`).

@@ -26,13 +26,7 @@ local function replace(mid, from, key)
     redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', 'ts', 'nt', 'om', unpack(vector_tags.NAMES))
   else
     redis.call('RENAME', from, key)
-    local vector, fields = {}, documents.read(mid, key)
-    for name, value in pairs(fields) do
-      if documents.is_vector(name) then
-        vector[#vector + 1] = name
-        vector[#vector + 1] = value
-      end
-    end
+    local fields, vector = documents.read(mid, key)
     redis.call('DEL', key)
     if fields['ed'] then redis.call('HSET', key, 'ed', fields['ed']) end
     if #vector > 0 then redis.call('HSET', documents.vector_key(mid), unpack(vector)) end
@@ -43,29 +37,11 @@ end
 local function write_fields(step, key, digest, version)
   local shared_at, names_at, first_at = values_at + step.shared, values_at + step.field_names, values_at + step.field_values
   local fields = {unpack(ARGV, shared_at, shared_at + step.shared_count - 1)}
-  local count = #fields
-  for i = 0, step.field_count - 1 do
-    fields[count + 1], fields[count + 2] = ARGV[names_at + i], ARGV[first_at + i]
-    count = count + 2
-  end
-  if step.outdates then
-    fields[count + 1], fields[count + 2] = 'om', step.outdates
-    count = count + 2
-  end
-  if step.edited then fields[count + 1], fields[count + 2] = 'ed', clock.seconds_text() end
+  local function add(name, value) fields[#fields + 1], fields[#fields + 2] = name, value end
+  for i = 0, step.field_count - 1 do add(ARGV[names_at + i], ARGV[first_at + i]) end
+  if step.outdates then add('om', step.outdates) end
+  if step.edited then add('ed', clock.seconds_text()) end
   redis.call('HSET', key, 'h', digest, 'n', version, 'ra', clock.seconds_text(), 'bk', step.standing, unpack(fields))
-end
--- Registers the memory under its words, kin and slot.
-local function register(step, replaced)
-  if replaced or step.kin_holder or step.slot_holder or step.words_holder then
-    standings.link(step.mid, step.standing)
-    return
-  end
-  local fields = {step.words, step.mid}
-  if step.kin ~= '' then fields[3], fields[4] = step.kin, step.mid end
-  if step.slot_name ~= '' then fields[#fields + 1], fields[#fields + 2] = step.slot_name, step.mid end
-  if step.restatement ~= '' then fields[#fields + 1], fields[#fields + 2] = step.restatement, step.mid end
-  redis.call('HSET', step.holders, unpack(fields))
 end
 -- Returns "changed" or "new".
 local function put(step)
@@ -96,7 +72,7 @@ local function put(step)
   if not has_vector or (from and from ~= key) or redis.call('HEXISTS', key, 'pl') == 1 then outbox.mark_due(due, clock.ms + embed_after_ms, mid) end
   local over = step.ends and history.is_over(key)
   if over and step.outdates then outdated_messages.mark(mid, step.outdates, redis.call('HGET', key, 'z')) end
-  if over then history.close(mid) else register(step, from) end
+  if over then history.close(mid) else standings.link(mid, step.standing) end
   if from then
     repetitions.refresh(mid)
   elseif step.words_digest and not over then

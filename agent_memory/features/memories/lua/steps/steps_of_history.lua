@@ -38,16 +38,7 @@ end
 -- Makes a former version the current one and returns its new version. It still shows when it was first recorded (`ro`),
 -- but counts as known again only from now on (`ra`).
 local function bring_back(mid, name)
-  local flat = redis.call('HGETALL', documents.history_key(name))
-  local fields, vector = {}, {}
-  for i = 1, #flat, 2 do
-    if documents.is_vector(flat[i]) then
-      vector[#vector + 1] = flat[i]
-      vector[#vector + 1] = flat[i + 1]
-    else
-      fields[flat[i]] = flat[i + 1]
-    end
-  end
+  local fields, vector = documents.split(redis.call('HGETALL', documents.history_key(name)))
   local order, score = fields['ok'], fields['os']
   fields['ro'], fields['of'] = fields['ro'] or fields['ra'], fields['of'] or fields['n']
   fields['ra'], fields['rt'], fields['ok'], fields['os'] = clock.seconds_text(), nil, nil, nil

@@ -65,10 +65,7 @@ class RelevanceEstimate:
         in_time: Collection[str] = (),
         time_bonus: float = 0.0,
     ) -> None:
-        """Memories in `in_time` get `time_bonus` added to their score.
-
-        `facts` are similarities from a separate list.
-        """
+        """Add `time_bonus` to the scores in `in_time`. `facts` are similarities from a separate list."""
         listed = sorted(similarities.values(), reverse=True)[:_LIST]
         self._top = listed[0] if listed else 0.0
         self._near = similarities if not facts else {**facts, **similarities}
@@ -135,10 +132,7 @@ def known_share(known_probability: float, memories: int) -> float:
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return the lowest relevance that a prompt includes, from 0 to `MIN_RELEVANCE`.
-
-    It is 0 if the memories fill at most half of the prompt's places, and `MIN_RELEVANCE` if they fill all places.
-    """
+    """Return the lowest relevance in a prompt: 0 if half of its places suffice, `MIN_RELEVANCE` if all are needed."""
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 
