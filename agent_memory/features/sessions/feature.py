@@ -6,7 +6,6 @@ from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.sessions.agent_sessions import AgentSessions
 from agent_memory.features.sessions.recent import RecentMessages
-from agent_memory.features.sessions.scripts import SessionScripts
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.feature import Feature, Services
@@ -14,7 +13,7 @@ from agent_memory.foundation.foundation import Foundation
 
 
 def open_sessions(foundation: Foundation, services: Services) -> None:
-    store = SessionStore(foundation.client, foundation.keys, SessionScripts(foundation.client, foundation.keys, fsync=foundation.fsync))
+    store = SessionStore(foundation.client, foundation.keys, fsync=foundation.fsync)
     services[OperationService].register_batches(store)
     services.add(
         store,

@@ -12,12 +12,12 @@ from typing import Any
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.shown_memories import ShownMemory
 from agent_memory.features.sessions.codec import StoredMessage, decode_entry
-from agent_memory.features.sessions.scripts import queue_recent
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.lua_files import load
 from agent_memory.foundation.storage.search.filters import FILTERS
 from agent_memory.foundation.text import terms
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
@@ -25,6 +25,7 @@ from agent_memory.foundation.text.injection import suspicion
 from agent_memory.foundation.text.statements import memorable
 from agent_memory_client.models import MemoryRecord, SearchRequest
 
+_RECENT = load("sessions/recent_messages")
 # The share of the query's words that a message needs. Nothing ranks these messages against memories yet.
 _SHARE = 1 / 3
 _MOST = 5
@@ -79,7 +80,9 @@ class RecentMessages:
         key = self._keys.waiting(scope.tenant, query.user_id)
         without = "" if but is None else self._keys.sid(scope.tenant, but)
         only = scope.namespaces if query.namespaces is None else query.namespaces
-        queue_recent(pipe, key, self._keys.journal_prefix, without, _LIMITS, only or ())
+        prefix = self._keys.journal_prefix
+        command = _RECENT.read_only(user_waiting=key, journal_prefix=prefix, excluded_sid=without, **_LIMITS, namespaces=only or ())
+        pipe.execute_command(*command)
         return 1
 
     def find_recent(self, query: RecentQuery, reply: Any, here: SessionRef | None) -> list[ShownMemory]:
