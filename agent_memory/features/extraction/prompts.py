@@ -87,11 +87,6 @@ _FACTS = re.compile(r'"memories"\s*+:\s*+\[')
 _NUMBER = re.compile(r"(?<![\d.-])\d{1,6}(?![\d.])")
 
 
-def _has_text(item: Mapping[str, object]) -> bool:
-    text = item.get("text")
-    return isinstance(text, str) and bool(text.strip())
-
-
 class ExtractedFact(BaseModel):
     text: str = Field(min_length=1, max_length=4000)
     type: Literal["semantic", "episodic", "procedural"] = "semantic"
@@ -194,7 +189,8 @@ def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[s
     refused: list[str] = []
     for item in given:
         fact = {"text": item} if isinstance(item, str) else item
-        if not isinstance(fact, dict) or not _has_text(cast("dict[str, object]", fact)):
+        text = cast("dict[str, object]", fact).get("text") if isinstance(fact, dict) else None
+        if not (isinstance(text, str) and text.strip()):
             refused.append("it has no text")
         elif len(facts) == _MOST_FACTS:
             refused.append(f"more than {_MOST_FACTS} facts")

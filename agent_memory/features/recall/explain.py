@@ -6,7 +6,7 @@ from agent_memory.features.memories.search.explain import SearchExplainer
 from agent_memory.features.recall.service import RecallService
 from agent_memory.foundation.core.errors import UnsupportedRequest
 from agent_memory.foundation.core.scope import Scope
-from agent_memory_client.models import ExplainRequest, Explanation, HitExplanation, MemoryPromptRequest, SearchRequest
+from agent_memory_client.models import ExplainRequest, Explanation, HitExplanation, SearchRequest
 
 
 class ExplainService:
@@ -15,16 +15,14 @@ class ExplainService:
         self._recall = recall
 
     async def explain_memory_of(self, scope: Scope, body: ExplainRequest) -> Explanation:
-        if body.prompt is not None:
-            return await self.explain_prompt(scope, body.memory_id, body.prompt)
-        return await self._searches.explain_search(scope, body.memory_id, body.search or SearchRequest())
-
-    async def explain_prompt(self, scope: Scope, memory_id: str, body: MemoryPromptRequest) -> Explanation:
-        """Return the memory's rank in the prompt, or the reason why the prompt omits the memory.
+        """Return the memory's rank in the prompt or search, or the reason why the memory is left out.
 
         Raises UnsupportedRequest if the prompt does not search.
         """
-        prompt = await self._recall.build_prompt(scope, body, explain=True)
+        memory_id = body.memory_id
+        if body.prompt is None:
+            return await self._searches.explain_search(scope, memory_id, body.search or SearchRequest())
+        prompt = await self._recall.build_prompt(scope, body.prompt, explain=True)
         if prompt.search is None or prompt.explanation is None:
             raise UnsupportedRequest("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
         for memory in prompt.memories:

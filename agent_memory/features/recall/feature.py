@@ -23,8 +23,7 @@ def open_recall(foundation: Foundation, services: Services) -> None:
     memories = MemoriesSection(
         settings, services[SearchService], services[PageReader], services[MemoryStore], services[RecentMessages], counter
     )
-    sections = [memories]
-    recall = RecallService(foundation.reader, session, sections, counter, services[RuleStore])
+    recall = RecallService(foundation.reader, session, memories, counter, services[RuleStore])
     services.add(recall, ExplainService(services[SearchExplainer], recall))
 
 

@@ -19,7 +19,7 @@ from agent_memory.features.recall.token_budget import (
     SUMMARY_SHARE,
     TokenBudget,
 )
-from agent_memory.features.sessions.strategies import check_zone
+from agent_memory.features.sessions.strategies import read_zone
 from agent_memory.foundation.api.principals import permit_agent, reader_of, session_of
 from agent_memory.foundation.core.clock import zone_of
 from agent_memory.foundation.core.errors import BadInput, UnsupportedRequest
@@ -61,12 +61,12 @@ class RecallService:
     """Assembles prompts in this order: permanent sections, summary, messages, memories, other recalled sections."""
 
     def __init__(
-        self, reader: PipelineReader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter, zones: RuleStore
+        self, reader: PipelineReader, session: SessionSection, memories: PromptSection, counter: TokenCounter, zones: RuleStore
     ) -> None:
         self._read = reader
         self._zones = zones
         self._session = session
-        self._sections: _Kinds[PromptSection] = _Kinds((), tuple(sections), ())
+        self._sections: _Kinds[PromptSection] = _Kinds((), (memories,), ())
         self._counter = counter
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
@@ -91,7 +91,7 @@ class RecallService:
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
-        share = budget.memory_share(session.window.count_tokens())
+        share = budget.memory_share(session.window_tokens())
 
         def fit_all() -> tuple[list[FittedSection], list[FittedSection], list[FittedSection], list[FittedSection]]:
             return (
@@ -105,7 +105,7 @@ class RecallService:
         memories = [card for content in contents.own if isinstance(content, MemoriesContent) for card in content.cards]
         characters = len(session.summary.text) + sum(len(card.text) for card in memories)
         fitted_always, fitted_summary, fitted_own, fitted_recalled = await run_in_thread(fit_all, characters)
-        window = session.window.fit_section(budget.left)
+        window = session.fit_window(budget.left)
         shown_messages = window.shown_messages
         always = [
             *[_framed(section.render_section(shown_messages)) for section in fitted_always],
@@ -222,7 +222,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
         return body
     if len(set(names)) > 1:
         raise BadInput("is another than long_term_search.timezone: name one of the two", field="timezone")
-    check_zone(names[0], "timezone")
+    read_zone(names[0])
     update: dict[str, Any] = {"timezone": names[0]}
     if search is not None:
         update["long_term_search"] = search.model_copy(update={"timezone": names[0]})

@@ -265,6 +265,11 @@ class SessionStore:
         clause = filters.session_where(scope, session_id=session_id, namespace=namespace, user_id=user_id)
         return (await self._search(clause, 0, 2))[1]
 
+    async def find_only(self, scope: Scope, ref: SessionRef) -> SessionRef | None:
+        """Return the only session that matches, like `find`. None if there are several, or none."""
+        refs = await self.find(scope, ref.session_id, ref.namespace, ref.user_id)
+        return refs[0] if len(refs) == 1 else None
+
     async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
         """Return the total, and a page of the accessible sessions, oldest first."""
         total, refs = await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
