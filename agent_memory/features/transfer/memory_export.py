@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from redis.asyncio import Redis
 
@@ -282,9 +282,3 @@ def _leads(memory: MemoryExport, version: str, began: int) -> bool:
         return False  # The export already has it among the current memories.
     before = [int(old.marks["n"]) for old in memory.versions if float(old.marks.get("rt", "inf")) * 1e6 <= began]
     return not before or version == str(max(before))
-
-
-def flat_version(version: Version, *, vector: Any) -> dict[str, Any]:
-    line: dict[str, Any] = {"record": version.record.model_dump(mode="json"), "marks": dict(version.marks)}
-    optional = {"place": version.position, "terms": version.terms, "vector": vector}
-    return line | {name: value for name, value in optional.items() if value is not None}
