@@ -123,9 +123,9 @@ class MigrationPreview:
         self._digests[preview.mid] = preview.digest
         if self._said_before(preview):
             return "repeat"
-        record, stands = preview.record, preview.standing
+        record, stands, ends = preview.record, preview.standing, ends_at(preview.record)
         self._records[preview.mid] = record.model_copy(update={"text": "-"})
-        if record.quarantine is not None or place_ended(record):
+        if record.quarantine is not None or (ends is not None and ends <= datetime.now(UTC)):
             return "new"
         for name in filter(None, (stands.kin, stands.words)):
             if stands.kin:
@@ -149,8 +149,3 @@ class MigrationPreview:
         same_time = within is None or within[0] <= turn.created_at < within[1]
         same_role = str(turn.metadata.get("role")) == str(record.metadata.get("role"))
         return same_role and same_time
-
-
-def place_ended(record: MemoryRecord) -> bool:
-    ends = ends_at(record)
-    return ends is not None and ends <= datetime.now(UTC)
