@@ -16,8 +16,9 @@ from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory.foundation.storage.scripts import Script
 from agent_memory.foundation.storage.search import filters
-from agent_memory.foundation.storage.search.indexes import memory_index_name
+from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.foundation.storage.search.queries import name_query, search
+from agent_memory.foundation.storage.search.results import PAST
 from agent_memory_client.models import MemoryRecord, Namespace, SessionId, TagFilter, UserId
 
 _PAGE = 100
@@ -53,9 +54,11 @@ class _Selection:
 
 
 class ErasureStore:
-    def __init__(self, client: Redis, keys: Keys) -> None:
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
         self._client = client
         self._keys = keys
+        self._words = memory_index_name(keys)
+        self._history = history_index_name(keys, spec)
         self._finish = Script(client, "privacy/erasure_finish")
 
     async def load(self, name: str) -> ErasureOrder | None:
@@ -90,24 +93,24 @@ class ErasureStore:
             ttl_seconds=_RECEIPT_SECONDS,
         )
 
-    async def page(self, scope: Scope, erasure: Erasure) -> Sequence[ErasedMemory]:
-        """Return a page of the memories that an order covers. The page is empty if no such memories are left.
+    async def page(self, scope: Scope, erasure: Erasure, *, past: bool = False) -> Sequence[ErasedMemory]:
+        """Return a page of the current memories that an order covers or, if `past` is true, of ended ones and former versions.
+
+        The page is empty if no such memories are left.
 
         For unreadable memories, the tags decide whether the order covers them.
         """
         clause = filters.where(scope, selection_of(erasure))
-        index = memory_index_name(self._keys)
+        index, key_of = (self._history, self._keys.history) if past else (self._words, self._keys.memory)
         offset = 0
         while True:
             hits = await search(self._client, index, name_query(clause, offset, _PAGE))
-            matching = await self._load_matching(scope, erasure, [hit.mid for hit in hits.hits])
+            names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
+            rows = await read(self._client, lambda pipe, names=names: [pipe.hmget(key_of(name), OWNER_FIELDS) for name in names])
+            matching = await decode_rows(lambda names=names, rows=rows: _meant_rows(scope, erasure, names, rows), rows)
             offset += _PAGE
             if matching or offset >= hits.total:
                 return matching
-
-    async def _load_matching(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> list[ErasedMemory]:
-        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), OWNER_FIELDS) for mid in mids])
-        return await meant_rows(scope, erasure, mids, rows)
 
     def session(self, erasure: Erasure) -> SessionRef | None:
         return None if erasure.session_id is None else SessionRef(erasure.session_id, erasure.namespace, erasure.user_id)
@@ -116,12 +119,8 @@ class ErasureStore:
 OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
-async def meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
-    """Return the memories or versions that an order covers, judged by the `OWNER_FIELDS` of their hashes."""
-    return await decode_rows(lambda: _meant_rows(scope, erasure, names, rows), rows)
-
-
 def _meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
+    """Return the memories or versions that an order covers, judged by the `OWNER_FIELDS` of their hashes."""
     mine = tag(scope.tenant).encode()
     matching: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):
