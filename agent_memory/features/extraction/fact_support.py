@@ -138,10 +138,7 @@ class Grounds:
         return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
     def _has_some(self, claim: Claim, wording: Wording) -> bool:
-        """True if the messages contain all numbers and names of the claim.
-
-        If the claim has neither, one of its words is enough.
-        """
+        """True if the messages contain all numbers and names of the claim or, without these, one of its words."""
         if claim.is_empty:
             return True
         if not all(map(wording.holds_number, claim.numbers)) or not all(map(wording.holds_word, claim.names)):
@@ -198,10 +195,7 @@ class Grounds:
         return any(self._answers(index, claim) for index in chosen)
 
     def _answers(self, index: int, claim: Claim) -> bool:
-        """True if the message answers or confirms what the assistant said.
-
-        If it begins with "no", the claim must be a denial.
-        """
+        """True if the message answers or confirms what the assistant said. An answer "no" needs a claim that denies."""
         before = self._before(index)[-1:]
         if not self._is_witness(index) or not before or self._is_witness(before[0]):
             return False

@@ -116,10 +116,7 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """Return the numbers from all forms that models write: 1, "1", "[1, 2]", "message 3", {"n": 1}.
-
-        Ignore everything else.
-        """
+        """Return the numbers from all forms that models write: 1, "1", "[1, 2]", "message 3", {"n": 1}."""
         items = cast("list[object]", value) if isinstance(value, list) else [value]
         cited: list[int] = []
         for item in items[:_MOST_CITED]:
@@ -133,10 +130,7 @@ class ExtractedFact(BaseModel):
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> object:
-        """Return at most ten distinct tags of up to 128 characters, without commas.
-
-        Ignore null and tags such as "...".
-        """
+        """Return at most ten distinct tags of up to 128 characters, without commas, null and tags such as "..."."""
         if value is None:
             return []
         if not isinstance(value, list):

@@ -36,10 +36,7 @@ class RuleStore:
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
 
     def queue_zone(self, pipe: Pipe, scope: Scope, namespace: str | None, user_id: str | None) -> int:
-        """Queue the command that reads a user's time zone, and return the number of replies (1).
-
-        `parse_zone` parses the reply.
-        """
+        """Queue the read of a user's time zone, whose one reply `parse_zone` parses. Return the number of replies."""
         places = dict.fromkeys([(namespace, user_id), (None, user_id), (namespace, None), (None, None)])
         pipe.hmget(self._keys.rules(scope.tenant), [_field(*place) for place in places])
         return 1

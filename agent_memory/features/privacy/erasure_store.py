@@ -70,17 +70,11 @@ class ErasureStore:
         return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
     async def stands(self, order: ErasureOrder) -> bool:
-        """True if an order is still open and was not renewed.
-
-        Check this after reading the memories that the order covers.
-        """
+        """True if an order is open and was not renewed. Check this after reading the memories that it covers."""
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Replace a finished order with a receipt, unless the order was renewed.
-
-        The receipt does not identify the owner.
-        """
+        """Replace a finished order with a receipt without the owner, unless the order was renewed."""
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | ({} if note is None else {"note": note}))
         name = self._keys.erasure(order.name)
         await self._finish(
@@ -159,10 +153,7 @@ def selection_of(erasure: Erasure) -> Any:
 
 
 def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
-    """True if an order covers a memory.
-
-    An order for a session does not cover another user's session with the same id.
-    """
+    """True if an order covers a memory. An order for a session covers only its owner's session with this id."""
     if erasure.agent_id is not None:
         return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
     if erasure.session_id is None:

@@ -127,10 +127,7 @@ class RecallService:
         )
 
     async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Kinds[SectionContent]]:
-        """Read all sections in one round trip.
-
-        If the session was found by its id alone, read the other sections again.
-        """
+        """Read all sections in one round trip, or in two if the session was found by its id alone."""
         opened = await self._open_sections(ask)
         of_session, *replies = await self._read_sections(ask, opened, with_session=True)
         session = await self._session.load_session(ask, of_session)
@@ -212,10 +209,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Return the request with the same time zone for the prompt and its search.
-
-    Raises BadInput if the zone is unknown, or if the prompt and the search specify different zones.
-    """
+    """Return the request with one time zone for prompt and search. Raises BadInput if unknown, or if they differ."""
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
     if not names:
@@ -230,10 +224,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections that share one part of the budget, in order.
-
-    Each section takes what it needs from the tokens that earlier sections left.
-    """
+    """Fit sections that share one part of the budget, in order. Each takes what it needs of what is left."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:

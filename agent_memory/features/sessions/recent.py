@@ -55,10 +55,7 @@ class RecentMessages:
         self._context = context_blocks(settings.longterm.context_tags)
 
     def recent_query(self, scope: Scope, request: SearchRequest) -> RecentQuery | None:
-        """Return the query if the search specifies exactly one user and filters only by user and namespace.
-
-        None otherwise.
-        """
+        """Return the query if the search names exactly one user and filters only by user and namespace, else None."""
         longterm = self._longterm
         user, namespace = request.user_id, request.namespace
         if not (longterm.enabled and longterm.promote_messages and terms.query_terms(request.text or "")):
@@ -118,10 +115,7 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 
 
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
-    """Return the most promising messages that will be promoted and that the caller may access.
-
-    Messages with the most words from the query come first, then the newest messages.
-    """
+    """Return the accessible messages to be promoted with most of the query's words, then the newest."""
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []
     for session in reply:
@@ -142,10 +136,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """Count the query's words that each entry may contain.
-
-    Search all entries at once, because most words occur in few entries.
-    """
+    """Count the query's words that each entry may contain. Searches all entries at once: most words are rare."""
     text = b"\n".join(entries)  # The JSON of an entry has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))

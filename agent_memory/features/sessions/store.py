@@ -185,10 +185,7 @@ class SessionStore:
         return k.meta if user_id is None else self._keys.waiting(tenant, user_id)
 
     def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
-        """Return the script's arguments for memories.
-
-        `promoted` maps the ids of memories to promote to their positions.
-        """
+        """Return the script's arguments for memories. `promoted` maps ids of memories to promote to positions."""
         own: list[str] = []
         for name, position in promoted.items():
             record = change.memories[position]
@@ -409,10 +406,7 @@ class SessionStore:
         return bool(reply)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
-        """Return the tenant and the session with this key name.
-
-        `last` limits the number of messages; None reads all.
-        """
+        """Return the tenant and the session with this key name, with its `last` messages. None reads all."""
         k = self._keys.session(sid)
 
         def build(pipe: Pipeline) -> None:

@@ -1,7 +1,4 @@
-"""Validate the lines of an untrusted export, and assign them to the owner that the caller specifies.
-
-Pure functions, no I/O.
-"""
+"""Validate the lines of an untrusted export, and assign them to the owner that the caller names. No I/O."""
 
 from __future__ import annotations
 

@@ -50,10 +50,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExport:
-    """A memory with its history.
-
-    `aliases` contains pairs of an id and the digest of the content stored under that id.
-    """
+    """A memory with its history. `aliases` are pairs of an id and the digest of the content stored under that id."""
 
     state: State
     now: Version | None
@@ -228,10 +225,7 @@ class MemoryExportReader:
         return Version(record, marks, position, terms, vector)
 
     async def ids(self, scope: Scope, mids: Sequence[str]) -> dict[str, str]:
-        """Return the ids of memories, in a dict keyed by mid.
-
-        Leave out memories whose records have all been deleted.
-        """
+        """Return the ids of memories, keyed by mid, without memories whose records have all been deleted."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}

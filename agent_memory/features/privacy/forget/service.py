@@ -126,10 +126,7 @@ class ForgetService:
         return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
-        """Restore memories and messages, except where something newer replaced them.
-
-        Raises NotFound after the undo time.
-        """
+        """Restore what was forgotten, except where something newer replaced it. Raises NotFound if it is too late."""
         writing(scope)
         restored = await self.store.undo(scope, receipt_id)
         if restored is None:
@@ -374,10 +371,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
 
 
 def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add the assistant's repetitions to the targets.
-
-    Look in the same sessions and in the memories of their messages.
-    """
+    """Add the assistant's repetitions, in the same sessions and in the memories of their messages, to the targets."""
     lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
     turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):

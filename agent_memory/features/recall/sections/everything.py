@@ -35,10 +35,7 @@ _TYPES = ("semantic", "procedural", "episodic")
 
 @dataclass(frozen=True, slots=True)
 class EverythingReads:
-    """Reads that list the memories of the query's users and namespaces.
-
-    The prompt shows at most `most` tokens of them.
-    """
+    """Lists the memories of the query's users and namespaces. The prompt shows at most `most` tokens of them."""
 
     ask: PromptAsk
     query: SearchQuery

@@ -65,10 +65,7 @@ class MemoriesSection:
     counter: TokenCounter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads for a prompt's search, or None if the prompt does not search.
-
-        Raises the errors of the search.
-        """
+        """Return the reads for a prompt's search, or None if it does not search. Raises the errors of the search."""
         request = self._search_request(ask)
         if request is None:
             return None
@@ -186,10 +183,7 @@ class MemoryReads:
 
 
 def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
-    """Return the facts that extraction made from messages on the page.
-
-    A message may match even if its fact does not.
-    """
+    """Return the facts that extraction made from messages on the page. A message may match where its fact does not."""
     cited_ids = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not cited_ids.isdisjoint(cited_messages(fact))] if cited_ids else []
 
@@ -292,6 +286,5 @@ def searches(body: MemoryPromptRequest) -> bool:
 
 
 def _names_user(condition: Condition) -> bool:
-    """True if a condition filters by user."""
     joined = [*(condition.and_ or ()), *(condition.or_ or ()), *((condition.not_,) if condition.not_ else ())]
     return condition.user_id is not None or any(map(_names_user, joined))

@@ -37,10 +37,7 @@ class SessionSection:
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """Return the session that the request specifies.
-
-        If it does not exist, return the only session with the same id, if any.
-        """
+        """Return the session that the request specifies, or else the only session with the same id, if any."""
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)

@@ -69,10 +69,7 @@ class OldItem:
 
 class OldStore:
     def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
-        """`ours` is the prefix of our own keys, which the store skips.
-
-        `source` identifies this Redis and its prefixes.
-        """
+        """`ours` is the prefix of our own keys, which are skipped. `source` identifies this Redis and its prefixes."""
         self._client = client
         self._prefixes = prefixes
         self._ours = ours.encode()
@@ -131,10 +128,7 @@ class OldStore:
 
 
 def _is(kind: OldKind, rest: bytes) -> bool:
-    """True if a key is of this kind. `rest` is the part of the key after the prefix.
-
-    Views and partitions share a prefix.
-    """
+    """True if a key with this `rest` after its prefix is of this kind. Views and partitions share a prefix."""
     if kind is OldKind.VIEW:
         return rest.endswith(b":config")
     if kind is OldKind.PARTITION:

@@ -285,10 +285,7 @@ class MigrationService:
         return usable
 
     async def _move_session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
-        """Migrate a session. Return its version here, or 0 if no run has written the session.
-
-        Raises UnmovableRecord.
-        """
+        """Migrate a session. Return its version here, or 0 if none was written. Raises UnmovableRecord."""
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
         stored = await self.memories.get(scope, [record.id for record in old.body.memories])

@@ -131,10 +131,7 @@ def number_or_text(value: Any) -> Any:
 
 
 def instant(value: Any, name: str, notes: list[str]) -> datetime | None:
-    """Return a time from seconds since 1970 or ISO 8601, or None if the value is invalid.
-
-    Times without a zone are UTC.
-    """
+    """Return a time from seconds since 1970 or ISO 8601 (UTC if it has no zone), or None if the value is invalid."""
     if value is None or value == "":
         return None
     try:
