@@ -7,7 +7,6 @@ from agent_memory.features.memories.search.explain import SearchExplainer
 from agent_memory.features.memories.search.pages import PageReader
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.recall.explain import ExplainService
 from agent_memory.features.recall.sections.memories import MemoriesSection
 from agent_memory.features.recall.sections.session import SessionSection
 from agent_memory.features.recall.service import RecallService
@@ -23,8 +22,8 @@ def open_recall(foundation: Foundation, services: Services) -> None:
     memories = MemoriesSection(
         settings, services[SearchService], services[PageReader], services[MemoryStore], services[RecentMessages], counter
     )
-    recall = RecallService(foundation.reader, session, memories, counter, services[RuleStore])
-    services.add(recall, ExplainService(services[SearchExplainer], recall))
+    recall = RecallService(foundation.reader, session, memories, counter, services[RuleStore], services[SearchExplainer])
+    services.add(recall)
 
 
 RECALL = Feature(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from agent_memory.features.extraction.rule_store import RuleStore, parse_zone
+from agent_memory.features.memories.search.explain import SearchExplainer
 from agent_memory.features.recall.formats import FORMAT_TOKENS, FormattedPrompt, Prompt, format_prompt, text_message
 from agent_memory.features.recall.line_escaping import escape_frames
 from agent_memory.features.recall.sections.memories import searches
@@ -41,7 +42,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search.filters import only_value
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
-from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse, SearchRequest
+from agent_memory_client.models import ExplainRequest, Explanation, HitExplanation, MemoryPromptRequest, MemoryPromptResponse, SearchRequest
 
 Part = TypeVar("Part")
 
@@ -61,9 +62,16 @@ class RecallService:
     """Assembles prompts in this order: permanent sections, summary, messages, memories, other recalled sections."""
 
     def __init__(
-        self, reader: PipelineReader, session: SessionSection, memories: PromptSection, counter: TokenCounter, zones: RuleStore
+        self,
+        reader: PipelineReader,
+        session: SessionSection,
+        memories: PromptSection,
+        counter: TokenCounter,
+        zones: RuleStore,
+        searches: SearchExplainer,
     ) -> None:
         self._read = reader
+        self._searches = searches
         self._zones = zones
         self._session = session
         self._sections: _Kinds[PromptSection] = _Kinds((), (memories,), ())
@@ -125,6 +133,29 @@ class RecallService:
             next((text.search for text in texts if text.search is not None), None),
             _formatted(ask.body, [*always, *recalled], turns),
         )
+
+    async def explain_memory_of(self, scope: Scope, body: ExplainRequest) -> Explanation:
+        """Return the memory's rank in the prompt or search, or the reason why the memory is left out.
+
+        Raises UnsupportedRequest if the prompt does not search.
+        """
+        memory_id = body.memory_id
+        if body.prompt is None:
+            return await self._searches.explain_search(scope, memory_id, body.search or SearchRequest())
+        prompt = await self.build_prompt(scope, body.prompt, explain=True)
+        if prompt.search is None or prompt.explanation is None:
+            raise UnsupportedRequest("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
+        for memory in prompt.memories:
+            if memory.id == memory_id:
+                why: HitExplanation | None = memory.values["explanation"]
+                rank = None if why is None else why.rank
+                return Explanation(memory_id=memory_id, returned=True, reason="returned", rank=rank, explanation=why)
+        for cut in prompt.explanation.cut:
+            if cut.memory_id == memory_id:
+                return Explanation(returned=False, **cut.model_dump())
+        explained = await self._searches.explain_search(scope, memory_id, prompt.search, paged=False)
+        # The search finds the memory, but a message that is not promoted yet took its place in the prompt.
+        return explained.model_copy(update={"returned": False, "reason": "beyond_limit"}) if explained.returned else explained
 
     async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Kinds[SectionContent]]:
         """Read all sections in one round trip, or in two if the session was found by its id alone."""

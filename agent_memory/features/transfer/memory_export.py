@@ -123,10 +123,13 @@ class MemoryExportReader:
         former, aliases = await self._named_in_ledgers(memories)
         past: dict[str, list[Version]] = {}
         for mid, row in former:
-            version = self._version(scope, erasure, row, row.get(self._spec.field.encode()))
-            if version is not None:
+            if (version := self._version(scope, erasure, row, row.get(self._spec.field.encode()))) is not None:
                 past.setdefault(mid, []).append(version)
-        current = self._current_versions(scope, erasure, memories)
+        current: dict[str, tuple[State, Version]] = {}
+        for mid, memory in memories.items():
+            if (version := self._version(scope, erasure, memory.row, memory.vector)) is not None:
+                with_usage(version.record, memory.usage)
+                current[mid] = memory.state, version
         latest = {mid: versions[-1] for mid, versions in past.items()} | {mid: version for mid, (_, version) in current.items()}
         names = await self._aliases(scope, memories, latest, aliases)
         await self._add_positions(scope, current)
@@ -176,15 +179,6 @@ class MemoryExportReader:
         replies = await read(self._client, build) if versions or others else []
         rows = [(mid, row) for (mid, _), row in zip(versions, replies, strict=False)]
         return rows, [(mid, other, raw) for (mid, other), raw in zip(others, replies[len(versions) :], strict=True)]
-
-    def _current_versions(self, scope: Scope, erasure: Erasure, memories: Mapping[str, _StoredParts]) -> dict[str, tuple[State, Version]]:
-        current: dict[str, tuple[State, Version]] = {}
-        for mid, memory in memories.items():
-            version = self._version(scope, erasure, memory.row, memory.vector)
-            if version is not None:
-                with_usage(version.record, memory.usage)
-                current[mid] = memory.state, version
-        return current
 
     async def _aliases(
         self,
