@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from redis.asyncio import Redis
 
@@ -19,7 +18,8 @@ from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.foundation.storage.search.queries import name_query, search
 from agent_memory.foundation.storage.search.results import PAST
-from agent_memory_client.models import MemoryRecord, Namespace, SessionId, TagFilter, UserId
+from agent_memory.foundation.storage.search.syntax import all_of
+from agent_memory_client.models import MemoryRecord
 
 _PAGE = 100
 _RECEIPT_SECONDS = 30 * 24 * 3600
@@ -43,14 +43,6 @@ class ErasedMemory:
     name: str
     record: MemoryRecord | None
     version: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Selection:
-    namespace: Namespace | None
-    user_id: UserId | None
-    session_id: SessionId | None
-    agent_id: TagFilter | None = None
 
 
 class ErasureStore:
@@ -94,7 +86,7 @@ class ErasureStore:
 
         For unreadable memories, the tags decide whether the order covers them.
         """
-        clause = filters.where(scope, selection_of(erasure))
+        clause = erased_where(scope, erasure)
         index, key_of = (self._history, self._keys.history) if past else (self._words, self._keys.memory)
         offset = 0
         while True:
@@ -142,14 +134,10 @@ def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
     return (namespace, user) == (namespace_tag, tag(erasure.user_id or "")) and tag(erasure.session_id) in sessions.split(",")
 
 
-def selection_of(erasure: Erasure) -> Any:
-    """Return search filters for the memories that an order covers."""
-    return _Selection(
-        None if erasure.namespace is None else Namespace(eq=erasure.namespace),
-        None if erasure.user_id is None else UserId(eq=erasure.user_id),
-        None if erasure.session_id is None else SessionId(eq=erasure.session_id),
-        None if erasure.agent_id is None else TagFilter(eq=erasure.agent_id),
-    )
+def erased_where(scope: Scope, erasure: Erasure) -> str:
+    """Return the query text for the memories that an order covers, within the caller's scope."""
+    values = (("ns", erasure.namespace), ("u", erasure.user_id), ("s", erasure.session_id), ("ag", erasure.agent_id))
+    return all_of(filters.where(scope), *(filters.is_value(field, value) for field, value in values if value is not None))
 
 
 def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:

@@ -17,13 +17,12 @@ from agent_memory.features.memories.records import StoredEvidence, StoredMemory
 from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.steps import StepGroups
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.privacy.erasure_store import ErasedMemory, ErasureStore, selection_of
+from agent_memory.features.privacy.erasure_store import ErasedMemory, ErasureStore, erased_where
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Arg
-from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.foundation.storage.search.queries import name_query, search
 
@@ -62,7 +61,7 @@ class TraceStore:
 
         Unreadable memories keep their evidence, and their keys are passed to `unreadable`.
         """
-        clause = filters.where(scope, selection_of(erasure))
+        clause = erased_where(scope, erasure)
         removed = 0
         for index in (self._words, self._history):
             offset = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.operations import OperationService
-from agent_memory.features.sessions.agent_sessions import AgentSessions
 from agent_memory.features.sessions.recent import RecentMessages
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
@@ -17,7 +16,6 @@ def open_sessions(foundation: Foundation, services: Services) -> None:
     services[OperationService].register_batches(store)
     services.add(
         store,
-        AgentSessions(foundation.client, foundation.keys),
         RecentMessages(foundation.settings, foundation.keys),
         SessionService(foundation.settings, store, foundation.counter, services[MemoryLimit], foundation.ids, extracts=foundation.extracts),
     )

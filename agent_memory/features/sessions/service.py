@@ -41,6 +41,7 @@ from agent_memory_client.models import (
     MemoryMessage,
     MemoryRecord,
     MemoryTypeEnum,
+    SessionIdentity,
     SessionListResponse,
     UpdateWorkingMemory,
     WorkingMemoryResponse,
@@ -258,12 +259,21 @@ class SessionService:
         return AckResponse(status="ok")
 
     async def list(
-        self, scope: Scope, *, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
+        self,
+        scope: Scope,
+        *,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        limit: int = 20,
+        offset: int = 0,
+        identities: bool = False,
     ) -> SessionListResponse:
-        """Return a page of session ids, oldest first, and the total number of sessions."""
-        namespace, user_id = list_place_of(scope, namespace, user_id)
-        total, refs = await self._store.list(scope, namespace, user_id, offset, limit)
-        return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
+        """Return a page of session ids, oldest first, and the total number of sessions. `identities` adds their owners."""
+        total, refs = await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit)
+        answer = SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
+        if identities:
+            answer.identities = [SessionIdentity(session_id=ref.session_id, namespace=ref.namespace, user_id=ref.user_id) for ref in refs]
+        return answer
 
     async def list_refs(self, scope: Scope, namespace: str | None, user_id: str | None, limit: int, offset: int) -> list[SessionRef]:
         """Return the same page of sessions as `list`, with their full identities."""

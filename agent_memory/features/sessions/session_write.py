@@ -146,22 +146,17 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
         doc += ["c", micros(change.moved.created_at)]
         if change.moved.seconds_left is not None:
             ttl = change.moved.seconds_left
+    same = ("mode", "window", "default_window", "summarize_ratio", "extract_after_ms", "extract_within_ms", "fed_back")
     return {
-        "mode": change.mode,
+        **{name: getattr(change, name) for name in same},
         # For the script, "" would mean that there is no condition.
         "if_match": "-" if change.if_match == "" else change.if_match,
         "ttl": ttl,
-        "window": change.window,
-        "default_window": change.default_window,
-        "summarize_ratio": change.summarize_ratio,
         "summary": change.context,
         "strategy": strategy,
-        "extract_after_ms": change.extract_after_ms,
-        "extract_within_ms": change.extract_within_ms,
         "extract_tokens": change.extract_tokens or None,
         "remembered_ids": REMEMBERED_IDS,
         "max_messages": change.most_messages or None,
-        "fed_back": change.fed_back,
         "updated_at": updated_at,
         "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)}
         | ({} if scope.agents is None else {"agents": sorted(scope.agents)})

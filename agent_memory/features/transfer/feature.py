@@ -8,7 +8,6 @@ from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.commit import MemoryCommits
 from agent_memory.features.memories.scripts import MemoryScripts
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.sessions.agent_sessions import AgentSessions
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.change_export import ChangeTransfer
 from agent_memory.features.transfer.export import ExportService, ExportStore
@@ -29,7 +28,7 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
     reader = MemoryExportReader(client, keys, spec)
     restorer = Restorer(client, keys, services[MemoryScripts], spec, fsync=foundation.fsync)
     changes = ChangeTransfer(client, keys, services[ChangeStore], reader, restorer)
-    whole_sessions = SessionExportReader(client, keys, sessions, services[AgentSessions], services.session_parts)
+    whole_sessions = SessionExportReader(client, keys, sessions, services.session_parts)
     imports = ImportService(
         settings,
         services[MemoryLimit],

@@ -12,12 +12,11 @@ from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.records import StoredEvidence, decode_memory, message_memory_id
 from agent_memory.features.memories.steps import order_of
 from agent_memory.features.memories.usage.store import queue_usage, with_usage
-from agent_memory.features.privacy.erasure_store import is_meant, selection_of
+from agent_memory.features.privacy.erasure_store import erased_where, is_meant
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.keyspace import Keys, tag
-from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.foundation.storage.search.pagination import walk
 from agent_memory.foundation.storage.search.results import PAST
@@ -96,7 +95,7 @@ class MemoryExportReader:
 
         Read current memories before the history, because memories move from current to history.
         """
-        clause = filters.where(scope, selection_of(erasure))
+        clause = erased_where(scope, erasure)
         async for names in walk(self._client, self._words, clause, "c"):
             yield list((await self.read(scope, erasure, names)).values())
         async for names in walk(self._client, self._history, clause, "c"):
@@ -111,7 +110,7 @@ class MemoryExportReader:
     async def changed_since(self, scope: Scope, erasure: Erasure, since: int) -> AsyncIterator[list[MemoryExport]]:
         """Yield pages of the current memories that were created or changed after `since` (µs)."""
         until = await self.now()
-        async for names in walk(self._client, self._words, filters.where(scope, selection_of(erasure)), "n", low=since, high=until):
+        async for names in walk(self._client, self._words, erased_where(scope, erasure), "n", low=since, high=until):
             yield list((await self.read(scope, erasure, names)).values())
 
     async def read(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:

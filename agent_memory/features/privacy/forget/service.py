@@ -150,7 +150,8 @@ class ForgetService:
             until = await self.store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, targets, planner))
             if until is False:
                 continue  # Something in the plan changed after it was read, so plan again.
-            await self._settle(scope, plan)
+            await self._purge(scope, plan)
+            await self.followers.follow(list(dict.fromkeys([*plan.removed_memories, *(chosen.memory.mid for chosen in plan.dropped)])))
             moment = None if until is None or until is True else until
             return ForgetMemoryResponse(matches=matches, forgotten=dict(plan.counts), receipt_id=name, undo_until=moment)
         raise Conflict("the memories to forget changed during the request: try again")
@@ -158,10 +159,6 @@ class ForgetService:
     async def _purge(self, scope: Scope, plan: Plan) -> None:
         for purger in self.purgers:
             await purger.purge_groups(scope, plan.groups, dry_run=False)
-
-    async def _settle(self, scope: Scope, plan: Plan) -> None:
-        await self._purge(scope, plan)
-        await self.followers.follow(list(dict.fromkeys([*plan.removed_memories, *(chosen.memory.mid for chosen in plan.dropped)])))
 
     async def _by_text(self, scope: Scope, request: ForgetMemoryRequest, whose: Whose) -> Targets:
         assert request.text is not None
