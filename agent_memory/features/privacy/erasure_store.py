@@ -80,7 +80,7 @@ class ErasureStore:
         )
 
     async def page(self, scope: Scope, erasure: Erasure, *, past: bool = False) -> Sequence[ErasedMemory]:
-        """Return a page of the current memories that an order covers or, if `past` is true, of ended ones and former versions.
+        """Return a page of the memories that an order covers: current ones or, if `past` is true, ended and former ones.
 
         The page is empty if no such memories are left.
 

@@ -306,12 +306,8 @@ class SessionStore:
     async def _delete(self, scope: Scope, sid: str, user_id: str | None, epoch: str | None, *, only_work: bool = False) -> bool:
         k = self._keys.session(sid)
         user_waiting = self._user_waiting(k, scope.tenant, user_id)
-        outboxes = self._outboxes
-        return bool(
-            await self._delete_script(
-                k, set_aside=k.set_aside, user_waiting=user_waiting, outboxes=outboxes, epoch=epoch, only_work=only_work
-            )
-        )
+        more = {"set_aside": k.set_aside, "user_waiting": user_waiting, "outboxes": self._outboxes}
+        return bool(await self._delete_script(k, **more, epoch=epoch, only_work=only_work))
 
     def sid(self, scope: Scope, ref: SessionRef) -> str:
         return self._keys.sid(scope.tenant, ref)
@@ -348,8 +344,8 @@ class SessionStore:
 
         The cursor is "jp" for promotion and "je" for extraction.
         """
-        reply = await self._journal_script(self._keys.session(sid), cursor=cursor, limit=limit, context=JOURNAL_CONTEXT)
-        fields, entries, own = reply
+        k = self._keys.session(sid)
+        fields, entries, own = await self._journal_script(k, cursor=cursor, limit=limit, context=JOURNAL_CONTEXT)
         raw = _pairs(fields)
         if not raw:
             return None
