@@ -119,13 +119,10 @@ class Grounds:
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
-        joined_wording = (
-            joined([wording for wording, says in zip(self._wordings, self._says, strict=True) if says]) if any(self._says) else None
-        )
-        supported_sentences = [
-            sentence for sentence in sentences if joined_wording is not None and self._has_some(Claim.of(sentence), joined_wording)
-        ]
-        return text if len(supported_sentences) == len(sentences) else " ".join(supported_sentences)
+        said = [wording for wording, says in zip(self._wordings, self._says, strict=True) if says]
+        whole = joined(said) if said else None
+        kept = [sentence for sentence in sentences if whole is not None and self._has_some(Claim.of(sentence), whole)]
+        return text if len(kept) == len(sentences) else " ".join(kept)
 
     def _tells(self, index: int) -> bool:
         """True if a message can hold a fact.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any
 
 from agent_memory.features.access.limits import MemoryLimit
@@ -103,7 +104,7 @@ class ImportService:
         """
         writing(scope)
         namespace = list_place_of(scope, namespace, user_id)[0] if agent_id is None else whole_agent(scope, namespace, agent_id)
-        rows = _rows(lines)
+        rows = BytesIO(lines)
         head = next(rows, None)
         if head is None:
             raise BadInput("must begin with the header of an export: it has no lines", field="body")
@@ -113,7 +114,7 @@ class ImportService:
         with carrying_out(Work(since=now // 1000)):
             return await self._lines(_Run(scope, self._placing(scope, header, namespace, user_id, agent_id, now), source), rows, first_line)
 
-    async def _lines(self, run: _Run, rows: Iterator[bytes], first_line: int) -> ImportReport:
+    async def _lines(self, run: _Run, rows: Iterable[bytes], first_line: int) -> ImportReport:
         first = max(first_line, 2)
         for number, raw in enumerate(rows, start=first):
             if number - first >= MAX_LINES:
@@ -262,23 +263,19 @@ class ImportService:
             if_match="absent",
             moved=MovedSession(created, updated, 1 if ended else line.seconds_left, self._fields(run, line)),
         )
+        state = "new"
         try:
             await self.sessions.write(run.scope, ref, change)
         except VersionMismatch:
             here = await self.sessions.get(run.scope, ref)
-            there = set[str]() if here is None else {message_identity(stored.message) for stored in here.messages}
-            same = here is not None and (run.placing.agent_id is None or here.agent_id == agent_id)
-            same = (
-                same
-                and here is not None
-                and (here.created_at == created or {message_identity(entry.message()) for entry in line.messages} <= there)
-            )
-            if not same:
+            if here is None or (run.placing.agent_id is not None and here.agent_id != agent_id):
                 return "other"
-            await self._resume(run, ref, line)
-            return "same"
+            there = {message_identity(stored.message) for stored in here.messages}
+            if here.created_at != created and not {message_identity(entry.message()) for entry in line.messages} <= there:
+                return "other"
+            state = "same"
         await self._resume(run, ref, line)
-        return "new"
+        return state
 
     async def _resume(self, run: _Run, ref: SessionRef, line: SessionLine) -> None:
         for part in self.parts:
@@ -306,12 +303,3 @@ class ImportService:
             records = await self.memories.get(run.scope, [message_memory_id(ref, entry.id) for entry in half])
             texts = {entry.id: record.text for entry, record in zip(half, records, strict=True) if record is not None}
         return [entry.waits and (not entry.promoted or texts.get(entry.id) == entry.content) for entry in line.messages]
-
-
-def _rows(lines: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(lines):
-        end = lines.find(b"\n", start)
-        end = len(lines) if end < 0 else end
-        yield lines[start:end]
-        start = end + 1
