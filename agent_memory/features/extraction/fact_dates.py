@@ -1,7 +1,4 @@
-"""Date facts in the user's time zone, and check the dates against the times of the cited messages.
-
-Pure functions, no I/O.
-"""
+"""Date facts in the user's time zone, and check the dates against the times of the cited messages. No I/O."""
 
 from __future__ import annotations
 
@@ -16,10 +13,7 @@ _SLIP = timedelta(days=2)
 
 
 def instant(value: str | None, zone: tzinfo) -> datetime | None:
-    """Return an ISO date or time in UTC. A date becomes its first moment in `zone`.
-
-    Return None outside the years 1 to 9999.
-    """
+    """Return an ISO date or time in UTC, a date as its first moment in `zone`. None outside the years 1 to 9999."""
     if value is None:
         return None
     moment = datetime.fromisoformat(value)

@@ -119,13 +119,10 @@ class Grounds:
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
-        joined_wording = (
-            joined([wording for wording, says in zip(self._wordings, self._says, strict=True) if says]) if any(self._says) else None
-        )
-        supported_sentences = [
-            sentence for sentence in sentences if joined_wording is not None and self._has_some(Claim.of(sentence), joined_wording)
-        ]
-        return text if len(supported_sentences) == len(sentences) else " ".join(supported_sentences)
+        said = [wording for wording, says in zip(self._wordings, self._says, strict=True) if says]
+        whole = joined(said) if said else None
+        kept = [sentence for sentence in sentences if whole is not None and self._has_some(Claim.of(sentence), whole)]
+        return text if len(kept) == len(sentences) else " ".join(kept)
 
     def _tells(self, index: int) -> bool:
         """True if a message can hold a fact.
@@ -138,10 +135,7 @@ class Grounds:
         return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
     def _has_some(self, claim: Claim, wording: Wording) -> bool:
-        """True if the messages contain all numbers and names of the claim.
-
-        If the claim has neither, one of its words is enough.
-        """
+        """True if the messages contain all numbers and names of the claim or, without these, one of its words."""
         if claim.is_empty:
             return True
         if not all(map(wording.holds_number, claim.numbers)) or not all(map(wording.holds_word, claim.names)):
@@ -198,10 +192,7 @@ class Grounds:
         return any(self._answers(index, claim) for index in chosen)
 
     def _answers(self, index: int, claim: Claim) -> bool:
-        """True if the message answers or confirms what the assistant said.
-
-        If it begins with "no", the claim must be a denial.
-        """
+        """True if the message answers or confirms what the assistant said. An answer "no" needs a claim that denies."""
         before = self._before(index)[-1:]
         if not self._is_witness(index) or not before or self._is_witness(before[0]):
             return False

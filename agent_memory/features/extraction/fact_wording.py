@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
@@ -104,16 +104,15 @@ class Wording:
     text: str
     said_at: datetime
     role: str = "user"
-    more: Sequence[str] = field(default=())
 
     @cached_property
     def words(self) -> frozenset[str]:
         """Folded words, including stop words."""
-        return frozenset(words(" ".join((self.text, self.role, *self.more))))
+        return frozenset(words(f"{self.text} {self.role}"))
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        return frozenset(stems(" ".join((self.text, self.role, *self.more))))
+        return frozenset(stems(f"{self.text} {self.role}"))
 
     @cached_property
     def content(self) -> frozenset[str]:

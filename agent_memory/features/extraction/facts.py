@@ -1,7 +1,4 @@
-"""Turn the facts in a model's answer into memories with evidence, speaker and date, without secrets.
-
-Pure functions, no I/O.
-"""
+"""Turn the facts in a model's answer into memories with evidence, speaker and date, without secrets. No I/O."""
 
 from __future__ import annotations
 
@@ -150,10 +147,7 @@ def _candidate(
 
 
 def _speaker(named: str | None, role: str) -> str:
-    """Return the speaker's name from the model's answer.
-
-    Without a name, or if the name is only a role, return `role`.
-    """
+    """Return the speaker's name from the model's answer, or `role` if there is no name, or only a role."""
     name = clean_text(named or "")
     return role if name.casefold() in _ROLES else name
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from agent_memory.features.extraction.rule_store import RuleStore
 from agent_memory.features.extraction.rules import ExtractionRulesService
-from agent_memory.features.extraction.transfer import RuleTransfer
 from agent_memory.features.memories.search.query import QueryBuilder
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
 from agent_memory.foundation.core.settings import Settings
@@ -14,7 +13,7 @@ from agent_memory.foundation.foundation import Foundation
 def open_extraction(foundation: Foundation, services: Services) -> None:
     store = RuleStore(foundation.client, foundation.keys)
     services[QueryBuilder].register_zones(store.load_zone)
-    services.add(store, ExtractionRulesService(store), RuleTransfer(store))
+    services.add(store, ExtractionRulesService(store))
 
 
 def _minutes_of_contradictions(settings: Settings) -> float | None:
@@ -29,6 +28,6 @@ EXTRACTION = Feature(
     schedule={
         "contradictions": PeriodicJob("agent_memory_worker.extraction.contradictions:find_contradictions", _minutes_of_contradictions)
     },
-    exporter=RuleTransfer,
-    eraser=RuleTransfer,
+    exporter=RuleStore,
+    eraser=RuleStore,
 )

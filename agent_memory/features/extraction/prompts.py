@@ -87,11 +87,6 @@ _FACTS = re.compile(r'"memories"\s*+:\s*+\[')
 _NUMBER = re.compile(r"(?<![\d.-])\d{1,6}(?![\d.])")
 
 
-def _has_text(item: Mapping[str, object]) -> bool:
-    text = item.get("text")
-    return isinstance(text, str) and bool(text.strip())
-
-
 class ExtractedFact(BaseModel):
     text: str = Field(min_length=1, max_length=4000)
     type: Literal["semantic", "episodic", "procedural"] = "semantic"
@@ -121,10 +116,7 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """Return the numbers from all forms that models write: 1, "1", "[1, 2]", "message 3", {"n": 1}.
-
-        Ignore everything else.
-        """
+        """Return the numbers from all forms that models write: 1, "1", "[1, 2]", "message 3", {"n": 1}."""
         items = cast("list[object]", value) if isinstance(value, list) else [value]
         cited: list[int] = []
         for item in items[:_MOST_CITED]:
@@ -138,10 +130,7 @@ class ExtractedFact(BaseModel):
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> object:
-        """Return at most ten distinct tags of up to 128 characters, without commas.
-
-        Ignore null and tags such as "...".
-        """
+        """Return at most ten distinct tags of up to 128 characters, without commas, null and tags such as "..."."""
         if value is None:
             return []
         if not isinstance(value, list):
@@ -194,7 +183,8 @@ def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[s
     refused: list[str] = []
     for item in given:
         fact = {"text": item} if isinstance(item, str) else item
-        if not isinstance(fact, dict) or not _has_text(cast("dict[str, object]", fact)):
+        text = cast("dict[str, object]", fact).get("text") if isinstance(fact, dict) else None
+        if not (isinstance(text, str) and text.strip()):
             refused.append("it has no text")
         elif len(facts) == _MOST_FACTS:
             refused.append(f"more than {_MOST_FACTS} facts")

@@ -6,23 +6,35 @@ An owner is a namespace, a user, a user in a namespace, or everyone.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from datetime import tzinfo
 
+from pydantic import BaseModel
 from redis.asyncio import Redis
 
+from agent_memory.foundation.api.principals import shared_place_of
 from agent_memory.foundation.core.clock import zone_of
+from agent_memory.foundation.core.feature import ExportLine, Owner, RestoreTarget
+from agent_memory.foundation.core.input.validation import validated
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
 from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory_client.models import ExtractionRules
+from agent_memory_client.models import ExtractionRules, OptionalIdentifier
 
 RuleOwner = tuple[str | None, str | None]
 
 
+class _RulesLine(BaseModel):
+    namespace: OptionalIdentifier = None
+    rules: ExtractionRules
+
+
 class RuleStore:
-    """Reads and writes rules by owner. An owner is a pair: (namespace or None, user or None)."""
+    """Reads, writes, exports and erases rules by owner. An owner is a pair: (namespace or None, user or None)."""
+
+    kinds = ("rules",)
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -36,10 +48,7 @@ class RuleStore:
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
 
     def queue_zone(self, pipe: Pipe, scope: Scope, namespace: str | None, user_id: str | None) -> int:
-        """Queue the command that reads a user's time zone, and return the number of replies (1).
-
-        `parse_zone` parses the reply.
-        """
+        """Queue the read of a user's time zone, whose one reply `parse_zone` parses. Return the number of replies."""
         places = dict.fromkeys([(namespace, user_id), (None, user_id), (namespace, None), (None, None)])
         pipe.hmget(self._keys.rules(scope.tenant), [_field(*place) for place in places])
         return 1
@@ -59,20 +68,43 @@ class RuleStore:
             else:
                 await self._client.hset(key, name, rules.model_dump_json(exclude_unset=True))
 
-    async def of_user(self, scope: Scope, user_id: str) -> list[tuple[str | None, ExtractionRules]]:
-        """Return a user's rules as pairs of a namespace (or None) and its rules."""
-        stored = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.rules(scope.tenant))))[0]
-        owners = [(json.loads(name), raw) for name, raw in stored.items()]
-        return [(owner[0], ExtractionRules.model_validate_json(raw)) for owner, raw in owners if owner[1] == user_id]
+    async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
+        """Yield one line for each namespace in which the user has rules.
 
-    async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:
-        """Delete a user's rules in one namespace, or in all namespaces if `namespace` is None."""
+        Yield nothing if the caller is restricted to certain agents, because all agents share the rules.
+        """
+        if scope.agents is not None:
+            return
+        stored = (await read(self._client, lambda pipe: pipe.hgetall(self._keys.rules(scope.tenant))))[0]
+        for name, raw in stored.items():
+            namespace, user_id = json.loads(name)
+            if user_id == owner.user_id and owner.namespace in (None, namespace) and scope.reaches(namespace, user_id):
+                rules = ExtractionRules.model_validate_json(raw).model_dump(mode="json", exclude_unset=True)
+                yield {"kind": "rules", "namespace": namespace, "rules": rules}
+
+    async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
+        """Store the rules and return "new". If the owner already has rules, store nothing and return "same" or "other".
+
+        Raises BadInput and Forbidden.
+        """
+        restored = validated(_RulesLine, line)
+        namespace, user = shared_place_of(scope, "extraction rules", target.namespace(restored.namespace), target.user_id)
+        here = (await self.load(scope, [(namespace, user)]))[0]
+        if here is None:
+            await self.save(scope, namespace, user, restored.rules)
+            return "new"
+        return "same" if here == restored.rules else "other"
+
+    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
+        """Delete the user's rules. Return no counts, because erasure receipts do not count rules."""
         key = self._keys.rules(scope.tenant)
         with redis_errors():
             stored: Sequence[bytes | str] = await self._client.hkeys(key)
-            deleted_names = [name for name in stored if json.loads(name)[1] == user_id and namespace in (None, json.loads(name)[0])]
-            if deleted_names:
-                await self._client.hdel(key, *deleted_names)
+            owners = [(name, *json.loads(name)) for name in stored]
+            names = [name for name, namespace, user in owners if user == owner.user_id and owner.namespace in (None, namespace)]
+            if names:
+                await self._client.hdel(key, *names)
+        return Counter()
 
 
 def parse_zone(reply: Sequence[bytes | None]) -> tzinfo:

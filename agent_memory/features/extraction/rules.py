@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
 from agent_memory.features.extraction.rule_store import RuleStore
-from agent_memory.features.sessions.strategies import DEFAULT_SUMMARY_WORDS, check_strategy, check_zone, options_of
+from agent_memory.features.sessions.strategies import DEFAULT_SUMMARY_WORDS, check_strategy, options_of, read_zone
 from agent_memory.foundation.api.principals import shared_place_of, writing
 from agent_memory.foundation.core.clock import zone_of
 from agent_memory.foundation.core.scope import Scope, SessionRef
@@ -68,7 +68,7 @@ class ExtractionRulesService:
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules) -> ExtractionRules:
         """Replace the rules for this namespace and user. Raises Forbidden, and BadInput for an unknown time zone."""
-        check_zone(rules.timezone, "timezone")
+        read_zone(rules.timezone)
         await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), rules)
         return rules
 
@@ -76,9 +76,6 @@ class ExtractionRulesService:
         """Delete the rules for this namespace and user, if there are any. Raises Forbidden."""
         await self._store.save(scope, *_place_of(writing(scope), namespace, user_id), None)
         return AckResponse(status="ok")
-
-    async def forget_user(self, scope: Scope, user_id: str, namespace: str | None) -> None:
-        await self._store.forget_user(scope, user_id, namespace)
 
     async def of_session(self, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
         """Return the combined rules that apply to a session, in one round trip."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from redis.asyncio import Redis
 
@@ -16,9 +15,11 @@ from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory.foundation.storage.scripts import Script
 from agent_memory.foundation.storage.search import filters
-from agent_memory.foundation.storage.search.indexes import memory_index_name
+from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.foundation.storage.search.queries import name_query, search
-from agent_memory_client.models import MemoryRecord, Namespace, SessionId, TagFilter, UserId
+from agent_memory.foundation.storage.search.results import PAST
+from agent_memory.foundation.storage.search.syntax import all_of
+from agent_memory_client.models import MemoryRecord
 
 _PAGE = 100
 _RECEIPT_SECONDS = 30 * 24 * 3600
@@ -44,18 +45,12 @@ class ErasedMemory:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Selection:
-    namespace: Namespace | None
-    user_id: UserId | None
-    session_id: SessionId | None
-    agent_id: TagFilter | None = None
-
-
 class ErasureStore:
-    def __init__(self, client: Redis, keys: Keys) -> None:
+    def __init__(self, client: Redis, keys: Keys, spec: VectorSpec) -> None:
         self._client = client
         self._keys = keys
+        self._words = memory_index_name(keys)
+        self._history = history_index_name(keys, spec)
         self._finish = Script(client, "privacy/erasure_finish")
 
     async def load(self, name: str) -> ErasureOrder | None:
@@ -67,17 +62,11 @@ class ErasureStore:
         return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
     async def stands(self, order: ErasureOrder) -> bool:
-        """True if an order is still open and was not renewed.
-
-        Check this after reading the memories that the order covers.
-        """
+        """True if an order is open and was not renewed. Check this after reading the memories that it covers."""
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Replace a finished order with a receipt, unless the order was renewed.
-
-        The receipt does not identify the owner.
-        """
+        """Replace a finished order with a receipt without the owner, unless the order was renewed."""
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | ({} if note is None else {"note": note}))
         name = self._keys.erasure(order.name)
         await self._finish(
@@ -90,24 +79,24 @@ class ErasureStore:
             ttl_seconds=_RECEIPT_SECONDS,
         )
 
-    async def page(self, scope: Scope, erasure: Erasure) -> Sequence[ErasedMemory]:
-        """Return a page of the memories that an order covers. The page is empty if no such memories are left.
+    async def page(self, scope: Scope, erasure: Erasure, *, past: bool = False) -> Sequence[ErasedMemory]:
+        """Return a page of the memories that an order covers: current ones or, if `past` is true, ended and former ones.
+
+        The page is empty if no such memories are left.
 
         For unreadable memories, the tags decide whether the order covers them.
         """
-        clause = filters.where(scope, selection_of(erasure))
-        index = memory_index_name(self._keys)
+        clause = erased_where(scope, erasure)
+        index, key_of = (self._history, self._keys.history) if past else (self._words, self._keys.memory)
         offset = 0
         while True:
             hits = await search(self._client, index, name_query(clause, offset, _PAGE))
-            matching = await self._load_matching(scope, erasure, [hit.mid for hit in hits.hits])
+            names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
+            rows = await read(self._client, lambda pipe, names=names: [pipe.hmget(key_of(name), OWNER_FIELDS) for name in names])
+            matching = await decode_rows(lambda names=names, rows=rows: _meant_rows(scope, erasure, names, rows), rows)
             offset += _PAGE
             if matching or offset >= hits.total:
                 return matching
-
-    async def _load_matching(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> list[ErasedMemory]:
-        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), OWNER_FIELDS) for mid in mids])
-        return await meant_rows(scope, erasure, mids, rows)
 
     def session(self, erasure: Erasure) -> SessionRef | None:
         return None if erasure.session_id is None else SessionRef(erasure.session_id, erasure.namespace, erasure.user_id)
@@ -116,12 +105,8 @@ class ErasureStore:
 OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
-async def meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
-    """Return the memories or versions that an order covers, judged by the `OWNER_FIELDS` of their hashes."""
-    return await decode_rows(lambda: _meant_rows(scope, erasure, names, rows), rows)
-
-
 def _meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
+    """Return the memories or versions that an order covers, judged by the `OWNER_FIELDS` of their hashes."""
     mine = tag(scope.tenant).encode()
     matching: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):
@@ -149,21 +134,14 @@ def _has_tags(erasure: Erasure, tags: Sequence[bytes | None]) -> bool:
     return (namespace, user) == (namespace_tag, tag(erasure.user_id or "")) and tag(erasure.session_id) in sessions.split(",")
 
 
-def selection_of(erasure: Erasure) -> Any:
-    """Return search filters for the memories that an order covers."""
-    return _Selection(
-        None if erasure.namespace is None else Namespace(eq=erasure.namespace),
-        None if erasure.user_id is None else UserId(eq=erasure.user_id),
-        None if erasure.session_id is None else SessionId(eq=erasure.session_id),
-        None if erasure.agent_id is None else TagFilter(eq=erasure.agent_id),
-    )
+def erased_where(scope: Scope, erasure: Erasure) -> str:
+    """Return the query text for the memories that an order covers, within the caller's scope."""
+    values = (("ns", erasure.namespace), ("u", erasure.user_id), ("s", erasure.session_id), ("ag", erasure.agent_id))
+    return all_of(filters.where(scope), *(filters.is_value(field, value) for field, value in values if value is not None))
 
 
 def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
-    """True if an order covers a memory.
-
-    An order for a session does not cover another user's session with the same id.
-    """
+    """True if an order covers a memory. An order for a session covers only its owner's session with this id."""
     if erasure.agent_id is not None:
         return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
     if erasure.session_id is None:

@@ -16,11 +16,12 @@ from agent_memory.foundation.foundation import Foundation
 def open_privacy(foundation: Foundation, services: Services) -> None:
     client, keys, spec = foundation.client, foundation.keys, foundation.spec
     scripts = services[MemoryScripts]
+    erasures = ErasureStore(client, keys, spec)
     services.add(
-        ErasureStore(client, keys),
+        erasures,
         PurgeService(services[OrderStore]),
         LineageStore(client, keys, scripts, spec),
-        TraceStore(client, keys, services[MemoryStore], scripts, spec),
+        TraceStore(client, keys, services[MemoryStore], erasures, scripts, spec),
     )
 
 

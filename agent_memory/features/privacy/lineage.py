@@ -138,21 +138,17 @@ class LineageStore:
 
     async def forget_names(self, scope: Scope, memories: Sequence[LineageMemory]) -> None:
         """Delete the aliases that point from these merged memories to other memories."""
+        merged = [memory for memory in memories if memory.alias_of is not None]
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        for memory in memories:
-            if memory.alias_of is not None:
-                steps.add_group({"op": "unalias", "alias": memory.mid})
-        if any(memory.alias_of is not None for memory in memories):
+        for memory in merged:
+            steps.add_group({"op": "unalias", "alias": memory.mid})
+        if merged:
             await steps.run_steps(self._scripts)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
         """Delete later evidence by field, and the aliases (mids) that came with it."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
-        alias_rows = await read(self._client, lambda pipe: [pipe.get(self._keys.alias(name)) for name in names]) if names else []
-        mine = [
-            name for name, raw in zip(names, alias_rows, strict=True) if raw is not None and raw.decode().partition(" ")[0] == memory.mid
-        ]
-        group += [{"op": "unalias", "alias": name} for name in mine]
+        group += [{"op": "unalias", "alias": name} for name, mid in (await self.targets(names)).items() if mid == memory.mid]
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.add_group(*group)
         await steps.run_steps(self._scripts)
@@ -165,10 +161,7 @@ def _decoded(
     former: Sequence[tuple[str, Sequence[bytes | None]]],
     unreadable: Callable[[str], None],
 ) -> list[LineageMemory]:
-    """Return memories built from replies and the rows of former versions.
-
-    `rows` contains five replies for each memory, in the order of `ledgers`.
-    """
+    """Return the memories in `rows` (five replies for each, in the order of `ledgers`) and rows of former versions."""
     past: dict[str, list[Any]] = {}
     for mid, row in former:
         past.setdefault(mid, []).append(row)
@@ -190,10 +183,7 @@ def _decoded(
 def _parsed(
     scope: Scope, mid: str, rows: tuple[Any, Any, Sequence[Any]], evidence: dict[bytes, bytes], changes: Sequence[str], alias_of: str | None
 ) -> LineageMemory | None:
-    """Return a memory built from the replies for its keys, or None if it does not exist.
-
-    Raises ValueError if the memory is unreadable.
-    """
+    """Return the memory in the replies for its keys, or None if it does not exist. Raises ValueError if unreadable."""
     current, over, former = rows
     past = [stored for row in former if (stored := read_row(scope.tenant, mid, row[:-1])) is not None]
     now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])

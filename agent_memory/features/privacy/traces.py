@@ -16,23 +16,24 @@ from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.records import StoredEvidence, StoredMemory
 from agent_memory.features.memories.steps import MemoryScripts, StepGroups
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.privacy.erasure_store import OWNER_FIELDS, ErasedMemory, meant_rows, selection_of
+from agent_memory.features.privacy.erasure_store import ErasedMemory, ErasureStore, erased_where
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Arg
-from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.foundation.storage.search.queries import name_query, search
-from agent_memory.foundation.storage.search.results import PAST
 
 _COUNT = 100
 
 
 class TraceStore:
-    def __init__(self, client: Redis, keys: Keys, memories: MemoryStore, scripts: MemoryScripts, spec: VectorSpec) -> None:
+    def __init__(
+        self, client: Redis, keys: Keys, memories: MemoryStore, erasures: ErasureStore, scripts: MemoryScripts, spec: VectorSpec
+    ) -> None:
         self._client = client
+        self._erasures = erasures
         self._scripts = scripts
         self._words = memory_index_name(keys)
         self._keys = keys
@@ -45,32 +46,21 @@ class TraceStore:
         This includes former versions of memories that now belong to another owner. For unreadable versions, the tags
         decide whether the order covers them, and their keys are passed to `unreadable`.
         """
-        clause = filters.where(scope, selection_of(erasure))
-        removed, offset = 0, 0
-        while True:
-            hits = await search(self._client, self._history, name_query(clause, offset, _COUNT))
-            names = [hit.mid.removeprefix(PAST) for hit in hits.hits]
-            rows = (
-                await read(self._client, lambda pipe, names=names: [pipe.hmget(self._keys.history(name), OWNER_FIELDS) for name in names])
-                if names
-                else []
-            )
-            versions = await meant_rows(scope, erasure, names, rows)
+        removed = 0
+        while versions := await self._erasures.page(scope, erasure, past=True):
             for version in versions:
                 if version.record is None:
                     unreadable(f"h:{version.name}")
-            if versions:
-                await self._forget_versions(scope, versions)
-                removed, offset = removed + len(versions), 0
-            elif (offset := offset + _COUNT) >= hits.total:
-                return removed
+            await self._forget_versions(scope, versions)
+            removed += len(versions)
+        return removed
 
     async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
         """Delete the evidence in other memories that comes from the session. Return the number of deleted pieces.
 
         Unreadable memories keep their evidence, and their keys are passed to `unreadable`.
         """
-        clause = filters.where(scope, selection_of(erasure))
+        clause = erased_where(scope, erasure)
         removed = 0
         for index in (self._words, self._history):
             offset = 0
@@ -94,11 +84,7 @@ class TraceStore:
             return 0
 
     async def _disown_all(self, scope: Scope, erasure: Erasure, memories: Sequence[StoredMemory]) -> int:
-        rows = (
-            await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(memory.mid)) for memory in memories])
-            if memories
-            else []
-        )
+        rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(memory.mid)) for memory in memories])
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         removed = 0
         for memory, row in zip(memories, rows, strict=True):
@@ -144,10 +130,8 @@ class TraceStore:
         """
         try:
             readable = [(memory.record, memory.version or None) for memory in memories if memory.record is not None]
-            removed, unread = (
-                sum(await self._memories.drop_records(scope, readable)),
-                [memory for memory in memories if memory.record is None],
-            )
+            removed = sum(await self._memories.drop_records(scope, readable))
+            unread = [memory for memory in memories if memory.record is None]
         except ValueError:  # The evidence of one of them is unreadable, so its places in other keys are not known.
             removed, unread = 0, list(memories)
         args: list[Arg] = [part for memory in unread for part in (memory.name.partition(".")[0], memory.version or "", "", "")]
@@ -167,7 +151,8 @@ class TraceStore:
                 body: Any = await self._client.hget(key, "b")  # pyright: ignore[reportGeneralTypeIssues]
             if body is not None and any(name in body for name in spelled):
                 deleted_keys.append(key)
-        return await self._delete(deleted_keys)
+        with redis_errors():
+            return int(await self._client.delete(*deleted_keys)) if deleted_keys else 0
 
     async def forget_orders(self, scope: Scope, may_name: Callable[[Any], bool]) -> int:
         """Delete the tenant's orders for which `may_name` is true. Return the number of deleted orders.
@@ -209,12 +194,6 @@ class TraceStore:
         with redis_errors():
             async for key in self._client.scan_iter(match=self._keys.root.replace("{", "\\{") + pattern, count=_COUNT):
                 yield key
-
-    async def _delete(self, keys: list[bytes]) -> int:
-        if not keys:
-            return 0
-        with redis_errors():
-            return int(await self._client.delete(*keys))
 
 
 def may_name_user(order: Any, user_id: str) -> bool:

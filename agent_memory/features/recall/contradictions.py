@@ -105,10 +105,7 @@ def _last_of(later: Mapping[int, int], position: int) -> int:
 
 
 def _clauses_alike(text: str, other: str) -> bool:
-    """True if a clause of one text says nearly the same as a clause of the other text.
-
-    Compares only clauses with at least three distinctive words.
-    """
+    """True if clauses of the two texts, of at least three distinctive words each, say nearly the same."""
     clauses, others = _CLAUSE.split(text), _CLAUSE.split(other)
     if len(clauses) == 1 and len(others) == 1:
         return False

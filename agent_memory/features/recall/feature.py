@@ -6,7 +6,6 @@ from agent_memory.features.extraction.rule_store import RuleStore
 from agent_memory.features.memories.search.pages import PageReader
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.recall.explain import ExplainService
 from agent_memory.features.recall.sections.memories import MemoriesSection
 from agent_memory.features.recall.sections.session import SessionSection
 from agent_memory.features.recall.service import RecallService
@@ -22,9 +21,8 @@ def open_recall(foundation: Foundation, services: Services) -> None:
     memories = MemoriesSection(
         settings, services[SearchService], services[PageReader], services[MemoryStore], services[RecentMessages], counter
     )
-    sections = [memories]
-    recall = RecallService(foundation.reader, session, sections, counter, services[RuleStore])
-    services.add(recall, ExplainService(services[SearchService], recall))
+    recall = RecallService(foundation.reader, session, memories, counter, services[RuleStore], services[SearchService])
+    services.add(recall)
 
 
 RECALL = Feature(

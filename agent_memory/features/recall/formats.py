@@ -72,10 +72,7 @@ def _as_text(system: str, turns: Sequence[Mapping[str, Any]], query: str) -> str
 
 
 def _in_turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return turns that alternate between user and assistant, starting with the user.
-
-    Merge successive turns of one role.
-    """
+    """Merge successive messages of one role, so that user and assistant alternate, starting with the user."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         role, text = ("user" if message["role"] == "user" else "assistant"), _plain_text(message)
@@ -89,7 +86,6 @@ def _in_turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _plain_text(message: Mapping[str, Any]) -> str:
-    """Return the text of a message, followed by its tool calls."""
     text = str(message["content"])
     if message["role"] in ("tool", "function"):
         return f"[answer of a tool] {text}"

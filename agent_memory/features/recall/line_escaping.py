@@ -96,10 +96,7 @@ def _is_id(first: str, second: str) -> bool:
 
 
 def _skeleton(text: str) -> str:
-    """Return the lower-case Latin letters that a text resembles.
-
-    Return "" if it has more than 32 visible characters.
-    """
+    """Return the lower-case Latin letters that a text resembles, or "" for more than 32 visible characters."""
     visible = _INVISIBLE.sub("", text)
     if len(visible) > _LONG:
         return ""

@@ -231,10 +231,7 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
 
 
 def _passage_of(memory: ShownMemory) -> str | None:
-    """Return the passage of a long memory that matched the query, or else its first passage.
-
-    None for a short memory.
-    """
+    """Return the passage of a long memory that matched the query, or else its first one. None for a short memory."""
     found_passage = memory.values.get("passage")
     passage = beginning(memory.text) if found_passage is None else found_passage["text"]
     if len(passage) == len(memory.text):
@@ -244,7 +241,6 @@ def _passage_of(memory: ShownMemory) -> str | None:
 
 
 def _beginning_of(passage: str, most: int) -> str:
-    """Return the first `most` bytes of a passage, followed by an ellipsis."""
     return f"{passage.encode()[:most].decode(errors='ignore').rstrip()}…"
 
 

@@ -1,7 +1,4 @@
-"""Find things that a text identifies by a name and a number: "Candle Street 8", "Zimmer 12", "KLM 1023".
-
-Pure functions, no I/O.
-"""
+"""Find things that a text identifies by a name and a number: "Candle Street 8", "Zimmer 12". No I/O."""
 
 from __future__ import annotations
 
@@ -29,10 +26,7 @@ class Referent(NamedTuple):
 
     @property
     def wording(self) -> str:
-        """The words that another text about the thing must contain.
-
-        If the name is a single word, they include the number.
-        """
+        """The words that another text about the thing must contain: the name, and the number of a name of one word."""
         return " ".join(self.name if len(self.name) > 1 else (*self.name, self.number))
 
     def is_named_in(self, text: str) -> bool:

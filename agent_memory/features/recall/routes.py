@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import Body, Response
 
 from agent_memory.features.memories.memory_types import MemoryTypesHeader, prompt_as_shown, search_as_shown, show_types
-from agent_memory.features.recall.explain import ExplainService
 from agent_memory.features.recall.service import RecallService
 from agent_memory.foundation.api.dependencies import OptimizeQuery, ScopeDep, ServicesDep
 from agent_memory.foundation.api.operation import operations
@@ -55,4 +54,4 @@ async def explain_long_term_memory(
         body = body.model_copy(update={"search": search_as_shown(body.search, memory_types)[0]})
     if body.prompt is not None:
         body = body.model_copy(update={"prompt": prompt_as_shown(body.prompt, memory_types)[0]})
-    return ModelResponse(await services[ExplainService].explain_memory_of(scope, body))
+    return ModelResponse(await services[RecallService].explain_memory_of(scope, body))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from agent_memory.features.extraction.rule_store import RuleStore, parse_zone
+from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.recall.formats import FORMAT_TOKENS, FormattedPrompt, Prompt, format_prompt, text_message
 from agent_memory.features.recall.line_escaping import escape_frames
 from agent_memory.features.recall.sections.memories import searches
@@ -19,7 +20,7 @@ from agent_memory.features.recall.token_budget import (
     SUMMARY_SHARE,
     TokenBudget,
 )
-from agent_memory.features.sessions.strategies import check_zone
+from agent_memory.features.sessions.strategies import read_zone
 from agent_memory.foundation.api.principals import permit_agent, reader_of, session_of
 from agent_memory.foundation.core.clock import zone_of
 from agent_memory.foundation.core.errors import BadInput, UnsupportedRequest
@@ -41,7 +42,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe, PipelineReader
 from agent_memory.foundation.storage.search.filters import only_value
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
-from agent_memory_client.models import MemoryPromptRequest, MemoryPromptResponse, SearchRequest
+from agent_memory_client.models import ExplainRequest, Explanation, HitExplanation, MemoryPromptRequest, MemoryPromptResponse, SearchRequest
 
 Part = TypeVar("Part")
 
@@ -61,12 +62,19 @@ class RecallService:
     """Assembles prompts in this order: permanent sections, summary, messages, memories, other recalled sections."""
 
     def __init__(
-        self, reader: PipelineReader, session: SessionSection, sections: Sequence[PromptSection], counter: TokenCounter, zones: RuleStore
+        self,
+        reader: PipelineReader,
+        session: SessionSection,
+        memories: PromptSection,
+        counter: TokenCounter,
+        zones: RuleStore,
+        searches: SearchService,
     ) -> None:
         self._read = reader
+        self._searches = searches
         self._zones = zones
         self._session = session
-        self._sections: _Kinds[PromptSection] = _Kinds((), tuple(sections), ())
+        self._sections: _Kinds[PromptSection] = _Kinds((), (memories,), ())
         self._counter = counter
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
@@ -91,7 +99,7 @@ class RecallService:
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
-        share = budget.memory_share(session.window.count_tokens())
+        share = budget.memory_share(session.window_tokens())
 
         def fit_all() -> tuple[list[FittedSection], list[FittedSection], list[FittedSection], list[FittedSection]]:
             return (
@@ -105,7 +113,7 @@ class RecallService:
         memories = [card for content in contents.own if isinstance(content, MemoriesContent) for card in content.cards]
         characters = len(session.summary.text) + sum(len(card.text) for card in memories)
         fitted_always, fitted_summary, fitted_own, fitted_recalled = await run_in_thread(fit_all, characters)
-        window = session.window.fit_section(budget.left)
+        window = session.fit_window(budget.left)
         shown_messages = window.shown_messages
         always = [
             *[_framed(section.render_section(shown_messages)) for section in fitted_always],
@@ -126,11 +134,31 @@ class RecallService:
             _formatted(ask.body, [*always, *recalled], turns),
         )
 
-    async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Kinds[SectionContent]]:
-        """Read all sections in one round trip.
+    async def explain_memory_of(self, scope: Scope, body: ExplainRequest) -> Explanation:
+        """Return the memory's rank in the prompt or search, or the reason why the memory is left out.
 
-        If the session was found by its id alone, read the other sections again.
+        Raises UnsupportedRequest if the prompt does not search.
         """
+        memory_id = body.memory_id
+        if body.prompt is None:
+            return await self._searches.explain_search(scope, memory_id, body.search or SearchRequest())
+        prompt = await self.build_prompt(scope, body.prompt, explain=True)
+        if prompt.search is None or prompt.explanation is None:
+            raise UnsupportedRequest("the prompt does not search long-term memory: give long_term_search", field="prompt.long_term_search")
+        for memory in prompt.memories:
+            if memory.id == memory_id:
+                why: HitExplanation | None = memory.values["explanation"]
+                rank = None if why is None else why.rank
+                return Explanation(memory_id=memory_id, returned=True, reason="returned", rank=rank, explanation=why)
+        for cut in prompt.explanation.cut:
+            if cut.memory_id == memory_id:
+                return Explanation(returned=False, **cut.model_dump())
+        explained = await self._searches.explain_search(scope, memory_id, prompt.search, paged=False)
+        # The search finds the memory, but a message that is not promoted yet took its place in the prompt.
+        return explained.model_copy(update={"returned": False, "reason": "beyond_limit"}) if explained.returned else explained
+
+    async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Kinds[SectionContent]]:
+        """Read all sections in one round trip, or in two if the session was found by its id alone."""
         opened = await self._open_sections(ask)
         of_session, *replies = await self._read_sections(ask, opened, with_session=True)
         session = await self._session.load_session(ask, of_session)
@@ -212,17 +240,14 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Return the request with the same time zone for the prompt and its search.
-
-    Raises BadInput if the zone is unknown, or if the prompt and the search specify different zones.
-    """
+    """Return the request with one time zone for prompt and search. Raises BadInput if unknown, or if they differ."""
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
     if not names:
         return body
     if len(set(names)) > 1:
         raise BadInput("is another than long_term_search.timezone: name one of the two", field="timezone")
-    check_zone(names[0], "timezone")
+    read_zone(names[0])
     update: dict[str, Any] = {"timezone": names[0]}
     if search is not None:
         update["long_term_search"] = search.model_copy(update={"timezone": names[0]})
@@ -230,10 +255,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections that share one part of the budget, in order.
-
-    Each section takes what it needs from the tokens that earlier sections left.
-    """
+    """Fit sections that share one part of the budget, in order. Each takes what it needs of what is left."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:

@@ -18,18 +18,15 @@ from agent_memory.foundation.storage.search.pagination import walk
 _NAMES = ("sid", "ns", "us", "ag")
 
 
-class AgentSessions:
-    def __init__(self, client: Redis, keys: Keys) -> None:
-        self._client = client
-        self._keys = keys
-
-    async def pages(self, scope: Scope, namespace: str | None, agent_id: str) -> AsyncIterator[list[SessionRef]]:
-        """Yield pages of an agent's sessions, oldest first."""
-        clause = filters.session_where(scope, namespace=namespace)
-        async for sids in walk(self._client, session_index_name(self._keys), clause, "c"):
-            rows = await read(self._client, lambda pipe, sids=sids: [pipe.hmget(self._keys.session(sid).meta, _NAMES) for sid in sids])
-            names = [[None if value is None else value.decode() for value in row] for row in rows]
-            yield [SessionRef(session_id or "", ns, user) for session_id, ns, user, agent in names if agent == agent_id]
+async def walk_agent_sessions(
+    client: Redis, keys: Keys, scope: Scope, namespace: str | None, agent_id: str
+) -> AsyncIterator[list[SessionRef]]:
+    """Yield pages of an agent's sessions, oldest first."""
+    clause = filters.session_where(scope, namespace=namespace)
+    async for sids in walk(client, session_index_name(keys), clause, "c"):
+        rows = await read(client, lambda pipe, sids=sids: [pipe.hmget(keys.session(sid).meta, _NAMES) for sid in sids])
+        names = [[None if value is None else value.decode() for value in row] for row in rows]
+        yield [SessionRef(session_id or "", ns, user) for session_id, ns, user, agent in names if agent == agent_id]
 
 
 async def permit_session_agents(client: Redis, keys: Keys, scope: Scope, ref: SessionRef) -> None:

@@ -258,10 +258,7 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """Return a waiting memory as JSON, with the fields its writer set and the writer's rights.
-
-    The script appends "at".
-    """
+    """Return a waiting memory as JSON, with its given fields and the writer's rights. The script appends "at"."""
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.operations import OperationService
-from agent_memory.features.sessions.agent_sessions import AgentSessions
 from agent_memory.features.sessions.recent import RecentMessages
-from agent_memory.features.sessions.scripts import SessionScripts
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.feature import Feature, Services
@@ -14,11 +12,10 @@ from agent_memory.foundation.foundation import Foundation
 
 
 def open_sessions(foundation: Foundation, services: Services) -> None:
-    store = SessionStore(foundation.client, foundation.keys, SessionScripts(foundation.client, foundation.keys, fsync=foundation.fsync))
+    store = SessionStore(foundation.client, foundation.keys, fsync=foundation.fsync)
     services[OperationService].batches = store
     services.add(
         store,
-        AgentSessions(foundation.client, foundation.keys),
         RecentMessages(foundation.settings, foundation.keys),
         SessionService(foundation.settings, store, foundation.counter, services[MemoryLimit], foundation.ids, extracts=foundation.extracts),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from ulid import ULID
@@ -34,15 +34,6 @@ def with_other_id(message: MemoryMessage) -> MemoryMessage:
     ending = f"~{words_digest(message)[:_DIGEST_CHARS]}"
     beginning = message.id.encode()[: MAX_ID_BYTES - len(ending)].decode(errors="ignore")
     return message.model_copy(update={"id": beginning + ending})
-
-
-def reuse_notices(sent: Sequence[MemoryMessage], stored: Sequence[MemoryMessage]) -> Collection[str]:
-    """Return notices for messages that were stored under another id."""
-    return [
-        f"messages.{position}.id: names another message of the session; this one has the id {new.id!r}"
-        for position, (old, new) in enumerate(zip(sent, stored, strict=True))
-        if old.id != new.id
-    ]
 
 
 def with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
@@ -76,6 +67,7 @@ def notice_roles(messages: Sequence[MemoryMessage]) -> None:
 def stored_messages(named: Sequence[MemoryMessage], written: Sequence[NewMessage]) -> list[MemoryMessage]:
     """Return the messages as stored, with a notice for each changed id."""
     stored = [new.message for new in written]
-    for notice in reuse_notices(named, stored):
-        add_notice(notice)
+    for position, (old, new) in enumerate(zip(named, stored, strict=True)):
+        if old.id != new.id:
+            add_notice(f"messages.{position}.id: names another message of the session; this one has the id {new.id!r}")
     return stored

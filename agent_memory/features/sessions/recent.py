@@ -12,12 +12,12 @@ from typing import Any
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.shown_memories import ShownMemory
 from agent_memory.features.sessions.codec import StoredMessage, decode_entry
-from agent_memory.features.sessions.scripts import queue_recent
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.lua_files import load
 from agent_memory.foundation.storage.search.filters import FILTERS
 from agent_memory.foundation.text import terms
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
@@ -25,6 +25,7 @@ from agent_memory.foundation.text.injection import suspicion
 from agent_memory.foundation.text.statements import memorable
 from agent_memory_client.models import MemoryRecord, SearchRequest
 
+_RECENT = load("sessions/recent_messages")
 # The share of the query's words that a message needs. Nothing ranks these messages against memories yet.
 _SHARE = 1 / 3
 _MOST = 5
@@ -54,10 +55,7 @@ class RecentMessages:
         self._context = context_blocks(settings.longterm.context_tags)
 
     def recent_query(self, scope: Scope, request: SearchRequest) -> RecentQuery | None:
-        """Return the query if the search specifies exactly one user and filters only by user and namespace.
-
-        None otherwise.
-        """
+        """Return the query if the search names exactly one user and filters only by user and namespace, else None."""
         longterm = self._longterm
         user, namespace = request.user_id, request.namespace
         if not (longterm.enabled and longterm.promote_messages and terms.query_terms(request.text or "")):
@@ -79,7 +77,9 @@ class RecentMessages:
         key = self._keys.waiting(scope.tenant, query.user_id)
         without = "" if but is None else self._keys.sid(scope.tenant, but)
         only = scope.namespaces if query.namespaces is None else query.namespaces
-        queue_recent(pipe, key, self._keys.journal_prefix, without, _LIMITS, only or ())
+        prefix = self._keys.journal_prefix
+        command = _RECENT.read_only(user_waiting=key, journal_prefix=prefix, excluded_sid=without, **_LIMITS, namespaces=only or ())
+        pipe.execute_command(*command)
         return 1
 
     def find_recent(self, query: RecentQuery, reply: Any, here: SessionRef | None) -> list[ShownMemory]:
@@ -115,10 +115,7 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 
 
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
-    """Return the most promising messages that will be promoted and that the caller may access.
-
-    Messages with the most words from the query come first, then the newest messages.
-    """
+    """Return the accessible messages to be promoted with most of the query's words, then the newest."""
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []
     for session in reply:
@@ -139,10 +136,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """Count the query's words that each entry may contain.
-
-    Search all entries at once, because most words occur in few entries.
-    """
+    """Count the query's words that each entry may contain. Searches all entries at once: most words are rare."""
     text = b"\n".join(entries)  # The JSON of an entry has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))

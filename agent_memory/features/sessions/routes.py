@@ -35,7 +35,6 @@ from agent_memory_client.models import (
     AppendMessagesRequest,
     AppendMessagesResponse,
     MessageStage,
-    SessionIdentity,
     SessionListResponse,
     UpdateDataRequest,
     UpdateWorkingMemory,
@@ -70,13 +69,9 @@ async def list_sessions(
     identities: Annotated[bool, Query(description="True returns the owner of each session, too.")] = False,
 ) -> Response:
     """Lists the ids of sessions. `total` is the number of all matching sessions."""
-    service = services[SessionService]
-    answer = await service.list(scope, namespace=namespace, user_id=user_id, limit=limit, offset=offset)
-    if identities:
-        refs = await service.list_refs(scope, namespace, user_id, limit, offset)
-        whose = [SessionIdentity(session_id=ref.session_id, namespace=ref.namespace, user_id=ref.user_id) for ref in refs]
-        answer = answer.model_copy(update={"sessions": [ref.session_id for ref in refs], "identities": whose})
-    return ModelResponse(answer)
+    return ModelResponse(
+        await services[SessionService].list(scope, namespace=namespace, user_id=user_id, limit=limit, offset=offset, identities=identities)
+    )
 
 
 @router.post(

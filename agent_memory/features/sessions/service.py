@@ -41,6 +41,7 @@ from agent_memory_client.models import (
     MemoryMessage,
     MemoryRecord,
     MemoryTypeEnum,
+    SessionIdentity,
     SessionListResponse,
     UpdateWorkingMemory,
     WorkingMemoryResponse,
@@ -215,15 +216,18 @@ class SessionService:
         named = self._window(model_name, context_window_max) if model_name or context_window_max else None
         # Read only the messages that the answer shows.
         window = None if named is None or last is not None else TokenWindow(named, named)
-        ref = await self._resolve(scope, session_of(scope, session_id, namespace, user_id), last, window)
-        if ref is None:
+        ref = session_of(scope, session_id, namespace, user_id)
+        state = await self._store.get(scope, ref, last, window)
+        if state is None and (only := await self._store.find_only(scope, ref)) is not None:
+            state = await self._store.get(scope, only, last, window)
+        if state is None:
             raise NotFound(f"Session {session_id} not found")
-        messages: Sequence[StoredMessage] = ref.messages
+        messages: Sequence[StoredMessage] = state.messages
         if last is not None:
-            messages = await self._last(scope, ref, last)
+            messages = await self._last(scope, state, last)
             messages = sorted(messages, key=lambda stored: stored.message.created_at)
             messages = messages if named is None else fitting(messages, named)
-        return SessionAnswer(self._view(ref, messages, model_name, context_window_max), ref.version)
+        return SessionAnswer(self._view(state, messages, model_name, context_window_max), state.version)
 
     async def patch_data(
         self,
@@ -239,27 +243,35 @@ class SessionService:
         ref = session_of(scope, session_id, namespace, user_id)
         if await self._store.merge_data(scope, ref, data, if_match) is None:
             # As in `get`, use the only session that matches.
-            refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
-            if len(refs) != 1 or await self._store.merge_data(scope, ref := refs[0], data, if_match) is None:
+            only = await self._store.find_only(scope, ref)
+            if only is None or await self._store.merge_data(scope, only, data, if_match) is None:
                 raise NotFound(f"Session {session_id} not found")
+            ref = only
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 
     async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
         """Delete the session with this identity, or else the only session that matches. Ignore a missing session."""
         ref = session_of(scope, session_id, namespace, user_id)
-        if not await self._store.delete(scope, ref):
-            refs = await self._store.find(scope, session_id, ref.namespace, ref.user_id)
-            if len(refs) == 1:
-                await self._store.delete(scope, refs[0])
+        if not await self._store.delete(scope, ref) and (only := await self._store.find_only(scope, ref)) is not None:
+            await self._store.delete(scope, only)
         return AckResponse(status="ok")
 
     async def list(
-        self, scope: Scope, *, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
+        self,
+        scope: Scope,
+        *,
+        namespace: str | None = None,
+        user_id: str | None = None,
+        limit: int = 20,
+        offset: int = 0,
+        identities: bool = False,
     ) -> SessionListResponse:
-        """Return a page of session ids, oldest first, and the total number of sessions."""
-        namespace, user_id = list_place_of(scope, namespace, user_id)
-        total, refs = await self._store.list(scope, namespace, user_id, offset, limit)
-        return SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
+        """Return a page of session ids, oldest first, and the total number of sessions. `identities` adds their owners."""
+        total, refs = await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit)
+        answer = SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
+        if identities:
+            answer.identities = [SessionIdentity(session_id=ref.session_id, namespace=ref.namespace, user_id=ref.user_id) for ref in refs]
+        return answer
 
     async def list_refs(self, scope: Scope, namespace: str | None, user_id: str | None, limit: int, offset: int) -> list[SessionRef]:
         """Return the same page of sessions as `list`, with their full identities."""
@@ -269,14 +281,6 @@ class SessionService:
         """Return the sessions in `refs` that exist, with all their messages, in one round trip."""
         states = await self._store.get_many(scope, refs)
         return [self._view(state, state.messages, None, None) for state in states if state is not None]
-
-    async def _resolve(self, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None) -> SessionState | None:
-        state = await self._store.get(scope, ref, last, window)
-        if state is None:
-            refs = await self._store.find(scope, ref.session_id, ref.namespace, ref.user_id)
-            if len(refs) == 1:
-                state = await self._store.get(scope, refs[0], last, window)
-        return state
 
     async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
         """Return the last messages. Leave out answers to tool calls that are not among these messages."""

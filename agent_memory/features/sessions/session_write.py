@@ -1,4 +1,4 @@
-"""Build the arguments of `session_write.lua` for a PUT or an append."""
+"""Build the arguments of `session_write.lua` for a PUT or an append, and read its reply."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from agent_memory.features.sessions.agent_sessions import agent_refusal
 from agent_memory.features.sessions.codec import encode_beside, encode_message, message_identity
 from agent_memory.foundation.core.clock import iso
+from agent_memory.foundation.core.errors import BadInput, IdTaken, TooLarge, VersionMismatch
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.storage.scripts import Arg, compact
@@ -84,6 +86,32 @@ class SessionWrite:
     """If true, an append replaces the session and its pending work."""
 
 
+@dataclass(slots=True)
+class SessionStamp:
+    """A session after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
+
+    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` lists the positions of messages
+    sent as text alone, each with the stored content beside its text, which stays.
+    """
+
+    version: int
+    tokens: int
+    messages: int
+    added: int
+    epoch: str
+    created: int
+    said_created: str | None = None
+    kept_beside: Sequence[tuple[int, bytes]] = ()
+
+
+class MessageIdsReused(Exception):
+    """The messages at `positions` have the ids of other messages in the session."""
+
+    def __init__(self, positions: Sequence[int]) -> None:
+        super().__init__("ids of messages are reused")
+        self.positions = positions
+
+
 def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict[str, Any]:
     identity = ["tn", scope.tenant, "sid", ref.session_id]
     doc = ["t", tag(scope.tenant), "s", tag(ref.session_id)]
@@ -118,22 +146,17 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
         doc += ["c", micros(change.moved.created_at)]
         if change.moved.seconds_left is not None:
             ttl = change.moved.seconds_left
+    same = ("mode", "window", "default_window", "summarize_ratio", "extract_after_ms", "extract_within_ms", "fed_back")
     return {
-        "mode": change.mode,
+        **{name: getattr(change, name) for name in same},
         # For the script, "" would mean that there is no condition.
         "if_match": "-" if change.if_match == "" else change.if_match,
         "ttl": ttl,
-        "window": change.window,
-        "default_window": change.default_window,
-        "summarize_ratio": change.summarize_ratio,
         "summary": change.context,
         "strategy": strategy,
-        "extract_after_ms": change.extract_after_ms,
-        "extract_within_ms": change.extract_within_ms,
         "extract_tokens": change.extract_tokens or None,
         "remembered_ids": REMEMBERED_IDS,
         "max_messages": change.most_messages or None,
-        "fed_back": change.fed_back,
         "updated_at": updated_at,
         "fields": {"create": identity, "doc": doc, "set": stored_fields, "unset": removed_fields, "empty": list(change.empty)}
         | ({} if scope.agents is None else {"agents": sorted(scope.agents)})
@@ -143,3 +166,35 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
 
 def micros(moment: datetime) -> str:
     return str(round(moment.timestamp() * 1_000_000))
+
+
+def read_stamp(reply: Any, promoted: Sequence[int], most: int) -> SessionStamp:
+    """Return the result of `session_write.lua`. `promoted` are the positions of the memories to promote.
+
+    Raises MessageIdsReused, VersionMismatch, IdTaken, TooLarge, BadInput or Forbidden.
+    """
+    refuse_mismatch(reply)
+    if reply[0] == b"agent":
+        raise agent_refusal()
+    if reply[0] == b"reused":
+        raise MessageIdsReused(list(map(int, reply[1:])))
+    if reply[0] == b"taken":
+        raise IdTaken([], field=f"memories.{promoted[int(reply[1])]}.id")
+    if reply[0] == b"full":
+        held = int(reply[1])
+        message = f"messages: a session holds {most} messages at most (MAX_SESSION_MESSAGES), this one has {held}: begin another"
+        raise TooLarge(message, field="messages", limit=most)
+    if reply[0] == b"empty":
+        field = f"messages.{int(reply[1])}.content"
+        raise BadInput("must not be blank: give at least one character that is not white space", field=field)
+    _, version, tokens, count, added, epoch, created, said_created, restored = reply
+    kept_beside = list(zip(map(int, restored[::2]), restored[1::2], strict=True))
+    return SessionStamp(
+        int(version), int(tokens), int(count), int(added), epoch.decode(), int(created), said_created.decode() or None, kept_beside
+    )
+
+
+def refuse_mismatch(reply: Any) -> None:
+    if reply[0] == b"mismatch":
+        current = int(reply[1])
+        raise VersionMismatch(f"If-Match names another version than the stored one ({current or 'none'})", current=current)

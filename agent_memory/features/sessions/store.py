@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,17 +24,27 @@ from agent_memory.features.sessions.codec import (
     encode_own,
 )
 from agent_memory.features.sessions.message_ids import with_other_id
-from agent_memory.features.sessions.scripts import JournalBatch, MessageIdsReused, SessionScripts, SessionStamp, queue_window
-from agent_memory.features.sessions.session_write import REMEMBERED_IDS, SessionWrite, micros, write_arguments
+from agent_memory.features.sessions.session_write import (
+    REMEMBERED_IDS,
+    MessageIdsReused,
+    SessionStamp,
+    SessionWrite,
+    micros,
+    read_stamp,
+    refuse_mismatch,
+    write_arguments,
+)
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.input.work import json_work, memories_work, messages_work
 from agent_memory.foundation.core.permissions import permit_owner, permit_session, reaches_session_of
 from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.erasures import Guard, guard_of
 from agent_memory.foundation.storage.keyspace import Keys, SessionKeys, untag
-from agent_memory.foundation.storage.scripts import Arg, compact
+from agent_memory.foundation.storage.lua_files import load
+from agent_memory.foundation.storage.scripts import NEVER_ENDED, Arg, Script, compact, outbox_keys
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import session_index_name
 from agent_memory.foundation.storage.search.queries import search
@@ -43,6 +53,7 @@ from agent_memory.foundation.text.chat_messages import whole_window
 from agent_memory.foundation.text.cleaning.context_blocks import ContextBlocks
 from agent_memory_client.models import MemoryStrategyConfig, MemoryTypeEnum
 
+_WINDOW = load("sessions/session_window")
 # How many processed messages a journal keeps as context.
 JOURNAL_CONTEXT = 10
 # How often to make another id: the new one may be in use, too.
@@ -104,10 +115,19 @@ class SessionEpoch:
 
 
 class SessionStore:
-    def __init__(self, client: Redis, keys: Keys, scripts: SessionScripts) -> None:
+    def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
+        """If `fsync` is true, changes made by callers are on disk before the reply."""
         self._client = client
         self._keys = keys
-        self._scripts = scripts
+        self._outboxes = [key for kind in (DueKind.SESSION, DueKind.EXTRACTION) for key in outbox_keys(keys, kind).values()]
+        self._write_script = Script(client, "sessions/session_write", fsync=fsync)
+        self._data_script = Script(client, "sessions/session_data", fsync=fsync)
+        self._delete_script = Script(client, "sessions/session_delete", fsync=fsync)
+        self._settle_script = Script(client, "sessions/session_settle")
+        self._set_aside_script = Script(client, "sessions/session_set_aside")
+        self._journal_script = Script(client, "sessions/session_journal")
+        self._summary_script = Script(client, "sessions/session_summary")
+        self._strike_script = Script(client, "sessions/session_strike", fsync=fsync)
 
     def _sid(self, scope: Scope, ref: SessionRef, *, write: bool = False) -> str:
         """Return a session's key name. Raises Forbidden."""
@@ -143,21 +163,29 @@ class SessionStore:
 
         work = messages_work(new.message for new in change.messages) + memories_work(change.memories) + json_work(change.data)
         args, arguments = await run_in_thread(encode, work)
-        user_waiting = self._user_waiting(scope.tenant, ref.user_id)
-        guard = self._guard(scope, ref, change.agent_id)
-        return await self._scripts.write_session(k, user_waiting, arguments, guard, args, list(promoted.values()), anew=change.anew)
+        reply = await self._write_script(
+            k,
+            session_due=self._keys.due(DueKind.SESSION),
+            extraction_due=self._keys.due(DueKind.EXTRACTION),
+            wake=self._keys.wake,
+            user_waiting=self._user_waiting(k, scope.tenant, ref.user_id),
+            set_aside=k.set_aside,
+            outboxes=self._outboxes if change.anew else (),
+            root=self._keys.root,
+            guard=self._guard(scope, ref, change.agent_id),
+            new_messages=args,
+            **arguments,
+        )
+        return read_stamp(reply, list(promoted.values()), change.most_messages)
 
     def _guard(self, scope: Scope, ref: SessionRef, agent_id: str | None = None) -> Guard:
         return guard_of(self._keys.root, scope.tenant, ref.namespace, ref.user_id, ref.session_id, agent_id)
 
-    def _user_waiting(self, tenant: str, user_id: str | None) -> str | None:
-        return None if user_id is None else self._keys.waiting(tenant, user_id)
+    def _user_waiting(self, k: SessionKeys, tenant: str, user_id: str | None) -> str:
+        return k.meta if user_id is None else self._keys.waiting(tenant, user_id)
 
     def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
-        """Return the script's arguments for memories.
-
-        `promoted` maps the ids of memories to promote to their positions.
-        """
+        """Return the script's arguments for memories. `promoted` maps ids of memories to promote to positions."""
         own: list[str] = []
         for name, position in promoted.items():
             record = change.memories[position]
@@ -172,15 +200,10 @@ class SessionStore:
         memories = [part for record in change.memories for part in (record.id, content_mark(record), micros(record.created_at))]
         return {"to_promote": own, "memories": memories}
 
-    def queue_read(
+    def _queue_read(
         self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE
-    ) -> Callable[[list[Any]], SessionState | None]:
-        """Queue the read of a session with its `last` messages.
-
-        None reads all messages, or as many as fit into `window`.
-
-        Return a parser that takes the next three replies.
-        """
+    ) -> None:
+        """Queue the read of a session, with three replies for `_session`."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.hgetall(k.meta)
         if window is None:
@@ -188,28 +211,21 @@ class SessionStore:
         else:
             _queue_window(pipe, k, window, before)
         pipe.hmget(k.journal, ["jp", "je"])
-        return lambda replies: _session(scope, replies, window)
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
         """Return a session with its `last` messages. None reads all messages, or as many as fit into `window`."""
         state: SessionState | None = None
         for before in (_BEFORE, _ALL_BEFORE):
-            parse: list[Callable[[list[Any]], SessionState | None]] = []
-            replies = await read(self._client, lambda pipe, n=before, p=parse: p.append(self.queue_read(pipe, scope, ref, last, window, n)))
-            state = parse[-1](replies)
+            replies = await read(self._client, lambda pipe, n=before: self._queue_read(pipe, scope, ref, last, window, n))
+            state = _session(scope, replies, window)
             if state is None or not state.parted:
                 break
         return state
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionState | None]:
         """Return sessions with all their messages in one round trip. The result is None for each missing session."""
-        parsers: list[Callable[[list[Any]], SessionState | None]] = []
-
-        def build(pipe: Pipeline) -> None:
-            parsers[:] = [self.queue_read(pipe, scope, ref, None) for ref in refs]
-
-        replies = await read(self._client, build) if refs else []
-        return [parse(replies[3 * index : 3 * index + 3]) for index, parse in enumerate(parsers)]
+        replies = await read(self._client, lambda pipe: [self._queue_read(pipe, scope, ref, None) for ref in refs])
+        return [_session(scope, replies[start : start + 3], None) for start in range(0, len(replies), 3)]
 
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
         """Queue the read of the parts of a session that a prompt shows. Pass the two replies to `parse_turns`."""
@@ -246,6 +262,11 @@ class SessionStore:
         clause = filters.session_where(scope, session_id=session_id, namespace=namespace, user_id=user_id)
         return (await self._search(clause, 0, 2))[1]
 
+    async def find_only(self, scope: Scope, ref: SessionRef) -> SessionRef | None:
+        """Return the only session that matches, like `find`. None if there are several, or none."""
+        refs = await self.find(scope, ref.session_id, ref.namespace, ref.user_id)
+        return refs[0] if len(refs) == 1 else None
+
     async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
         """Return the total, and a page of the accessible sessions, oldest first."""
         total, refs = await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
@@ -265,21 +286,28 @@ class SessionStore:
         """
         meta = self._keys.session(self._sid(scope, ref, write=True)).meta
         await permit_session_agents(self._client, self._keys, scope, ref)
-        return await self._scripts.merge_data(meta, self._guard(scope, ref), if_match, compact(patch))
+        reply = await self._data_script(meta=meta, guard=self._guard(scope, ref), if_match=if_match, json=compact(patch))
+        refuse_mismatch(reply)
+        return None if reply[0] == b"missing" else int(reply[1])
 
     async def delete(self, scope: Scope, ref: SessionRef, *, only_work: bool = False) -> bool:
         """Delete a session and its pending work, or only the work if `only_work` is true. Promoted memories stay.
 
         Return True if the session existed.
         """
-        k = self._keys.session(self._sid(scope, ref, write=True))
+        sid = self._sid(scope, ref, write=True)
         await permit_session_agents(self._client, self._keys, scope, ref)
-        return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, ref.user_id), None, only_work=only_work)
+        return await self._delete(scope, sid, ref.user_id, None, only_work=only_work)
 
     async def delete_life(self, scope: Scope, life: SessionEpoch) -> bool:
         """Delete a session. If it has been deleted and created again, delete nothing and return False."""
-        k = self._keys.session(life.sid)
-        return await self._scripts.delete_session(k, self._user_waiting(scope.tenant, life.user_id), life.epoch)
+        return await self._delete(scope, life.sid, life.user_id, life.epoch)
+
+    async def _delete(self, scope: Scope, sid: str, user_id: str | None, epoch: str | None, *, only_work: bool = False) -> bool:
+        k = self._keys.session(sid)
+        user_waiting = self._user_waiting(k, scope.tenant, user_id)
+        more = {"set_aside": k.set_aside, "user_waiting": user_waiting, "outboxes": self._outboxes}
+        return bool(await self._delete_script(k, **more, epoch=epoch, only_work=only_work))
 
     def sid(self, scope: Scope, ref: SessionRef) -> str:
         return self._keys.sid(scope.tenant, ref)
@@ -316,7 +344,9 @@ class SessionStore:
 
         The cursor is "jp" for promotion and "je" for extraction.
         """
-        raw, entries, own = await self._scripts.read_journal(self._keys.session(sid), cursor, limit, JOURNAL_CONTEXT)
+        k = self._keys.session(sid)
+        fields, entries, own = await self._journal_script(k, cursor=cursor, limit=limit, context=JOURNAL_CONTEXT)
+        raw = _pairs(fields)
         if not raw:
             return None
         start = int(raw[cursor])
@@ -329,7 +359,7 @@ class SessionStore:
             end=int(raw["sq"]),
             before=[m for m in messages if m.seq <= start],
             waiting=[m for m in messages if m.seq > start],
-            own=own,
+            own=_pairs(own),
             strategy=MemoryStrategyConfig.model_validate_json(raw["st"]) if "st" in raw else MemoryStrategyConfig(),
         )
 
@@ -341,21 +371,38 @@ class SessionStore:
     async def settle(self, sid: str, tenant: str, user_id: str | None, *, batch: str | None = None) -> None:
         """Delete the record of pending work if no work is left. If `batch` is given, first end this set-aside batch."""
         cursor = None if batch is None else batch.partition(".")[2]
-        await self._scripts.settle_session(self._keys.session(sid), self._user_waiting(tenant, user_id), cursor)
+        k = self._keys.session(sid)
+        user_waiting = self._user_waiting(k, tenant, user_id)
+        outbox = outbox_keys(self._keys, DueKind.EXTRACTION)
+        await self._settle_script(k, set_aside=k.set_aside, user_waiting=user_waiting, **outbox, batch=cursor)
 
     async def set_aside(self, sid: str, journal: Journal, count: int, reason: str = "") -> bool:
         """Set the first `count` waiting messages aside as a dead batch. Return False if the session changed.
 
         If `reason` is empty, the batch keeps the reason of the last attempt.
         """
-        batch = JournalBatch(journal.epoch, journal.start, journal.start + count, JOURNAL_CONTEXT)
-        return await self._scripts.set_batch_aside(self._keys.session(sid), batch, reason[:1000] or None)
+        k, own = self._keys.session(sid), self._keys.session(f"{sid}.{journal.start}")
+        due, _, reasons, dead = outbox_keys(self._keys, DueKind.EXTRACTION).values()
+        reply = await self._set_aside_script(
+            k,
+            batch_journal=own.journal,
+            batch_list=own.journal_list,
+            set_aside=k.set_aside,
+            due=due,
+            reasons=reasons,
+            dead=dead,
+            wake=self._keys.wake,
+            epoch=journal.epoch,
+            cursor=journal.start,
+            cursor_end=journal.start + count,
+            context=JOURNAL_CONTEXT,
+            reason=reason[:1000] or None,
+            never_ended=NEVER_ENDED,
+        )
+        return bool(reply)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
-        """Return the tenant and the session with this key name.
-
-        `last` limits the number of messages; None reads all.
-        """
+        """Return the tenant and the session with this key name, with its `last` messages. None reads all."""
         k = self._keys.session(sid)
 
         def build(pipe: Pipeline) -> None:
@@ -370,20 +417,26 @@ class SessionStore:
     async def apply_summary(self, sid: str, fence: str, count: int, context: str, context_tokens: int) -> bool:
         """Replace the `count` oldest messages with a summary. Return False if the session changed."""
         k = self._keys.session(sid)
-        return await self._scripts.apply_summary(k, fence, count, context, context_tokens, REMEMBERED_IDS)
+        sizes = {"count": count, "context_tokens": context_tokens, "remembered_ids": REMEMBERED_IDS}
+        return bool(await self._summary_script(k, fence=fence, context=context, **sizes))
 
     async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
         """Remove messages, and also the summary if `drop_context` is true. Return False if the session changed."""
         k = self._keys.session(self._sid(scope, ref, write=True))
-        return await self._scripts.strike_messages(k, epoch, fence, seqs, drop_summary=drop_context)
+        return bool(await self._strike_script(k, epoch=epoch, fence=fence, drop_summary=drop_context, numbers=seqs))
 
 
 def _queue_window(pipe: Pipeline, k: SessionKeys, window: TokenWindow, before: int) -> None:
-    queue_window(pipe, k, window=window.tokens, default_window=window.default, overhead=window.overhead, most_before=before)
+    sizes = {"window": window.tokens, "default_window": window.default, "overhead": window.overhead, "most_before": before}
+    pipe.execute_command(*_WINDOW.read_only(k, **sizes))
+
+
+def _pairs(flat: Sequence[bytes]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in zip(flat[::2], flat[1::2], strict=True)}
 
 
 def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
-    """Return the session in the replies to `queue_read`. None if it is missing or its agent is not accessible."""
+    """Return the session in the replies to `_queue_read`. None if it is missing or its agent is not accessible."""
     entries = replies[1] if window is None else replies[1][:1:-1]
     state = decode_session(replies[0], entries, replies[2])
     if state is None or not reaches_session_of(scope, state.agent_id):

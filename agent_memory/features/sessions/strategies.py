@@ -42,7 +42,7 @@ def check_strategy(strategy: MemoryStrategyConfig) -> None:
         if code := _CODE.search(options.custom_prompt):
             message = f"{code[0]} is more than a name, which prompts do not run: write {{{code[1]}}}"
             raise BadInput(message, field=name)
-    check_zone(options.timezone, f"{_STRATEGY}.config.timezone")
+    read_zone(options.timezone, f"{_STRATEGY}.config.timezone")
 
 
 def options_of(config: dict[str, Any]) -> StrategyOptions:
@@ -54,10 +54,6 @@ def options_of(config: dict[str, Any]) -> StrategyOptions:
         first = error.errors(include_input=False, include_url=False)[0]
         path = ".".join(str(part) for part in first["loc"])
         raise BadInput(first["msg"], field=f"{_STRATEGY}.config.{path}") from error
-
-
-def check_zone(name: str | None, field_name: str) -> None:
-    read_zone(name, field_name)
 
 
 def read_zone(name: str | None, field_name: str = "timezone", where: str = "body") -> tzinfo:

@@ -82,7 +82,7 @@ class ChangeTransfer:
         mids = {name: self._restorer.mid(scope, name) for name in ids}
         await self._check(scope, user_id, list(mids.values()))
         change = export.change
-        lines = "\n".join(" ".join(mids[word] if at in _NAMES[line[0]] else word for at, word in enumerate(line)) for line in export.lines)
+        lines = "\n".join(" ".join(with_names(line, mids.__getitem__)) for line in export.lines)
         fields = ["t", tag(scope.tenant), "kd", tag(change.kind.value), "bt", tag(change.batch), "st", tag(change.state)]
         fields += ["o", compact(change.origin), "at", f"{change.at.timestamp():.6f}", "i", lines, "u", tag(user_id)]
         fields += ["ns", tag(export.namespace)] if export.namespace else []

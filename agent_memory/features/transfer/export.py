@@ -19,7 +19,7 @@ from agent_memory.features.access import audit
 from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.sessions.codec import StoredMessage, beside_of
 from agent_memory.features.transfer.change_export import ChangeExport, ChangeTransfer
-from agent_memory.features.transfer.memory_export import MemoryExport, MemoryExportReader, Version, flat_version
+from agent_memory.features.transfer.memory_export import MemoryExport, MemoryExportReader, Version
 from agent_memory.features.transfer.session_export import SessionExport, SessionExportReader
 from agent_memory.foundation.api.principals import list_place_of, whole_agent
 from agent_memory.foundation.core.clock import iso
@@ -37,38 +37,29 @@ Line = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ExportSources:
+class ExportService:
     memories: MemoryExportReader
     changes: ChangeTransfer
     sessions: SessionExportReader
     others: Sequence[Exporter]
     spec: VectorSpec
+    exports: ExportStore
+    audits: bool
 
-
-class ExportService:
-    def __init__(self, sources: ExportSources, exports: ExportStore, *, audits: bool = False) -> None:
-        self._from = sources
-        self._exports = exports
-        self._audits = audits
-
-    async def begin(self, scope: Scope, namespace: str | None, user_id: str) -> tuple[str, AsyncGenerator[bytes]]:
-        """Return the operation id and the lines of an export. Raises Forbidden.
+    async def begin(
+        self, scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None
+    ) -> tuple[str, AsyncGenerator[bytes]]:
+        """Return the operation id and the lines of an export of a user or, with `agent_id`, of an agent.
 
         The export contains all data acknowledged before the call. It is complete only if its last line contains the
-        number of the other lines.
+        number of the other lines. Raises Forbidden. Callers limited to certain users may not export agents.
         """
-        namespace, _ = list_place_of(scope, namespace, user_id)
-        operation_id = await self._exports.begin(scope)
-        return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, user_id, None), operation_id)
-
-    async def begin_agent(self, scope: Scope, namespace: str | None, agent_id: str) -> tuple[str, AsyncGenerator[bytes]]:
-        """Return the operation id and the lines of an agent's export, like `begin`.
-
-        Raises Forbidden, for example for every caller limited to certain users.
-        """
-        namespace = whole_agent(scope, namespace, agent_id)
-        operation_id = await self._exports.begin(scope)
-        return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, None, None, agent_id), operation_id)
+        if agent_id is None:
+            namespace, _ = list_place_of(scope, namespace, user_id)
+        else:
+            namespace, user_id = whole_agent(scope, namespace, agent_id), None
+        operation_id = await self.exports.begin(scope)
+        return operation_id, self._encoded_lines(scope, Erasure(scope.tenant, namespace, user_id, None, agent_id), operation_id)
 
     async def _encoded_lines(self, scope: Scope, erasure: Erasure, operation_id: str) -> AsyncGenerator[bytes]:
         counts: Counter[str] = Counter()
@@ -81,7 +72,7 @@ class ExportService:
                 yield b"".join(map(_encode_line, lines))
             yield _encode_line({"kind": "end", "lines": counts.total(), "counts": dict(counts)})
             ended = True
-            await self._exports.note(scope, operation_id, OperationState.DONE, counts)
+            await self.exports.note(scope, operation_id, OperationState.DONE, counts)
             self._audit(scope, erasure, operation_id, counts)
         finally:
             if not ended:
@@ -89,7 +80,7 @@ class ExportService:
 
     def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
         """Add the numbers of exported lines to the audit log, in addition to the event of the request."""
-        if self._audits:
+        if self.audits:
             ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
             ids["agent_id"] = erasure.agent_id
             named = {name: value for name, value in ids.items() if value is not None}
@@ -97,7 +88,7 @@ class ExportService:
 
     async def _note_failure(self, scope: Scope, operation_id: str, counts: Counter[str]) -> None:
         try:
-            await self._exports.note(scope, operation_id, OperationState.DEAD, counts, "it did not come to its end: export again")
+            await self.exports.note(scope, operation_id, OperationState.DEAD, counts, "it did not come to its end: export again")
         except RedisUnavailable as error:
             log.warning("cannot record the failure of an export: %s", error)
 
@@ -106,47 +97,46 @@ class ExportService:
 
         A memory that changes during the export appears again at the end.
         """
-        sources, user = self._from, erasure.user_id or ""
-        began = await sources.memories.now()
+        user = erasure.user_id or ""
+        began = await self.memories.now()
         yield [self._header(erasure, operation_id)]
         if erasure.agent_id is not None:
             async for lines in self._agent_pages(scope, erasure, erasure.agent_id, began):
                 yield lines
             return
         # Rules come first, because they decide how an import extracts later messages.
-        for exporter in sources.others:
+        for exporter in self.others:
             yield [line async for line in exporter.export_lines(scope, Owner(erasure.namespace, user))]
-        async for memories in sources.memories.pages(scope, erasure, began):
+        async for memories in self.memories.pages(scope, erasure, began):
             yield [memory_line(memory) for memory in memories]
-        async for changes in sources.changes.pages(scope, erasure, began):
+        async for changes in self.changes.pages(scope, erasure, began):
             yield [change_line(change) for change in changes]
-        async for sessions in sources.sessions.pages(scope, erasure.namespace, user):
+        async for sessions in self.sessions.pages(scope, erasure.namespace, user):
             yield [session_line(session) for session in sessions]
-        async for memories in sources.memories.changed_since(scope, erasure, began):
+        async for memories in self.memories.changed_since(scope, erasure, began):
             yield [memory_line(memory) for memory in memories]
 
     async def _agent_pages(self, scope: Scope, erasure: Erasure, agent_id: str, began: int) -> AsyncIterator[list[Line]]:
         """Yield all lines for an agent and its sessions. Leave out changes, because they belong to the users."""
-        sources = self._from
-        for exporter in sources.others:
+        for exporter in self.others:
             if isinstance(exporter, AgentExporter):
                 yield [line async for line in exporter.export_agent(scope, AgentOwner(erasure.namespace, agent_id))]
-        async for memories in sources.memories.pages(scope, erasure, began):
+        async for memories in self.memories.pages(scope, erasure, began):
             yield [memory_line(memory) for memory in memories]
-        async for sessions in sources.sessions.agent_pages(scope, erasure.namespace, agent_id):
+        async for sessions in self.sessions.agent_pages(scope, erasure.namespace, agent_id):
             erasures = [Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id) for ref in (session.ref for session in sessions)]
             for each in erasures:
-                async for memories in sources.memories.pages(scope, each, began):
+                async for memories in self.memories.pages(scope, each, began):
                     yield [memory_line(memory) for memory in memories if memory.any.agent_id != agent_id]
             yield [{**session_line(session), "user_id": session.ref.user_id} for session in sessions]
             for each in erasures:
-                async for memories in sources.memories.changed_since(scope, each, began):
+                async for memories in self.memories.changed_since(scope, each, began):
                     yield [memory_line(memory) for memory in memories]
-        async for memories in sources.memories.changed_since(scope, erasure, began):
+        async for memories in self.memories.changed_since(scope, erasure, began):
             yield [memory_line(memory) for memory in memories]
 
     def _header(self, erasure: Erasure, operation_id: str) -> Line:
-        spec = self._from.spec
+        spec = self.spec
         agent = {} if erasure.agent_id is None else {"agent_id": erasure.agent_id}
         return {
             "kind": "header",
@@ -168,7 +158,10 @@ def _encode_line(line: Line) -> bytes:
 
 
 def _version(version: Version) -> dict[str, Any]:
-    return flat_version(version, vector=None if version.vector is None else base64.b64encode(version.vector).decode())
+    line: dict[str, Any] = {"record": version.record.model_dump(mode="json"), "marks": dict(version.marks)}
+    vector = None if version.vector is None else base64.b64encode(version.vector).decode()
+    optional = {"place": version.position, "terms": version.terms, "vector": vector}
+    return line | {name: value for name, value in optional.items() if value is not None}
 
 
 def memory_line(memory: MemoryExport) -> Line:

@@ -8,11 +8,10 @@ from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.commit import MemoryCommits
 from agent_memory.features.memories.steps import MemoryScripts
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.sessions.agent_sessions import AgentSessions
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.change_export import ChangeTransfer
-from agent_memory.features.transfer.export import ExportService, ExportSources, ExportStore
-from agent_memory.features.transfer.imports import ImportService, ImportTargets
+from agent_memory.features.transfer.export import ExportService, ExportStore
+from agent_memory.features.transfer.imports import ImportService
 from agent_memory.features.transfer.memory_export import MemoryExportReader
 from agent_memory.features.transfer.restore import Restorer
 from agent_memory.features.transfer.session_export import SessionExportReader
@@ -29,9 +28,10 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
     reader = MemoryExportReader(client, keys, spec)
     restorer = Restorer(client, keys, services[MemoryScripts], spec, fsync=foundation.fsync)
     changes = ChangeTransfer(client, keys, services[ChangeStore], reader, restorer)
-    whole_sessions = SessionExportReader(client, keys, sessions, services[AgentSessions], services.session_parts)
-    sources = ExportSources(reader, changes, whole_sessions, services.exporters, spec)
-    targets = ImportTargets(
+    whole_sessions = SessionExportReader(client, keys, sessions, services.session_parts)
+    imports = ImportService(
+        settings,
+        services[MemoryLimit],
         restorer,
         services[MemoryCommits],
         services[MemoryStore],
@@ -43,11 +43,12 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
         foundation.counter,
         foundation.ids,
         services[ErasureGuard],
+        foundation.extracts,
     )
     services.add(
         receipts,
-        ExportService(sources, receipts, audits=settings.server.audit_log),
-        ImportService(settings, targets, services[MemoryLimit], extracts=foundation.extracts),
+        ExportService(reader, changes, whole_sessions, services.exporters, spec, receipts, settings.server.audit_log),
+        imports,
     )
 
 

@@ -1,7 +1,4 @@
-"""Validate the lines of an untrusted export, and assign them to the owner that the caller specifies.
-
-Pure functions, no I/O.
-"""
+"""Validate the lines of an untrusted export, and assign them to the owner that the caller names. No I/O."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import binascii
 import math
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -44,7 +40,7 @@ from agent_memory_client.models import (
 )
 from agent_memory_client.models._types import AnyObject, FreeText, Role, new_id, now
 
-Model = TypeVar("Model", bound=BaseModel)
+Piece = TypeVar("Piece", bound=Evidence)
 
 _MICROS = re.compile(r"\d{1,16}\Z")
 _SECONDS = re.compile(r"-?\d{1,12}(\.\d{1,6})?\Z")
@@ -203,11 +199,14 @@ class ImportPlacement:
         self._vector = vector
         self._clean = clean
         self._screen = screen
-        owners = (header.user_id, user_id) if agent_id is None else (header.agent_id, agent_id)
-        self._ids = ImportedIds(ids, *owners, header.namespace, namespace, of_agent=agent_id is not None)
+        kind, *owners = ("copy", header.user_id, user_id) if agent_id is None else ("copy of an agent", header.agent_id, agent_id)
+        self._ids = ids
+        self._id_parts = (kind, *owners, namespace)
+        self._is_copy = owners[0] != owners[1] or namespace not in (None, header.namespace)
+        """True if the imported data gets new ids."""
 
     def id(self, name: str) -> str:
-        return self._ids.id_here(name)
+        return self._ids.of(*self._id_parts, name) if self._is_copy else name
 
     def user(self, user_id: str | None) -> str | None:
         return self.user_id if self.agent_id is None else user_id
@@ -220,14 +219,14 @@ class ImportPlacement:
 
     def moved(self, namespace: str | None) -> bool:
         """True if the import copies the data of `namespace` to another owner or namespace."""
-        return self._ids.are_new or self.namespace(namespace) != namespace
+        return self._is_copy or self.namespace(namespace) != namespace
 
     def record(self, exported: MemoryRecord) -> MemoryRecord:
         moved = self._is_moved(exported)
         owner: dict[str, Any] = {"user_id": self.user(exported.user_id), "namespace": self.namespace(exported.namespace)}
         if self.agent_id is not None and exported.agent_id is not None:
             owner["agent_id"] = self.agent_id
-        record = self._ids.renamed(exported).model_copy(update=owner)
+        record = self._renamed(exported).model_copy(update=owner)
         if moved and exported.memory_hash == content_hash(exported):
             record.memory_hash = content_hash(record)
         text = self._clean(record.text)
@@ -235,6 +234,21 @@ class ImportPlacement:
             record.text, record.memory_hash = text, None
             record.memory_hash = content_hash(record)
         return self._screen(record)
+
+    def _renamed(self, record: MemoryRecord) -> MemoryRecord:
+        if not self._is_copy:
+            return record
+        named: dict[str, Any] = {"id": self.id(record.id)}
+        if record.supersedes is not None:
+            named["supersedes"] = [self.id(memory_id) for memory_id in record.supersedes]
+        if record.superseded_by is not None:
+            named["superseded_by"] = self.id(record.superseded_by)
+        if record.evidence is not None:
+            named["evidence"] = [self._renamed_piece(piece) for piece in record.evidence]
+        return record.model_copy(update=named)
+
+    def _renamed_piece(self, piece: Piece) -> Piece:
+        return piece if piece.memory_id is None else piece.model_copy(update={"memory_id": self.id(piece.memory_id)})
 
     def _is_moved(self, exported: MemoryRecord) -> bool:
         owned = exported.user_id == self.user(exported.user_id) and exported.agent_id == self.agent(exported.agent_id)
@@ -253,7 +267,7 @@ class ImportPlacement:
         digests = [(self.id(name), dig) for name, dig in entry.aliases if dig == "" or _MARKS["h"].match(dig)]
         # A search must not find a quarantined memory, even if the line says that it is current.
         state = "over" if now is not None and now.record.quarantine is not None else entry.state
-        return MemoryExport(state, now, versions, digests, [self._ids.renamed_piece(piece) for piece in entry.evidence])
+        return MemoryExport(state, now, versions, digests, [self._renamed_piece(piece) for piece in entry.evidence])
 
     def _version(self, memory_id: str, entry: VersionLine, path: str, *, former: bool) -> Version:
         if entry.record.id != memory_id:
@@ -319,48 +333,3 @@ def _finite_number(position: str | None) -> str | None:
         return None if position is None or not math.isfinite(float(position)) else repr(float(position))
     except ValueError:
         raise BadInput("must be a number", field="place") from None
-
-
-def times_of(line: SessionLine, otherwise: datetime) -> tuple[datetime, datetime]:
-    """Return the times when a session was created and last changed. `otherwise` replaces missing times."""
-    created = line.created_at or otherwise
-    return created, line.updated_at or created
-
-
-Piece = TypeVar("Piece", bound=Evidence)
-
-
-class ImportedIds:
-    def __init__(
-        self,
-        ids: KeyedIds,
-        exported_owner: str | None,
-        owner: str,
-        exported_namespace: str | None,
-        namespace: str | None,
-        *,
-        of_agent: bool,
-    ) -> None:
-        self._ids = ids
-        self._parts = ("copy of an agent" if of_agent else "copy", exported_owner, owner, namespace)
-        self.are_new = exported_owner != owner or (namespace is not None and namespace != exported_namespace)
-        """True if the import is a copy, so that its data gets new ids."""
-
-    def id_here(self, name: str) -> str:
-        return self._ids.of(*self._parts, name) if self.are_new else name
-
-    def renamed(self, record: MemoryRecord) -> MemoryRecord:
-        """Return a record, with new ids if the import is a copy."""
-        if not self.are_new:
-            return record
-        named: dict[str, Any] = {"id": self.id_here(record.id)}
-        if record.supersedes is not None:
-            named["supersedes"] = [self.id_here(memory_id) for memory_id in record.supersedes]
-        if record.superseded_by is not None:
-            named["superseded_by"] = self.id_here(record.superseded_by)
-        if record.evidence is not None:
-            named["evidence"] = [self.renamed_piece(piece) for piece in record.evidence]
-        return record.model_copy(update=named)
-
-    def renamed_piece(self, piece: Piece) -> Piece:
-        return piece if piece.memory_id is None else piece.model_copy(update={"memory_id": self.id_here(piece.memory_id)})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any
 
 from agent_memory.features.access.limits import MemoryLimit
@@ -25,7 +26,6 @@ from agent_memory.features.transfer.import_lines import (
     SessionLine,
     header_of,
     parse_line,
-    times_of,
 )
 from agent_memory.features.transfer.memory_export import MemoryExport, MemoryExportReader
 from agent_memory.features.transfer.restore import Restorer
@@ -60,8 +60,19 @@ _REASONS = {
 }
 
 
+@dataclass(slots=True)
+class _Run:
+    scope: Scope
+    placing: ImportPlacement
+    source: str
+    report: ImportReport = field(default_factory=ImportReport)
+    batch: list[tuple[int, MemoryExport]] = field(default_factory=list[tuple[int, MemoryExport]])
+
+
 @dataclass(frozen=True, slots=True)
-class ImportTargets:
+class ImportService:
+    settings: Settings
+    limit: MemoryLimit
     restorer: Restorer
     decisions: MemoryCommits
     memories: MemoryStore
@@ -73,62 +84,37 @@ class ImportTargets:
     counter: TokenCounter
     ids: KeyedIds
     erasures: ErasureGuard
-
-
-@dataclass(slots=True)
-class _Run:
-    scope: Scope
-    placing: ImportPlacement
-    source: str
-    report: ImportReport = field(default_factory=ImportReport)
-    batch: list[tuple[int, MemoryExport]] = field(default_factory=list[tuple[int, MemoryExport]])
-
-
-class ImportService:
-    def __init__(self, settings: Settings, targets: ImportTargets, limit: MemoryLimit, *, extracts: bool) -> None:
-        self._settings = settings
-        self._limit = limit
-        self._to = targets
-        self._extracts = extracts
-        self._others = {kind: exporter for exporter in targets.others for kind in exporter.kinds}
+    extracts: bool
 
     async def run(
-        self, scope: Scope, namespace: str | None, user_id: str, lines: bytes, first_line: int = 1, source: str = "import"
+        self,
+        scope: Scope,
+        namespace: str | None,
+        user_id: str,
+        lines: bytes,
+        first_line: int = 1,
+        source: str = "import",
+        agent_id: str | None = None,
     ) -> ImportReport:
         """Import the lines of an export, which starts with its header. The report lists invalid lines by number.
 
-        All data is assigned to `user_id`, and also to `namespace` if given. For later parts of a file, `first_line` is
-        the number of the line after the header. Raises BadInput if the lines are not an export.
+        All data is assigned to `user_id`, and also to `namespace` if given. With `agent_id`, the lines are an agent's
+        export: data that belongs to an agent is assigned to `agent_id`, and users do not change. For later parts of a
+        file, `first_line` is the number of the line after the header. Raises BadInput if the lines are not an export.
         """
         writing(scope)
-        namespace, _ = list_place_of(scope, namespace, user_id)
-        return await self._run(scope, (namespace, user_id, None), lines, first_line, source)
-
-    async def run_agent(
-        self, scope: Scope, namespace: str | None, agent_id: str, lines: bytes, first_line: int = 1, source: str = "import"
-    ) -> ImportReport:
-        """Import an agent's export, like `run`. Data that belongs to an agent is assigned to `agent_id`.
-
-        Users do not change.
-        """
-        writing(scope)
-        return await self._run(scope, (whole_agent(scope, namespace, agent_id), "", agent_id), lines, first_line, source)
-
-    async def _run(
-        self, scope: Scope, owner: tuple[str | None, str, str | None], lines: bytes, first_line: int, source: str
-    ) -> ImportReport:
-        rows = _rows(lines)
+        namespace = list_place_of(scope, namespace, user_id)[0] if agent_id is None else whole_agent(scope, namespace, agent_id)
+        rows = BytesIO(lines)
         head = next(rows, None)
         if head is None:
             raise BadInput("must begin with the header of an export: it has no lines", field="body")
         header = header_of(parse_line(head))
-        namespace, user_id, agent_id = owner
-        await self._to.erasures.require_none(scope.tenant, namespace, user_id or None, agent_id)
-        now = await self._to.reader.now()
+        await self.erasures.require_none(scope.tenant, namespace, user_id if agent_id is None else None, agent_id)
+        now = await self.reader.now()
         with carrying_out(Work(since=now // 1000)):
-            return await self._lines(_Run(scope, self._placing(scope, header, owner, now), source), rows, first_line)
+            return await self._lines(_Run(scope, self._placing(scope, header, namespace, user_id, agent_id, now), source), rows, first_line)
 
-    async def _lines(self, run: _Run, rows: Iterator[bytes], first_line: int) -> ImportReport:
+    async def _lines(self, run: _Run, rows: Iterable[bytes], first_line: int) -> ImportReport:
         first = max(first_line, 2)
         for number, raw in enumerate(rows, start=first):
             if number - first >= MAX_LINES:
@@ -138,16 +124,17 @@ class ImportService:
         await self._memories(run)
         return run.report
 
-    def _placing(self, scope: Scope, header: HeaderLine, owner: tuple[str | None, str, str | None], now: int) -> ImportPlacement:
-        namespace, user_id, agent_id = owner
-        clean = redact if self._settings.longterm.redact_secrets else str
+    def _placing(
+        self, scope: Scope, header: HeaderLine, namespace: str | None, user_id: str, agent_id: str | None, now: int
+    ) -> ImportPlacement:
+        clean = redact if self.settings.longterm.redact_secrets else str
 
         def screen(record: MemoryRecord) -> MemoryRecord:
             # Administrators may import memories that were approved. Quarantined memories stay quarantined.
-            judged = screen_record(self._settings, record) if scope.may_administer else screen_caller_record(self._settings, record)
+            judged = screen_record(self.settings, record) if scope.may_administer else screen_caller_record(self.settings, record)
             return judged if record.quarantine is None else record
 
-        return ImportPlacement(header, user_id, namespace, now, self._to.restorer.vector, clean, screen, self._to.ids, agent_id)
+        return ImportPlacement(header, user_id, namespace, now, self.restorer.vector, clean, screen, self.ids, agent_id)
 
     async def _line(self, run: _Run, number: int, raw: bytes) -> None:
         line: Mapping[str, Any] = {}
@@ -160,7 +147,7 @@ class ImportService:
             await self._memories(run)  # Write the batch first, because the following lines may name its memories.
             match kind:
                 case "change" if run.placing.agent_id is None:
-                    state = await self._to.changes.restore(run.scope, run.placing.user_id, run.placing.change(line))
+                    state = await self.changes.restore(run.scope, run.placing.user_id, run.placing.change(line))
                 case "session" | "waiting":
                     state = await self._session(run, validated(SessionLine, line))
                 case str() if (exporter := self._exporter(run, kind)) is not None:
@@ -181,7 +168,7 @@ class ImportService:
 
     def _exporter(self, run: _Run, kind: str) -> Exporter | None:
         """Return the feature that restores this kind of lines, or None. Imports of agents accept only some kinds."""
-        exporter = self._others.get(kind)
+        exporter = next((each for each in self.others if kind in each.kinds), None)
         return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 
     def _done(self, run: _Run, number: int, kind: str, state: str, name: object) -> None:
@@ -209,8 +196,8 @@ class ImportService:
 
     async def _memories(self, run: _Run) -> None:
         batch, run.batch = run.batch, []
-        await self._limit.room_for(run.scope.tenant, len(batch))
-        states = await self._to.restorer.restore(run.scope, [memory for _, memory in batch], source=run.source)
+        await self.limit.room_for(run.scope.tenant, len(batch))
+        states = await self.restorer.restore(run.scope, [memory for _, memory in batch], source=run.source)
         for position, state in enumerate(states):
             if state.startswith("twin "):
                 states[position] = await self._twin(run, batch[position][1], state.removeprefix("twin "))
@@ -226,16 +213,16 @@ class ImportService:
         Otherwise, store the memory separately, for example because it is an event on another day or a contradiction.
         """
         scope = run.scope
-        other = (await self._to.memories.load_by_names(scope, [mid]))[0]
+        other = (await self.memories.load_by_names(scope, [mid]))[0]
         if other is not None and memory.now is not None and tells_the_same(memory.now.record, other.record):
             more = other.record if is_turn(memory.now.record) else add_details(other.record, memory.now.record)
             if more != other.record:
-                await self._to.decisions.commit(
+                await self.decisions.commit(
                     scope, [Update(other, more)], ChangeOrigin("import", "said again in an import"), background=True
                 )
-            await self._to.restorer.fold(scope, memory, other, run.source)
+            await self.restorer.fold(scope, memory, other, run.source)
             return "same"
-        return (await self._to.restorer.restore(scope, [memory], dedupe=False, source=run.source))[0]
+        return (await self.restorer.restore(scope, [memory], dedupe=False, source=run.source))[0]
 
     async def _session(self, run: _Run, line: SessionLine) -> str:
         check_strategy(line.strategy)
@@ -243,22 +230,22 @@ class ImportService:
         permit_agent(run.scope, agent_id)
         ref = SessionRef(line.session_id, run.placing.namespace(line.namespace), run.placing.user(line.user_id))
         waits = await self._waits(run, ref, line)
-        now = datetime.now(UTC)
-        created, updated = times_of(line, now)
+        created = line.created_at or datetime.now(UTC)
+        updated = line.updated_at or created
         ended = line.kind == "waiting"
         memories = [run.placing.record(record) for record in line.memories]
         waiting = (
-            [position for position, record in enumerate(memories) if record.persisted_at is None] if self._settings.longterm.enabled else []
+            [position for position, record in enumerate(memories) if record.persisted_at is None] if self.settings.longterm.enabled else []
         )
-        debounce = self._settings.longterm.extraction_debounce_seconds
+        debounce = self.settings.longterm.extraction_debounce_seconds
         change = SessionWrite(
             mode="put",
             messages=[
-                NewMessage(message, self._to.counter.count_chat(message), is_waiting)
+                NewMessage(message, self.counter.count_chat(message), is_waiting)
                 for message, is_waiting in zip((entry.message() for entry in line.messages), waits, strict=True)
             ],
             context=line.context,
-            context_tokens=self._to.counter.count(line.context) if line.context else 0,
+            context_tokens=self.counter.count(line.context) if line.context else 0,
             data=line.data,
             memories=memories,
             waiting=waiting,
@@ -270,38 +257,34 @@ class ImportService:
             created_at=created,
             last_accessed=line.last_accessed,
             window=line.window,
-            default_window=self._settings.models.default_context_window,
-            extract_after_ms=int(debounce * 1000) if self._extracts and any(waits) else -1,
+            default_window=self.settings.models.default_context_window,
+            extract_after_ms=int(debounce * 1000) if self.extracts and any(waits) else -1,
             extract_within_ms=int(debounce * 10_000),
             if_match="absent",
             moved=MovedSession(created, updated, 1 if ended else line.seconds_left, self._fields(run, line)),
         )
+        state = "new"
         try:
-            await self._to.sessions.write(run.scope, ref, change)
+            await self.sessions.write(run.scope, ref, change)
         except VersionMismatch:
-            here = await self._to.sessions.get(run.scope, ref)
-            there = set[str]() if here is None else {message_identity(stored.message) for stored in here.messages}
-            same = here is not None and (run.placing.agent_id is None or here.agent_id == agent_id)
-            same = (
-                same
-                and here is not None
-                and (here.created_at == created or {message_identity(entry.message()) for entry in line.messages} <= there)
-            )
-            if not same:
+            here = await self.sessions.get(run.scope, ref)
+            if here is None or (run.placing.agent_id is not None and here.agent_id != agent_id):
                 return "other"
-            await self._resume(run, ref, line)
-            return "same"
+            there = {message_identity(stored.message) for stored in here.messages}
+            if here.created_at != created and not {message_identity(entry.message()) for entry in line.messages} <= there:
+                return "other"
+            state = "same"
         await self._resume(run, ref, line)
-        return "new"
+        return state
 
     async def _resume(self, run: _Run, ref: SessionRef, line: SessionLine) -> None:
-        for part in self._to.parts:
+        for part in self.parts:
             if (line.model_extra or {}).get(part.part) is not None:
                 await part.resume_part(run.scope, ref)
 
     def _fields(self, run: _Run, line: SessionLine) -> dict[str, str]:
         given, fields = line.model_extra or {}, dict[str, str]()
-        for part in self._to.parts:
+        for part in self.parts:
             if given.get(part.part) is not None:
                 fields |= part.restore_part(run.scope, run.placing, given[part.part], len(line.messages))
         return fields
@@ -311,21 +294,12 @@ class ImportService:
 
         Facts are extracted from a promoted message only if its memory still contains the text of the message.
         """
-        longterm = self._settings.longterm
-        if not (longterm.enabled and (longterm.promote_messages or self._extracts)):
+        longterm = self.settings.longterm
+        if not (longterm.enabled and (longterm.promote_messages or self.extracts)):
             return [False] * len(line.messages)
         half = [entry for entry in line.messages if entry.waits and entry.promoted]
         texts: dict[str, str] = {}
         if half and not run.placing.moved(line.namespace):
-            records = await self._to.memories.get(run.scope, [message_memory_id(ref, entry.id) for entry in half])
+            records = await self.memories.get(run.scope, [message_memory_id(ref, entry.id) for entry in half])
             texts = {entry.id: record.text for entry, record in zip(half, records, strict=True) if record is not None}
         return [entry.waits and (not entry.promoted or texts.get(entry.id) == entry.content) for entry in line.messages]
-
-
-def _rows(lines: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(lines):
-        end = lines.find(b"\n", start)
-        end = len(lines) if end < 0 else end
-        yield lines[start:end]
-        start = end + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from redis.asyncio import Redis
 
@@ -12,12 +12,11 @@ from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.records import StoredEvidence, decode_memory, message_memory_id
 from agent_memory.features.memories.steps import order_of
 from agent_memory.features.memories.usage.store import queue_usage, with_usage
-from agent_memory.features.privacy.erasure_store import is_meant, selection_of
+from agent_memory.features.privacy.erasure_store import erased_where, is_meant
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.keyspace import Keys, tag
-from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
 from agent_memory.foundation.storage.search.pagination import walk
 from agent_memory.foundation.storage.search.results import PAST
@@ -50,10 +49,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class MemoryExport:
-    """A memory with its history.
-
-    `aliases` contains pairs of an id and the digest of the content stored under that id.
-    """
+    """A memory with its history. `aliases` are pairs of an id and the digest of the content stored under that id."""
 
     state: State
     now: Version | None
@@ -99,7 +95,7 @@ class MemoryExportReader:
 
         Read current memories before the history, because memories move from current to history.
         """
-        clause = filters.where(scope, selection_of(erasure))
+        clause = erased_where(scope, erasure)
         async for names in walk(self._client, self._words, clause, "c"):
             yield list((await self.read(scope, erasure, names)).values())
         async for names in walk(self._client, self._history, clause, "c"):
@@ -114,7 +110,7 @@ class MemoryExportReader:
     async def changed_since(self, scope: Scope, erasure: Erasure, since: int) -> AsyncIterator[list[MemoryExport]]:
         """Yield pages of the current memories that were created or changed after `since` (µs)."""
         until = await self.now()
-        async for names in walk(self._client, self._words, filters.where(scope, selection_of(erasure)), "n", low=since, high=until):
+        async for names in walk(self._client, self._words, erased_where(scope, erasure), "n", low=since, high=until):
             yield list((await self.read(scope, erasure, names)).values())
 
     async def read(self, scope: Scope, erasure: Erasure, mids: Sequence[str]) -> dict[str, MemoryExport]:
@@ -126,10 +122,13 @@ class MemoryExportReader:
         former, aliases = await self._named_in_ledgers(memories)
         past: dict[str, list[Version]] = {}
         for mid, row in former:
-            version = self._version(scope, erasure, row, row.get(self._spec.field.encode()))
-            if version is not None:
+            if (version := self._version(scope, erasure, row, row.get(self._spec.field.encode()))) is not None:
                 past.setdefault(mid, []).append(version)
-        current = self._current_versions(scope, erasure, memories)
+        current: dict[str, tuple[State, Version]] = {}
+        for mid, memory in memories.items():
+            if (version := self._version(scope, erasure, memory.row, memory.vector)) is not None:
+                with_usage(version.record, memory.usage)
+                current[mid] = memory.state, version
         latest = {mid: versions[-1] for mid, versions in past.items()} | {mid: version for mid, (_, version) in current.items()}
         names = await self._aliases(scope, memories, latest, aliases)
         await self._add_positions(scope, current)
@@ -180,15 +179,6 @@ class MemoryExportReader:
         rows = [(mid, row) for (mid, _), row in zip(versions, replies, strict=False)]
         return rows, [(mid, other, raw) for (mid, other), raw in zip(others, replies[len(versions) :], strict=True)]
 
-    def _current_versions(self, scope: Scope, erasure: Erasure, memories: Mapping[str, _StoredParts]) -> dict[str, tuple[State, Version]]:
-        current: dict[str, tuple[State, Version]] = {}
-        for mid, memory in memories.items():
-            version = self._version(scope, erasure, memory.row, memory.vector)
-            if version is not None:
-                with_usage(version.record, memory.usage)
-                current[mid] = memory.state, version
-        return current
-
     async def _aliases(
         self,
         scope: Scope,
@@ -228,10 +218,7 @@ class MemoryExportReader:
         return Version(record, marks, position, terms, vector)
 
     async def ids(self, scope: Scope, mids: Sequence[str]) -> dict[str, str]:
-        """Return the ids of memories, in a dict keyed by mid.
-
-        Leave out memories whose records have all been deleted.
-        """
+        """Return the ids of memories, keyed by mid, without memories whose records have all been deleted."""
         mids = list(dict.fromkeys(mids))
         if not mids:
             return {}
@@ -282,9 +269,3 @@ def _leads(memory: MemoryExport, version: str, began: int) -> bool:
         return False  # The export already has it among the current memories.
     before = [int(old.marks["n"]) for old in memory.versions if float(old.marks.get("rt", "inf")) * 1e6 <= began]
     return not before or version == str(max(before))
-
-
-def flat_version(version: Version, *, vector: Any) -> dict[str, Any]:
-    line: dict[str, Any] = {"record": version.record.model_dump(mode="json"), "marks": dict(version.marks)}
-    optional = {"place": version.position, "terms": version.terms, "vector": vector}
-    return line | {name: value for name, value in optional.items() if value is not None}

@@ -63,7 +63,7 @@ async def export_agent(services: ServicesDep, scope: ScopeDep, agent_id: AgentPa
 
     This covers its sessions with their messages, and all memories, blocks and procedures with its id, of any user.
     """
-    operation_id, pieces = await services[ExportService].begin_agent(scope, namespace, agent_id)
+    operation_id, pieces = await services[ExportService].begin(scope, namespace, None, agent_id)
     return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})
 
 
@@ -90,7 +90,7 @@ async def import_agent(
     Another agent id or another namespace makes a copy, as in the import of a user. Sessions keep their ids. A session
     that already exists stays with its agent.
     """
-    return ModelResponse(await services[ImportService].run_agent(scope, namespace, agent_id, lines, first_line, import_source))
+    return ModelResponse(await services[ImportService].run(scope, namespace, "", lines, first_line, import_source, agent_id))
 
 
 @router.post(

@@ -8,7 +8,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from agent_memory.features.sessions.agent_sessions import AgentSessions
+from agent_memory.features.sessions.agent_sessions import walk_agent_sessions
 from agent_memory.features.sessions.codec import SessionState, StoredMessage, decode_own, decode_session
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.feature import SessionPart
@@ -49,11 +49,10 @@ class SessionExport:
 
 
 class SessionExportReader:
-    def __init__(self, client: Redis, keys: Keys, sessions: SessionStore, agents: AgentSessions, parts: Sequence[SessionPart]) -> None:
+    def __init__(self, client: Redis, keys: Keys, sessions: SessionStore, parts: Sequence[SessionPart]) -> None:
         self._client = client
         self._keys = keys
         self._sessions = sessions
-        self._agents = agents
         self._parts = parts
 
     async def pages(self, scope: Scope, namespace: str | None, user_id: str) -> AsyncIterator[list[SessionExport]]:
@@ -70,7 +69,7 @@ class SessionExportReader:
 
     async def agent_pages(self, scope: Scope, namespace: str | None, agent_id: str) -> AsyncIterator[list[SessionExport]]:
         """Yield pages of an agent's sessions, oldest first."""
-        async for refs in self._agents.pages(scope, namespace, agent_id):
+        async for refs in walk_agent_sessions(self._client, self._keys, scope, namespace, agent_id):
             for start in range(0, len(refs), _SESSIONS):
                 sids = [self._sessions.sid(scope, ref) for ref in refs[start : start + _SESSIONS]]
                 sessions = await self._read(scope, sids)

@@ -13,7 +13,7 @@ from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.privacy.erasure_store import ErasureOrder, ErasureStore
 from agent_memory.features.privacy.surviving_evidence import hand_on
 from agent_memory.features.privacy.traces import TraceStore, may_name_agent, may_name_user
-from agent_memory.features.sessions.agent_sessions import AgentSessions
+from agent_memory.features.sessions.agent_sessions import walk_agent_sessions
 from agent_memory.features.sessions.store import SessionEpoch, SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import AgentMemoryError
@@ -127,7 +127,8 @@ class _Erasing:
 
     async def _erase_agent_sessions(self, agent_id: str) -> Counter[str]:
         counts: Counter[str] = Counter()
-        async for refs in self._runtime[AgentSessions].pages(self._scope, self._what.namespace, agent_id):
+        client, keys = self._runtime.client, self._runtime.keys
+        async for refs in walk_agent_sessions(client, keys, self._scope, self._what.namespace, agent_id):
             for ref in refs:
                 await self._require_standing()
                 # Place an order for each session: once it is deleted, nothing else names its memories.

@@ -23,12 +23,7 @@ from agent_memory.foundation.foundation import Foundation
 def open_forget(foundation: Foundation, services: Services) -> None:
     settings, client, keys = foundation.settings, foundation.client, foundation.keys
     sessions, lineage = services[SessionStore], services[LineageStore]
-    store = ForgetStore(
-        client,
-        keys,
-        undo_seconds=settings.longterm.forget_undo_seconds,
-        fsync=foundation.fsync,
-    )
+    store = ForgetStore(client, keys, undo_seconds=settings.longterm.forget_undo_seconds, fsync=foundation.fsync)
     changes = services[ChangeStore]
     forget = ForgetService(
         store,

@@ -81,10 +81,7 @@ def requested(text: str) -> Subject:
 
 
 def asked_to_forget(message: MemoryMessage) -> Subject | None:
-    """Return the subject that a message asks to forget, or None.
-
-    Only user messages count, not messages from the assistant or a tool.
-    """
+    """Return the subject that a message asks to forget, or None. Only messages of users count."""
     request = memory_request(message.content) if message.role == "user" else None
     return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
@@ -127,10 +124,7 @@ def _names_more(subject: Subject, sentence: str) -> bool:
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
-    """True if the subject and the sentence are about the same person.
-
-    If the subject says "I", the sentence must not mention another person first.
-    """
+    """True if both are about the same person. If the subject says "I", nobody else may come first in the sentence."""
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_memory.features.memories.records import StoredMemory, evidence_of
+from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.forget.content_words import content, content_forms, coverage, forms, shared
 from agent_memory.features.privacy.forget.matching import Subject, asked_to_forget, sentences, states
 from agent_memory.features.privacy.forget.sessions import JournalCopy, SessionCopy
@@ -39,24 +40,50 @@ class Chosen:
 
 
 @dataclass(slots=True)
-class Read:
-    """The input of a plan: the facts and messages to delete, and the data that may repeat or quote them."""
+class Whose:
+    namespace: str | None
+    user_id: str | None
+    session_id: str | None = None
 
-    subject: Subject | None
+    @property
+    def selection(self) -> Selection:
+        return Selection.of(self.namespace, self.user_id, self.session_id)
+
+
+@dataclass(slots=True)
+class Targets:
+    """The targets of a request: the facts and messages to delete, and the sentences that state the subject (`stated`).
+
+    `possible` contains uncertain matches, which the answer shows but does not delete.
+    """
+
+    whose: Whose
+    subject: Subject | None = None
     """The subject to forget if the request describes it in words. None if the request contains ids."""
-    owner: str | None
-    values: Sequence[str]
-    """Words that only deleted statements contain.
+    facts: list[Chosen] = field(default_factory=list[Chosen])
+    turns: dict[str, LineageMemory] = field(default_factory=dict[str, LineageMemory])
+    """The memories of the messages to delete, by mid."""
+    messages: dict[Cited, str] = field(default_factory=dict[Cited, str])
+    """The messages to delete, each with its reason."""
+    stated: list[str] = field(default_factory=list[str])
+    values: list[str] = field(default_factory=list[str])
+    """Words of the `stated` sentences that no other statement by the user contains.
 
     If a fact comes only from deleted messages and contains such a word, the plan deletes it.
     """
-    facts: list[Chosen]
-    messages: dict[Cited, str]
-    """The messages to delete, each with its reason."""
-    turns: list[LineageMemory]
-    """The memories of the messages to delete."""
-    others: list[LineageMemory]
-    sessions: list[SessionCopy]
+    sessions: list[SessionCopy] = field(default_factory=list[SessionCopy])
+    possible: list[ForgetMatch] = field(default_factory=list[ForgetMatch])
+    requests: list[Cited] = field(default_factory=list[Cited])
+    """Messages that ask to forget the subject. They are deleted only if something else is deleted, too."""
+    ambiguous: bool = False
+
+    @property
+    def has_matches(self) -> bool:
+        return bool(self.facts or self.turns or self.messages)
+
+    def add_turn(self, memory: LineageMemory, why: str) -> None:
+        self.turns[memory.mid] = memory
+        self.messages |= dict.fromkeys(evidence_messages(memory), why)
 
 
 @dataclass(slots=True)
@@ -87,27 +114,30 @@ def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = 
 
 
 class Planner:
-    def __init__(self, read: Read) -> None:
-        self._read = read
+    def __init__(self, targets: Targets, others: Sequence[LineageMemory], sessions: Sequence[SessionCopy]) -> None:
+        """`others` are the owner's other facts. `sessions` may repeat or quote the targets."""
+        self._targets = targets
+        self._others = others
+        self._sessions = sessions
         copied_entries = [
-            (copy, entry) for copy in read.sessions for entry in (*copy.entries, *(one for each in copy.journals for one in each.entries))
+            (copy, entry) for copy in sessions for entry in (*copy.entries, *(one for each in copy.journals for one in each.entries))
         ]
         self._texts = [
-            entry.stored.message.content for copy, entry in copied_entries if (copy.ref, entry.stored.message.id) in read.messages
+            entry.stored.message.content for copy, entry in copied_entries if (copy.ref, entry.stored.message.id) in targets.messages
         ]
-        self._facts = [content(chosen.memory.versions[-1].record.text) for chosen in read.facts]
+        self._facts = [content(chosen.memory.versions[-1].record.text) for chosen in targets.facts]
         self.plan = Plan()
 
     def make(self, count: Callable[[str], int]) -> Plan:
         """Return the plan. `count` returns the number of tokens in a text."""
-        for chosen in self._read.facts:
+        for chosen in self._targets.facts:
             self._take_fact(chosen)
-        for memory in self._read.turns:
+        for memory in self._targets.turns.values():
             self._take_turn(memory)
-        for memory in self._read.others:
+        for memory in self._others:
             self._look_at(memory)
         self.plan.quoting += [chosen.memory for chosen in self.plan.dropped]
-        for copy in self._read.sessions:
+        for copy in self._sessions:
             self._take_from_session(copy, count)
         return self.plan
 
@@ -129,17 +159,17 @@ class Planner:
         if memory.now is None:
             return
         self._note(record)
-        why = next((why for cited in evidence_messages(memory) if (why := self._read.messages.get(cited))), "it says the same")
+        why = next((why for cited in evidence_messages(memory) if (why := self._targets.messages.get(cited))), "it says the same")
         self.plan.matches.append(ForgetMatch(kind="message", id=record.id, text=record.text, why=why, session_id=record.session_id))
         self.plan.counts["messages"] += 1
 
     def _look_at(self, memory: LineageMemory) -> None:
         """Delete a fact if all its evidence is deleted and it repeats a deleted word. Otherwise, clean its quotes."""
         cited = evidence_messages(memory)
-        if memory.mid in self.plan.removed_memories or self._read.messages.keys().isdisjoint(cited):
+        if memory.mid in self.plan.removed_memories or self._targets.messages.keys().isdisjoint(cited):
             return
         text = memory.versions[-1].record.text
-        if self._read.messages.keys() >= set(cited) and shared(self._read.values, text):
+        if self._targets.messages.keys() >= set(cited) and shared(self._targets.values, text):
             self._take_fact(Chosen(memory, "it was made of what goes, and of nothing else"))
         else:
             self.plan.quoting.append(memory)
@@ -148,18 +178,18 @@ class Planner:
         """Return a piece of evidence. Remove its quote if it comes from a deleted message or states the same."""
         about = memory.versions[-1].record
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
-        cites_removed = any((ref, message) in self._read.messages for message in piece.message_ids)
+        cites_removed = any((ref, message) in self._targets.messages for message in piece.message_ids)
         return piece.model_copy(update={"quote": None}) if cites_removed or (piece.quote and self.states(piece.quote)) else piece
 
     def states(self, text: str) -> bool:
         """True if a text states the subject, or contains all content words of a deleted fact."""
-        subject, owner = self._read.subject, self._read.owner
+        subject, owner = self._targets.subject, self._targets.whose.user_id
         return any(coverage(terms, text) == 1.0 for terms in self._facts) or (
             subject is not None and any(states(subject, part, owner=owner) for part in sentences(text))
         )
 
     def _take_from_session(self, copy: SessionCopy, count: Callable[[str], int]) -> None:
-        removed_messages = {message: why for (ref, message), why in self._read.messages.items() if ref == copy.ref}
+        removed_messages = {message: why for (ref, message), why in self._targets.messages.items() if ref == copy.ref}
         entries: dict[str, str] = {}
         fewer = 0
         for entry in copy.entries:
@@ -188,7 +218,7 @@ class Planner:
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
         """Return the arguments that remove memories from a session and its journal."""
         ids = {version.record.id for memory in self.plan.removed_memories.values() for version in memory.versions}
-        subject, owner = self._read.subject, self._read.owner
+        subject, owner = self._targets.subject, self._targets.whose.user_id
 
         def goes(record: Mapping[str, Any]) -> bool:
             text, slot = str(record["text"]), record.get("slot")
@@ -214,7 +244,7 @@ class Planner:
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):
             return {}
-        left = without_statements(copy.context, () if self._read.subject is None else self._read.subject.terms, self._texts)
+        left = without_statements(copy.context, () if self._targets.subject is None else self._targets.subject.terms, self._texts)
         name, why = copy.ref.session_id, "it was made of what goes"
         self.plan.counts["summaries"] += 1
         self.plan.matches.append(ForgetMatch(kind="summary", id=name, text=copy.context, why=why, session_id=name, left=left or None))

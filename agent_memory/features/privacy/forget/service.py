@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ulid import ULID
 
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.records import StoredMemory, message_memory_id, said_by_person, source_of
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
-from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.forget.candidates import CandidateFinder, facts_of
 from agent_memory.features.privacy.forget.content_words import content, coverage
 from agent_memory.features.privacy.forget.matching import (
@@ -29,7 +28,7 @@ from agent_memory.features.privacy.forget.matching import (
     subject_of,
     values_of,
 )
-from agent_memory.features.privacy.forget.plan import Chosen, Cited, Plan, Planner, Read, evidence_messages
+from agent_memory.features.privacy.forget.plan import Chosen, Cited, Plan, Planner, Targets, Whose, evidence_messages
 from agent_memory.features.privacy.forget.sessions import SessionCopy, SessionReader
 from agent_memory.features.privacy.forget.store import ForgetStore
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
@@ -55,72 +54,20 @@ _MOST_PROPOSALS = 1000
 _MOST_COMPARED = 64
 
 
-@dataclass(slots=True)
-class Whose:
-    namespace: str | None
-    user_id: str | None
-    session_id: str | None = None
-
-    @property
-    def selection(self) -> Selection:
-        return Selection.of(self.namespace, self.user_id, self.session_id)
-
-
-@dataclass(slots=True)
-class Targets:
-    """The targets of a request: the facts and messages to delete, and the sentences that state the subject (`stated`).
-
-    `possible` contains uncertain matches, which the answer shows but does not delete.
-    """
-
-    whose: Whose
-    subject: Subject | None = None
-    facts: list[Chosen] = field(default_factory=list[Chosen])
-    turns: dict[str, LineageMemory] = field(default_factory=dict[str, LineageMemory])
-    messages: dict[Cited, str] = field(default_factory=dict[Cited, str])
-    stated: list[str] = field(default_factory=list[str])
-    values: list[str] = field(default_factory=list[str])
-    """Words of the `stated` sentences that no other statement by the user contains."""
-    sessions: list[SessionCopy] = field(default_factory=list[SessionCopy])
-    possible: list[ForgetMatch] = field(default_factory=list[ForgetMatch])
-    requests: list[Cited] = field(default_factory=list[Cited])
-    """Messages that ask to forget the subject. They are deleted only if something else is deleted, too."""
-    ambiguous: bool = False
-
-    @property
-    def has_matches(self) -> bool:
-        return bool(self.facts or self.turns or self.messages)
-
-    def add_turn(self, memory: LineageMemory, why: str) -> None:
-        self.turns[memory.mid] = memory
-        self.messages |= dict.fromkeys(evidence_messages(memory), why)
-
-
 Mean = Callable[[], Awaitable[Targets]]
 
 
+@dataclass(frozen=True, slots=True)
 class ForgetService:
-    def __init__(
-        self,
-        store: ForgetStore,
-        finder: CandidateFinder,
-        lineage: LineageStore,
-        reader: SessionReader,
-        sessions: SessionStore,
-        changes: ChangeStore,
-        counter: TokenCounter,
-        purgers: Sequence[Purger],
-        followers: MemoryFollowers,
-    ) -> None:
-        self._store = store
-        self._finder = finder
-        self._lineage = lineage
-        self._reader = reader
-        self._sessions = sessions
-        self._changes = changes
-        self._counter = counter
-        self._purgers = purgers
-        self._followers = followers
+    store: ForgetStore
+    finder: CandidateFinder
+    lineage: LineageStore
+    reader: SessionReader
+    sessions: SessionStore
+    changes: ChangeStore
+    counter: TokenCounter
+    purgers: Sequence[Purger]
+    followers: MemoryFollowers
 
     async def forget(self, scope: Scope, request: ForgetMemoryRequest) -> ForgetMemoryResponse:
         """Forget what a request describes, or only show it if `dry_run` is true.
@@ -175,17 +122,13 @@ class ForgetService:
         if not targets.has_matches or targets.ambiguous:
             return [], []
         planner = await self._planner(scope, targets)
-        plan = await asyncio.to_thread(planner.make, self._counter.count)
+        plan = await asyncio.to_thread(planner.make, self.counter.count)
         return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
-        """Restore memories and messages, except where something newer replaced them.
-
-        Raises NotFound after the undo time.
-        """
+        """Restore what was forgotten, except where something newer replaced it. Raises NotFound if it is too late."""
         writing(scope)
-        receipt = await self._store.load(scope, receipt_id)
-        restored = None if receipt is None else await self._store.undo(scope, receipt)
+        restored = await self.store.undo(scope, receipt_id)
         if restored is None:
             raise NotFound(f"no receipt {receipt_id} found: it cannot be undone any more, or never could")
         memories, messages, newer = restored
@@ -195,7 +138,7 @@ class ForgetService:
         for _ in range(_ATTEMPTS):
             targets = await mean()
             planner = await self._planner(scope, targets)
-            plan = await asyncio.to_thread(planner.make, self._counter.count)
+            plan = await asyncio.to_thread(planner.make, self.counter.count)
             ambiguous = targets.ambiguous or (plan.empty and bool(targets.possible))
             matches = [*plan.matches, *targets.possible]
             if targets.ambiguous:
@@ -204,27 +147,24 @@ class ForgetService:
                 return ForgetMemoryResponse(matches=matches, ambiguous=ambiguous, dry_run=dry_run)
             name, owner = str(ULID()), (targets.whose.namespace, targets.whose.user_id)
             await self._purge(scope, plan)
-            until = await self._store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, targets, planner))
+            until = await self.store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, targets, planner))
             if until is False:
                 continue  # Something in the plan changed after it was read, so plan again.
-            await self._settle(scope, plan)
+            await self._purge(scope, plan)
+            await self.followers.follow(list(dict.fromkeys([*plan.removed_memories, *(chosen.memory.mid for chosen in plan.dropped)])))
             moment = None if until is None or until is True else until
             return ForgetMemoryResponse(matches=matches, forgotten=dict(plan.counts), receipt_id=name, undo_until=moment)
         raise Conflict("the memories to forget changed during the request: try again")
 
     async def _purge(self, scope: Scope, plan: Plan) -> None:
-        for purger in self._purgers:
+        for purger in self.purgers:
             await purger.purge_groups(scope, plan.groups, dry_run=False)
-
-    async def _settle(self, scope: Scope, plan: Plan) -> None:
-        await self._purge(scope, plan)
-        await self._followers.follow(list(dict.fromkeys([*plan.removed_memories, *(chosen.memory.mid for chosen in plan.dropped)])))
 
     async def _by_text(self, scope: Scope, request: ForgetMemoryRequest, whose: Whose) -> Targets:
         assert request.text is not None
         assert whose.user_id is not None
         subject = requested(request.text)
-        sessions = await self._reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
+        sessions = await self.reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
         if subject.deictic:
             own_sessions = [copy for copy in sessions if whose.session_id is not None and copy.ref.session_id == whose.session_id]
             last = await asyncio.to_thread(_last_statement, own_sessions)
@@ -237,7 +177,7 @@ class ForgetService:
         self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject, *, guess: bool = False
     ) -> Targets:
         whose = Whose(ref.namespace, ref.user_id)
-        sessions = [] if ref.user_id is None else await self._reader.of_user(scope, ref.namespace, ref.user_id, None)
+        sessions = [] if ref.user_id is None else await self.reader.of_user(scope, ref.namespace, ref.user_id, None)
         stated_subject: Subject | None = subject
         if subject.deictic:
             stated_subject = await asyncio.to_thread(_last_statement, [copy for copy in sessions if copy.ref == ref], message_id)
@@ -262,7 +202,7 @@ class ForgetService:
         If nothing states the subject and `guess` is true, take the most likely match. Otherwise, only list likely
         matches.
         """
-        memories, near = await self._finder.find(scope, whose.selection, subject.text)
+        memories, near = await self.finder.find(scope, whose.selection, subject.text)
         targets = Targets(whose, subject, sessions=sessions, requests=[] if request is None else [request])
         memories = [memory for memory in memories if request is None or request not in evidence_messages(memory)]
         await asyncio.to_thread(_take_stated, targets, memories)
@@ -270,7 +210,7 @@ class ForgetService:
             await self._take_likely(scope, targets, memories, near, guess=guess)
         if targets.has_matches and not targets.ambiguous:
             targets.messages |= dict.fromkeys(targets.requests, "it asks to forget this")
-            more, _ = await self._finder.find(scope, whose.selection, " ".join(targets.stated))
+            more, _ = await self.finder.find(scope, whose.selection, " ".join(targets.stated))
             await asyncio.to_thread(_take_repeated, targets, more)
         return targets
 
@@ -286,7 +226,7 @@ class ForgetService:
         parts = await asyncio.to_thread(guesses, targets.subject, [match.text for _, match in candidates])
         of_memory = [0.0 if isinstance(what, tuple) else near.get(what.mid, 0.0) for what, _ in candidates]
         parts = sorted(parts, key=lambda part: -(part[0] + of_memory[part[1]]))[:_MOST_COMPARED]
-        cosines = await self._finder.cosines(scope, targets.subject.text, [part for _, _, part in parts])
+        cosines = await self.finder.cosines(scope, targets.subject.text, [part for _, _, part in parts])
         likeness = [(share + cosine, share, at, part) for (share, at, part), cosine in zip(parts, cosines, strict=True)]
         likely = [one for one in likeness if one[0] > 0]
         best = max((each[0] for each in likely), default=0.0)
@@ -309,7 +249,7 @@ class ForgetService:
 
     async def _by_ids(self, scope: Scope, named: Sequence[str], whose: Whose) -> Targets:
         ids = list(dict.fromkeys(named))
-        memories = await self._resolve(scope, [self._lineage.mid(scope, memory_id) for memory_id in ids])
+        memories = await self._resolve(scope, [self.lineage.mid(scope, memory_id) for memory_id in ids])
         memories = [memory for memory in memories if _is_of(whose, memory.versions[-1].record)]
         users = {memory.versions[-1].record.user_id for memory in memories}
         if whose.user_id is None and len(users) > 1:
@@ -317,7 +257,7 @@ class ForgetService:
         whose.user_id = whose.user_id or next(iter(users), None)
         targets = Targets(whose)
         if whose.user_id is not None:
-            targets.sessions = await self._reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
+            targets.sessions = await self.reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
         for memory in memories:
             if is_turn(memory.versions[-1].record):
                 targets.add_turn(memory, "named by its id")
@@ -331,10 +271,10 @@ class ForgetService:
         return targets
 
     async def _resolve(self, scope: Scope, mids: Sequence[str]) -> list[LineageMemory]:
-        memories = await self._lineage.read(scope, mids)
+        memories = await self.lineage.read(scope, mids)
         current_mids = {memory.mid for memory in memories if memory.now is not None}
-        names = await self._lineage.targets([mid for mid in mids if mid not in current_mids])
-        return [*(memory for memory in memories if memory.mid not in names), *await self._lineage.read(scope, list(names.values()))]
+        names = await self.lineage.targets([mid for mid in mids if mid not in current_mids])
+        return [*(memory for memory in memories if memory.mid not in names), *await self.lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, targets: Targets) -> Planner:
         """Return the planner. Reads the messages that the facts cite, and the facts that cite the messages."""
@@ -345,22 +285,19 @@ class ForgetService:
             cited = [one for one in evidence_messages(chosen.memory, chosen.versions) if one not in current_citations]
             targets.messages = dict.fromkeys(cited, "a fact that goes rests on it") | targets.messages
         targets.messages = {one: why for one, why in targets.messages.items() if scope.reaches(one[0].namespace, one[0].user_id)}
-        mids = [self._lineage.mid(scope, message_memory_id(ref, message)) for ref, message in targets.messages]
+        mids = [self.lineage.mid(scope, message_memory_id(ref, message)) for ref, message in targets.messages]
         facts = {chosen.memory.mid for chosen in targets.facts}
-        turns = await self._lineage.read(scope, [mid for mid in mids if mid not in targets.turns and mid not in facts])
+        turns = await self.lineage.read(scope, [mid for mid in mids if mid not in targets.turns and mid not in facts])
         targets.turns |= {memory.mid: memory for memory in turns if is_turn(memory.versions[-1].record)}
         others: list[LineageMemory] = []
         if targets.messages:
             # No index knows which facts cite a message, so all facts of the owner are read.
-            pages = [page async for page in self._lineage.pages(scope, facts_of(targets.whose.namespace, targets.whose.user_id))]
+            pages = [page async for page in self.lineage.pages(scope, facts_of(targets.whose.namespace, targets.whose.user_id))]
             others = list({memory.mid: memory for page in pages for memory in page if memory.mid not in facts}.values())
         loaded_refs = {copy.ref for copy in targets.sessions}
-        missing = [self._sessions.sid(scope, ref) for ref in {ref for ref, _ in targets.messages} if ref not in loaded_refs]
-        sessions = [*targets.sessions, *await self._reader.read(scope, missing)]
-        turned = list(targets.turns.values())
-        return Planner(
-            Read(targets.subject, targets.whose.user_id, targets.values, targets.facts, targets.messages, turned, others, sessions)
-        )
+        missing = [self.sessions.sid(scope, ref) for ref in {ref for ref, _ in targets.messages} if ref not in loaded_refs]
+        sessions = [*targets.sessions, *await self.reader.read(scope, missing)]
+        return Planner(targets, others, sessions)
 
     async def _proposals(self, scope: Scope, targets: Targets, planner: Planner) -> list[str]:
         """Return the ids of proposed changes that would store a forgotten statement."""
@@ -369,10 +306,8 @@ class ForgetService:
         conditions = {"st": "proposed", "u": targets.whose.user_id}
         if targets.whose.namespace is not None:
             conditions["ns"] = targets.whose.namespace
-        _, names = await self._changes.find_changes(scope, conditions, 0, _MOST_PROPOSALS)
-        proposals = [
-            (change.id, change.proposal) for change in await self._changes.load_changes(scope, names) if change and change.proposal
-        ]
+        _, names = await self.changes.find_changes(scope, conditions, 0, _MOST_PROPOSALS)
+        proposals = [(change.id, change.proposal) for change in await self.changes.load_changes(scope, names) if change and change.proposal]
         texts = [(name, str(proposal["record"]["text"])) for name, proposal in proposals if "record" in proposal]
         return await asyncio.to_thread(lambda: [each for each, text in texts if planner.states(text)])
 
@@ -433,10 +368,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
 
 
 def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add the assistant's repetitions to the targets.
-
-    Look in the same sessions and in the memories of their messages.
-    """
+    """Add the assistant's repetitions, in the same sessions and in the memories of their messages, to the targets."""
     lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
     turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -31,15 +30,6 @@ _TOMBSTONE_SECONDS = 30 * 24 * 3600
 Clean = Callable[[LineageMemory, Evidence], Evidence]
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    name: str
-    namespace: str | None
-    user_id: str | None
-    until: datetime
-    undone: str | None
-
-
 class ForgetStore:
     def __init__(self, client: Redis, keys: Keys, *, undo_seconds: int, fsync: bool = False) -> None:
         """`undo_seconds` is the time to keep a copy for an undo. If it is 0, the store keeps no copy."""
@@ -60,7 +50,15 @@ class ForgetStore:
         """
         positions = await self._positions(scope, plan)
         body = {
-            "gone": self._removals(scope, plan, positions),
+            "gone": [
+                {
+                    "mid": memory.mid,
+                    "expect": _expect(memory),
+                    "order": order_of(self._keys, scope.tenant, memory.versions[-1].record) or "",
+                    "positions": positions[memory.mid],
+                }
+                for memory in plan.removed_memories.values()
+            ],
             "dropped": [
                 {"mid": each.memory.mid, "expect": _expect(each.memory), "versions": [str(version.version) for version in each.versions]}
                 for each in plan.dropped
@@ -100,17 +98,6 @@ class ForgetStore:
             memory.mid: evidence_positions(self._keys, scope.tenant, memory.versions[-1].record, evidence)
             for memory, evidence in zip(memories, pieces, strict=True)
         }
-
-    def _removals(self, scope: Scope, plan: Plan, positions: Mapping[str, str]) -> list[dict[str, str]]:
-        return [
-            {
-                "mid": memory.mid,
-                "expect": _expect(memory),
-                "order": order_of(self._keys, scope.tenant, memory.versions[-1].record) or "",
-                "positions": positions[memory.mid],
-            }
-            for memory in plan.removed_memories.values()
-        ]
 
     async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
         """Return the changed fields of memories whose evidence quotes removed text, in all versions."""
@@ -159,36 +146,29 @@ class ForgetStore:
             lambda: [[f"m:{mid}", "k", terms.decode(), unit_terms(decode_memory(raw), (), ())] for mid, raw, terms in neighbor_rows]
         )
 
-    async def load(self, scope: Scope, name: str) -> Receipt | None:
-        """Return a receipt. None if it is missing, expired or not accessible to the caller."""
-        row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), ["t", "ns", "u", "un", "undone", "nss"])))[0]
-        tenant, namespace, user, until, undone, spaces = (None if value is None else value.decode() for value in row)
-        if tenant != tag(scope.tenant) or until is None:
-            return None
+    async def undo(self, scope: Scope, name: str) -> tuple[int, int, int] | None:
+        """Restore the data in a receipt. None if the receipt is missing, expired or not accessible to the caller.
+
+        Return the numbers of restored memories, restored messages and skipped memories. A memory is skipped if
+        something newer has replaced it. Idempotent. Raises ErasureUnderWay.
+        """
+        receipt = self._keys.forgetting(name)
+        row = (await read(self._client, lambda pipe: pipe.hmget(receipt, ["t", "ns", "u", "nss"])))[0]
+        tenant, namespace, user, spaces = (None if value is None else value.decode() for value in row)
         covers = scope.namespaces is None or namespace in scope.namespaces
         if not covers and spaces is not None and scope.namespaces is not None:
             covers = scope.namespaces.issuperset(json.loads(spaces))
-        if not covers or (scope.users is not None and user not in scope.users) or scope.agents is not None:
+        if tenant != tag(scope.tenant) or not covers or (scope.users is not None and user not in scope.users) or scope.agents is not None:
             return None
-        return Receipt(name, namespace, user, datetime.fromisoformat(until), undone)
-
-    async def undo(self, scope: Scope, receipt: Receipt) -> tuple[int, int, int] | None:
-        """Restore the data in a receipt.
-
-        Return the numbers of restored memories, restored messages and skipped memories.
-
-        A memory is skipped if something newer has replaced it. Return None if the receipt has expired. Idempotent.
-        Raises ErasureUnderWay.
-        """
         reply = await self._undo(
             **outbox_keys(self._keys, DueKind.MEMORY),
             session_due=self._keys.due(DueKind.SESSION),
             wake=self._keys.wake,
-            receipt=self._keys.forgetting(receipt.name),
+            receipt=receipt,
             root=self._keys.root,
             tombstone_seconds=_TOMBSTONE_SECONDS,
             reach=REACH,
-            guard=guard_of(self._keys.root, scope.tenant, receipt.namespace, receipt.user_id),
+            guard=guard_of(self._keys.root, scope.tenant, namespace, user),
         )
         if reply[0] == b"gone":
             return None
@@ -219,10 +199,7 @@ class ForgetStore:
         return await self._drop(scope, session.user_id, names, holder)
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Delete the undo copies that contain the agent's data, no matter which user they belong to.
-
-        Scan all receipts.
-        """
+        """Delete the undo copies that contain the agent's data, of any user. Scan all receipts."""
         space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
         holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": [f'"agent_id":{compact(owner.agent_id)}'], "names": []}
         counts: Counter[str] = Counter()
@@ -230,12 +207,10 @@ class ForgetStore:
         with redis_errors():
             async for key in self._client.scan_iter(match=prefix.replace("{", "\\{") + "*", count=500):
                 name = key.decode().removeprefix(prefix)
-                user = await self._user_of(key)
+                receipt = self._keys.forgetting(name)
+                user = (await read(self._client, lambda pipe, receipt=receipt: pipe.hget(receipt, "u")))[0]
                 counts += await self._drop(scope, None if user is None else user.decode(), [name], holder)
         return counts
-
-    async def _user_of(self, receipt: bytes) -> bytes | None:
-        return (await read(self._client, lambda pipe: pipe.hget(receipt, "u")))[0]
 
     async def _names(self, scope: Scope, user_id: str | None) -> list[str]:
         key = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
@@ -244,18 +219,9 @@ class ForgetStore:
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
         """Delete a user's receipts with data of `holder`, or all of them if `holder` is None. See `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
-        removed_counts = [
-            await self._drop_receipt(
-                receipt=self._keys.forgetting(name),
-                receipts=receipts,
-                root=self._keys.root,
-                tenant=tag(scope.tenant),
-                name=name,
-                holder=holder,
-            )
-            for name in names
-        ]
-        return +Counter(forgettings=sum(removed_counts))
+        about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
+        removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]
+        return +Counter(forgettings=sum(removed))
 
 
 def _cleaned(

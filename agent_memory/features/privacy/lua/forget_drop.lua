@@ -7,8 +7,7 @@
 -- -> 1 if deleted; 0 if it contains no data of the holder, or belongs to another tenant
 local kept_keys = require("privacy/kept_keys")
 if redis.call('HGET', receipt, 't') ~= tenant then return 0 end
-local receipt_fields, flat = {}, redis.call('HGETALL', receipt)
-for i = 1, #flat, 2 do receipt_fields[flat[i]] = flat[i + 1] end
+local receipt_fields = kept_keys.fields_of(receipt)
 local function is_theirs(key)
   for field, expected in pairs(holder.fields) do
     local value = redis.call('HGET', key, field) or ''
@@ -32,10 +31,7 @@ local function holds()
   return is_named
 end
 if holder and not holds() then return 0 end
-for name in pairs(receipt_fields) do
-  local mid = string.match(name, '^o (%x+)$')
-  if mid then redis.call('DEL', root .. 'fo:' .. mid) end
-end
+kept_keys.each(receipt_fields, '^o (%x+)$', function(mid) redis.call('DEL', root .. 'fo:' .. mid) end)
 redis.call('DEL', receipt)
 redis.call('ZREM', receipts, name)
 return 1

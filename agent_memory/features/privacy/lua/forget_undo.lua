@@ -18,8 +18,8 @@ local kept_keys = require("privacy/kept_keys")
 local undone = redis.call('HMGET', receipt, 't', 'undone')
 if not undone[1] then return {'gone'} end
 if undone[2] then return {'undone', undone[2]} end
-local receipt_fields, flat = {}, redis.call('HGETALL', receipt)
-for i = 1, #flat, 2 do receipt_fields[flat[i]] = flat[i + 1] end
+local receipt_fields = kept_keys.fields_of(receipt)
+local function each(pattern, act) kept_keys.each(receipt_fields, pattern, act) end
 erasures.refuse(guard)
 if erasures.is_active(guard) then
   local reason
@@ -82,26 +82,19 @@ local function restore_memory(mid, keys)
   return true
 end
 
-local back, messages_back, left = 0, 0, {}
-for name, keys in pairs(receipt_fields) do
-  local mid = string.match(name, '^k (%x+)$')
-  if mid then
-    if restore_memory(mid, keys) then back = back + 1 else left[#left + 1] = mid end
+local back, messages_back, left = 0, 0, 0
+each('^k (%x+)$', function(mid, keys)
+  if restore_memory(mid, keys) then back = back + 1 else left = left + 1 end
+end)
+each('^z (%S+) (%x+)$', function(order, mid, score)
+  if documents.key_of(mid) or aliases.target_of(mid) then message_order.insert(order, mid, score, 0) end
+end)
+each('^c (%S+)$', function(id)
+  restore_key('ch:' .. id)
+  for mid in string.gmatch(redis.call('HGET', root .. 'ch:' .. id, 'ms') or '', '%x+') do
+    if documents.key_of(mid) then redis.call('ZADD', root .. 'mh:' .. mid, clock.us, 'c' .. id) end
   end
-end
-for name, score in pairs(receipt_fields) do
-  local order, mid = string.match(name, '^z (%S+) (%x+)$')
-  if order and (documents.key_of(mid) or aliases.target_of(mid)) then message_order.insert(order, mid, score, 0) end
-end
-for name in pairs(receipt_fields) do
-  local id = string.match(name, '^c (%S+)$')
-  if id then
-    restore_key('ch:' .. id)
-    for mid in string.gmatch(redis.call('HGET', root .. 'ch:' .. id, 'ms') or '', '%x+') do
-      if documents.key_of(mid) then redis.call('ZADD', root .. 'mh:' .. mid, clock.us, 'c' .. id) end
-    end
-  end
-end
+end)
 local function is_there(key)
   local mid = string.match(key, '^ev:(%x+)$')
   if mid then return documents.key_of(mid) end
@@ -112,9 +105,8 @@ local function is_as_left(key)
   local sid = string.match(key, '^w:(%x+)')
   return not sid or redis.call('HGET', root .. 'w:' .. sid, 'hd') == receipt_fields['h ' .. sid]
 end
-for name, json in pairs(receipt_fields) do
-  local key, field = string.match(name, '^f (%S+) (.+)$')
-  if key and is_there(key) then
+each('^f (%S+) (.+)$', function(key, field, json)
+  if is_there(key) then
     local change = cjson.decode(json)
     local now = redis.call('HGET', root .. key, field)
     local summary = field == 'ctx' or field == 'ct'
@@ -122,7 +114,7 @@ for name, json in pairs(receipt_fields) do
     local waiting = string.match(key, '^j:(%x+):o$')
     if waiting then outbox.mark_due(session_due, clock.ms, waiting) end
   end
-end
+end)
 local function number_of(entry) return tonumber(string.match(entry, '^%-?(%d+) ')) end
 local function tokens_of(entry) return entry == '' and 0 or tonumber(string.match(entry, '^%-?%d+ (%d+) ')) end
 -- Restores an entry: in place of its emptied rest, or between its neighbors.
@@ -158,11 +150,9 @@ local function wait_again(journal, number)
     end
   end
 end
-for name, json in pairs(receipt_fields) do
-  local key, number = string.match(name, '^e (%S+) (%d+)$')
-  local sid = key and string.match(key, '^%a:([%x]+)')
-  local session = key and string.match(key, '^w:(%x+):m$')
-  if key and redis.call('EXISTS', root .. string.match(key, '^(.+):%a$')) == 1 then
+each('^e (%S+) (%d+)$', function(key, number, json)
+  local sid, session = string.match(key, '^%a:([%x]+)'), string.match(key, '^w:(%x+):m$')
+  if redis.call('EXISTS', root .. string.match(key, '^(.+):%a$')) == 1 then
     local change = cjson.decode(json)
     local is_back = put_back(key, tonumber(number), change[1], change[2])
     if is_back and not session then wait_again(string.match(key, '^j:(.+):l$'), tonumber(number)) end
@@ -174,22 +164,18 @@ for name, json in pairs(receipt_fields) do
     end
   end
   if sid then outbox.mark_due(session_due, clock.ms, sid) end
-end
-for name in pairs(receipt_fields) do
-  local session = string.match(name, '^h (%x+)$')
-  if session and redis.call('EXISTS', root .. 'w:' .. session) == 1 then
+end)
+each('^h (%x+)$', function(session)
+  if redis.call('EXISTS', root .. 'w:' .. session) == 1 then
     redis.call('HINCRBY', root .. 'w:' .. session, 'v', 1)
     redis.call('HSET', root .. 'w:' .. session, 'hd', clock.us_text(), 'ua', clock.us_text())
   end
-end
-for name in pairs(receipt_fields) do
-  local mid = string.match(name, '^o (%x+)$')
-  if mid then redis.call('DEL', root .. 'fo:' .. mid) end
-end
+end)
+each('^o (%x+)$', function(mid) redis.call('DEL', root .. 'fo:' .. mid) end)
 local fields = {}
 for name in pairs(receipt_fields) do if string.find(name, ' ', 1, true) then fields[#fields + 1] = name end end
 for i = 1, #fields, 1000 do redis.call('HDEL', receipt, unpack(fields, i, math.min(i + 999, #fields))) end
-local answer = string.format('%d %d %d', back, messages_back, #left)
+local answer = string.format('%d %d %d', back, messages_back, left)
 redis.call('HSET', receipt, 'undone', answer)
 follow_marks.write()
 outbox.wake_dispatcher(wake)

@@ -11,4 +11,19 @@ local function each_memory(receipt_fields, look)
   end
   redis.call('DEL', LOOK)
 end
-return {each_memory = each_memory}
+-- Returns the fields of a receipt by name.
+local function fields_of(receipt)
+  local fields, flat = {}, redis.call('HGETALL', receipt)
+  for i = 1, #flat, 2 do fields[flat[i]] = flat[i + 1] end
+  return fields
+end
+
+-- Calls `act(captures of the pattern, value)` for each field whose name matches a pattern with one or two captures.
+local function each(receipt_fields, pattern, act)
+  for name, value in pairs(receipt_fields) do
+    local first, second = string.match(name, pattern)
+    if second then act(first, second, value) elseif first then act(first, value) end
+  end
+end
+
+return {each_memory = each_memory, fields_of = fields_of, each = each}

@@ -35,10 +35,7 @@ _TYPES = ("semantic", "procedural", "episodic")
 
 @dataclass(frozen=True, slots=True)
 class EverythingReads:
-    """Reads that list the memories of the query's users and namespaces.
-
-    The prompt shows at most `most` tokens of them.
-    """
+    """Lists the memories of the query's users and namespaces. The prompt shows at most `most` tokens of them."""
 
     ask: PromptAsk
     query: SearchQuery
@@ -64,7 +61,7 @@ class EverythingReads:
         ranking = Ranking(sum(page.total for page in pages[:_KINDS]), scored, listed=True)
         memories = await self.pages.read_ranked(self.ask.scope, self.query, ranking, scored) if scored else []
         memories.sort(key=_durability)
-        return MemoriesContent.of(self.ask, self.query, ranking, memories, (), self.counter, self.most, None)
+        return MemoriesContent(self.ask, self.query, ranking, memories, (), self.counter, self.most, None)
 
 
 def _durability(memory: ShownMemory) -> tuple[bool, bool, int, bool, bool, bool, int, float]:

@@ -31,7 +31,6 @@ from agent_memory.features.recall.sections.memory_content import MemoriesContent
 from agent_memory.features.sessions.recent import RecentMessages, RecentQuery
 from agent_memory.foundation.core.clock import as_in_zone, zone_of
 from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionReads, SessionMessages
-from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
@@ -54,108 +53,31 @@ _PHRASE_FACTOR = 1.5
 _FEW_MEMORIES = 100
 
 
+@dataclass(frozen=True, slots=True)
 class MemoriesSection:
     """Searches long-term memory for a prompt."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        search: SearchService,
-        pages: PageReader,
-        store: MemoryStore,
-        recent: RecentMessages,
-        counter: TokenCounter,
-    ) -> None:
-        self._settings = settings.search
-        self._latin_only = settings.models.embeds_latin_only
-        self._search = search
-        self._pages = pages
-        self._store = store
-        self._recent = recent
-        self._counter = counter
+    settings: Settings
+    search: SearchService
+    pages: PageReader
+    store: MemoryStore
+    recent: RecentMessages
+    counter: TokenCounter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads for a prompt's search, or None if the prompt does not search.
-
-        Raises the errors of the search.
-        """
+        """Return the reads for a prompt's search, or None if it does not search. Raises the errors of the search."""
         request = self._search_request(ask)
         if request is None:
             return None
         text = request.text or ""
         if is_about_everything(text):
-            listing = await self._search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
-            return EverythingReads(ask, listing, self._store, self._pages, self._counter, self._settings.prompt_memory_tokens)
+            listing = await self.search.prepare_query(ask.scope, request.model_copy(update={"text": ""}), paged=False)
+            return EverythingReads(ask, listing, self.store, self.pages, self.counter, self.settings.search.prompt_memory_tokens)
         if text.strip() and not has_content(text) and not literal_words(text):
             # If the query is only thanks or a sigh, even the most similar memory is noise.
-            return MemoryReads(self, ask, self._search.empty_query(ask.scope, request), None)
-        query = await self._search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
-        return MemoryReads(self, ask, query, self._recent.recent_query(ask.scope, query.request))
-
-    def queue_memories(self, pipe: Pipe, ask: PromptAsk, query: SearchQuery, recent: RecentQuery | None) -> int:
-        """Queue the search and the read of the user's messages in other sessions. Return the number of replies."""
-        count = 0 if recent is None else self._recent.queue_recent(pipe, recent, but=ask.session)
-        return count + (0 if query.empty else self._search.queue_query(pipe, query))
-
-    async def load_memories(
-        self, ask: PromptAsk, query: SearchQuery, recent: RecentQuery | None, replies: Sequence[Any], session: SessionMessages | None
-    ) -> MemoriesContent:
-        """Return the memories found in these replies, best first.
-
-        Leave out memories of the session's newest messages, because the prompt shows these messages anyway. Messages
-        from other sessions that are not memories yet come first, because the index cannot rank them.
-        """
-        elsewhere: list[ShownMemory] = []
-        if recent is not None:
-            first, *replies = replies
-            elsewhere = self._recent.find_recent(recent, first, None if session is None else session.ref)
-        ranking = await self._search.rank_replies(ask.scope, query, replies)
-        newest: set[str] = set()
-        if session is not None:
-            ids = session.ids[-query.request.limit :]
-            newest = {self._store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
-        cut = await self._passed_over(ask.scope, query, ranking, newest) if query.request.explain and newest else []
-        page, further = await self._pages.read_kinds(ask.scope, query, ranking, without=newest)
-        characters = sum([len(memory.text) for memory in (*page, *further)])
-        statements = [memory for memory in further if memory.is_message]
-
-        def choose() -> Sequence[ShownMemory]:
-            chosen = without_far_phrases(query, ranking, holding_literals(query, page), _PHRASE_FACTOR * self._settings.min_similarity)
-            return of_the_time(query, beside_the_time(query, ranking, chosen, english_only=self._latin_only), statements)
-
-        chosen = await self._with_later_mentions(ask.scope, query, await run_in_thread(choose, characters), newest)
-
-        def add_further() -> Sequence[ShownMemory]:
-            few = query.words.memories < _FEW_MEMORIES and query.span is None
-            whole = with_corrections(with_what_names_the_same(chosen, statements) if few else chosen, statements)
-            return [*whole, *resting_on(whole, [memory for memory in further if not memory.is_message])]
-
-        memories = await run_in_thread(add_further, characters) if further else chosen
-        count_reading = None if ask.explain else self._search.count_reading
-        most = self._settings.prompt_memory_tokens
-        return MemoriesContent.of(ask, query, ranking, [*elsewhere, *memories], cut, self._counter, most, count_reading)
-
-    async def _with_later_mentions(
-        self, scope: Scope, query: SearchQuery, page: Sequence[ShownMemory], newest: set[str]
-    ) -> Sequence[ShownMemory]:
-        """Return the page with later statements about things that it identifies by name and number.
-
-        This takes another round trip, but few pages contain such things. If the query is about a time, return the page
-        unchanged.
-        """
-        things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
-        if not things:
-            return page
-        mention_queries = [(thing.referent.wording, thing.since) for thing in things]
-        later_statements = await self._pages.read_said_since(scope, query, mention_queries)
-        others = [[memory for memory in memories if memory.mid not in newest] for memories in later_statements]
-        return with_mentions(page, zip(things, others, strict=True))
-
-    async def _passed_over(self, scope: Scope, query: SearchQuery, ranking: Ranking, newest: set[str]) -> list[Cut]:
-        """Return the best of the memories left out because the prompt already shows their messages."""
-        hits = [scored for scored in ranking.scored[: query.request.limit + len(newest)] if scored[1] in newest]
-        cards = await self._pages.read_ranked(scope, query, ranking, hits)
-        return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
+            return MemoryReads(self, ask, self.search.empty_query(ask.scope, request), None)
+        query = await self.search.prepare_query(ask.scope, request, optimize_query=ask.optimize_query, paged=False)
+        return MemoryReads(self, ask, query, self.recent.recent_query(ask.scope, query.request))
 
     def _search_request(self, ask: PromptAsk) -> SearchRequest | None:
         """Return the prompt's search request, or None if the prompt does not search.
@@ -171,25 +93,97 @@ class MemoriesSection:
         # Models never see quarantined memories, no matter who calls.
         update: dict[str, Any] = {"text": body.query, "quarantined": False}
         if "limit" not in request.model_fields_set:
-            update["limit"] = self._settings.prompt_memories
+            update["limit"] = self.settings.search.prompt_memories
         if ask.explain:
             update["explain"] = True
         user, namespace = (body.user_id, body.namespace) if session is None else (session.user_id, session.namespace)
         if request.user_id is None and not (request.filter is not None and _names_user(request.filter)):
             if user:
                 update["user_id"] = UserId(eq=user)
-            elif session is not None and ask.scope.users is None and not self._settings.prompt_all_users:
+            elif session is not None and ask.scope.users is None and not self.settings.search.prompt_all_users:
                 update["user_id"] = UserId(exists=False)
         if request.namespace is None and namespace:
             update["namespace"] = Namespace(eq=namespace)
         return request.model_copy(update=update)
 
 
-def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
-    """Return the facts that extraction made from messages on the page.
+@dataclass(slots=True)
+class MemoryReads:
+    """The memory section's reads for one prompt."""
 
-    A message may match even if its fact does not.
-    """
+    section: MemoriesSection
+    ask: PromptAsk
+    query: SearchQuery
+    recent: RecentQuery | None
+
+    def queue_section(self, pipe: Pipe) -> int:
+        """Queue the search and the read of the user's messages in other sessions. Return the number of replies."""
+        count = 0 if self.recent is None else self.section.recent.queue_recent(pipe, self.recent, but=self.ask.session)
+        return count + (0 if self.query.empty else self.section.search.queue_query(pipe, self.query))
+
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
+        """Return the memories found in these replies, best first.
+
+        Leave out memories of the session's newest messages, because the prompt shows these messages anyway. Messages
+        from other sessions that are not memories yet come first, because the index cannot rank them.
+        """
+        ask, query, section, settings = self.ask, self.query, self.section, self.section.settings
+        elsewhere: list[ShownMemory] = []
+        if self.recent is not None:
+            first, *replies = replies
+            elsewhere = section.recent.find_recent(self.recent, first, None if session is None else session.ref)
+        ranking = await section.search.rank_replies(ask.scope, query, replies)
+        newest: set[str] = set()
+        if session is not None:
+            ids = session.ids[-query.request.limit :]
+            newest = {section.store.mid(ask.scope, message_memory_id(session.ref, message)) for message in ids}
+        cut = await self._passed_over(ranking, newest) if query.request.explain and newest else []
+        page, further = await section.pages.read_kinds(ask.scope, query, ranking, without=newest)
+        characters = sum([len(memory.text) for memory in (*page, *further)])
+        statements = [memory for memory in further if memory.is_message]
+
+        def choose() -> Sequence[ShownMemory]:
+            least = _PHRASE_FACTOR * settings.search.min_similarity
+            chosen = without_far_phrases(query, ranking, holding_literals(query, page), least)
+            chosen = beside_the_time(query, ranking, chosen, english_only=settings.models.embeds_latin_only)
+            return of_the_time(query, chosen, statements)
+
+        chosen = await self._with_later_mentions(await run_in_thread(choose, characters), newest)
+
+        def add_further() -> Sequence[ShownMemory]:
+            few = query.words.memories < _FEW_MEMORIES and query.span is None
+            whole = with_corrections(with_what_names_the_same(chosen, statements) if few else chosen, statements)
+            return [*whole, *resting_on(whole, [memory for memory in further if not memory.is_message])]
+
+        memories = await run_in_thread(add_further, characters) if further else chosen
+        count_reading = None if ask.explain else section.search.count_reading
+        most, shown = settings.search.prompt_memory_tokens, [*elsewhere, *memories]
+        return MemoriesContent(ask, query, ranking, shown, cut, section.counter, most, count_reading)
+
+    async def _with_later_mentions(self, page: Sequence[ShownMemory], newest: set[str]) -> Sequence[ShownMemory]:
+        """Return the page with later statements about things that it identifies by name and number.
+
+        This takes another round trip, but few pages contain such things. If the query is about a time, return the page
+        unchanged.
+        """
+        query = self.query
+        things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
+        if not things:
+            return page
+        mention_queries = [(thing.referent.wording, thing.since) for thing in things]
+        later_statements = await self.section.pages.read_said_since(self.ask.scope, query, mention_queries)
+        others = [[memory for memory in memories if memory.mid not in newest] for memories in later_statements]
+        return with_mentions(page, zip(things, others, strict=True))
+
+    async def _passed_over(self, ranking: Ranking, newest: set[str]) -> list[Cut]:
+        """Return the best of the memories left out because the prompt already shows their messages."""
+        hits = [scored for scored in ranking.scored[: self.query.request.limit + len(newest)] if scored[1] in newest]
+        cards = await self.section.pages.read_ranked(self.ask.scope, self.query, ranking, hits)
+        return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
+
+
+def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
+    """Return the facts that extraction made from messages on the page. A message may match where its fact does not."""
     cited_ids = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not cited_ids.isdisjoint(cited_messages(fact))] if cited_ids else []
 
@@ -292,23 +286,5 @@ def searches(body: MemoryPromptRequest) -> bool:
 
 
 def _names_user(condition: Condition) -> bool:
-    """True if a condition filters by user."""
     joined = [*(condition.and_ or ()), *(condition.or_ or ()), *((condition.not_,) if condition.not_ else ())]
     return condition.user_id is not None or any(map(_names_user, joined))
-
-
-@dataclass(slots=True)
-class MemoryReads:
-    """The memory section's reads for one prompt."""
-
-    section: MemoriesSection
-    ask: PromptAsk
-    query: SearchQuery
-    recent: RecentQuery | None
-
-    def queue_section(self, pipe: Pipe) -> int:
-        """Queue the reads on the prompt's pipeline. Return the number of replies."""
-        return self.section.queue_memories(pipe, self.ask, self.query, self.recent)
-
-    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> MemoriesContent:
-        return await self.section.load_memories(self.ask, self.query, self.recent, replies, session)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, tzinfo
 from functools import partial
 
 from agent_memory.features.memories.search.pages import explain_answer
@@ -26,13 +25,9 @@ CountReading = Callable[[SearchQuery, Sequence[ShownMemory]], None]
 
 @dataclass(slots=True)
 class MemoriesContent:
-    """The matching memories, best first. The prompt shows at most `most` tokens of them.
+    """The matching memories, best first. Without `max_tokens`, a prompt shows at most `most` tokens."""
 
-    If `ids` is true, each line shows the memory's id. `formatted` is true if the request specifies a format. `alone` is
-    true if the prompt has no session. `follows_tokens` is true if the request specifies `max_tokens`, which then
-    replaces `most` as the limit.
-    """
-
+    ask: PromptAsk
     query: SearchQuery
     ranking: Ranking
     cards: Sequence[ShownMemory]
@@ -40,37 +35,20 @@ class MemoriesContent:
     counter: TokenCounter
     most: int
     count_reading: CountReading | None
-    ids: bool = True
-    formatted: bool = False
-    alone: bool = False
-    follows_tokens: bool = False
-    zone: tzinfo = UTC
 
-    @classmethod
-    def of(
-        cls,
-        ask: PromptAsk,
-        query: SearchQuery,
-        ranking: Ranking,
-        cards: Sequence[ShownMemory],
-        cut: Sequence[Cut],
-        counter: TokenCounter,
-        most: int,
-        count_reading: CountReading | None,
-    ) -> MemoriesContent:
-        body = ask.body
-        shown_as = (body.include_ids, body.format is not None, body.session is None, ask.names_tokens, ask.zone)
-        return cls(query, ranking, cards, cut, counter, most, count_reading, *shown_as)
+    @property
+    def is_formatted(self) -> bool:
+        return self.ask.body.format is not None
 
     def fit_section(self, tokens: int | None) -> FittedMemories:
         """Return the best memories that fit, without near duplicates unless the request asks for them."""
-        around = _AROUND_TOKENS + PER_MESSAGE if self.alone and not self.formatted else 0
+        around = _AROUND_TOKENS + PER_MESSAGE if self.ask.body.session is None and not self.is_formatted else 0
         budget, request = self.most if tokens is None else max(tokens - around, 0), self.query.request
-        if not self.follows_tokens:
+        if not self.ask.names_tokens:
             budget = min(budget, self.most)
         # Counting stops at twice the budget: a text of that size does not fit anyway.
         count = partial(self.counter.count, enough=2 * budget)
-        distinct, line = request.distinct is not False, LINE_TOKENS + (ID_TOKENS if self.ids else 0)
+        distinct, line = request.distinct is not False, LINE_TOKENS + (ID_TOKENS if self.ask.body.include_ids else 0)
         selection = MemorySelection(count, request.text or "", request.limit, budget, distinct, line)
         listed = selection.select(self.cards)
         return FittedMemories(self, listed, [*self.cut, *selection.cut], budget)
@@ -85,15 +63,12 @@ class FittedMemories:
 
     def count_tokens(self) -> int:
         """Return the number of tokens in the list, including memories that the session's messages may already show."""
-        if self.content.formatted and not self.listed.memories:
+        if self.content.is_formatted and not self.listed.memories:
             return 0
         return self.content.counter.count(self.listed.text(self._style())) + PER_MESSAGE
 
     def render_section(self, messages: SessionMessages | None) -> SectionText:
-        """Return the list without memories that the session's messages already show.
-
-        Count the other memories as read.
-        """
+        """Return the list without what the session's messages already show. Count its memories as read."""
         content, request = self.content, self.content.query.request
         listed = self.listed if messages is None else self.listed.without(lambda memory: _rests_on(memory, messages))
         cards = listed.memories
@@ -107,12 +82,13 @@ class FittedMemories:
         if content.count_reading is not None:
             content.count_reading(content.query, cards)
         style, notices = self._style(), [*content.query.notices, *content.ranking.notices, *listed.notices()]
-        if content.formatted:
+        if content.is_formatted:
             return SectionText((), listed.parts(style), cards, notices, why, request)
         return SectionText([text_message("system", MEMORIES_HEAD + listed.text(style))], (), cards, notices, why, request)
 
     def _style(self) -> LineStyle:
-        return LineStyle.of_search(self.content.query.request, self.content.zone, ids=self.content.ids)
+        ask = self.content.ask
+        return LineStyle.of_search(self.content.query.request, ask.zone, ids=ask.body.include_ids)
 
 
 def _rests_on(memory: ShownMemory, messages: SessionMessages) -> bool:

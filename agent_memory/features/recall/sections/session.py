@@ -37,10 +37,7 @@ class SessionSection:
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """Return the session that the request specifies.
-
-        If it does not exist, return the only session with the same id, if any.
-        """
+        """Return the session that the request specifies, or else the only session with the same id, if any."""
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)
@@ -48,10 +45,10 @@ class SessionSection:
             if turns is not None and turns.parted:
                 turns = await self._store.turns(ask.scope, ref, window)
             if turns is None:
-                refs = await self._store.find(ask.scope, ref.session_id, ref.namespace, ref.user_id)
-                turns = await self._store.turns(ask.scope, refs[0], window) if len(refs) == 1 else None
+                only = await self._store.find_only(ask.scope, ref)
+                turns = None if only is None else await self._store.turns(ask.scope, only, window)
         summary = SummaryContent(turns.context or "" if turns is not None else "", self._counter)
-        return SessionContent(turns, summary, WindowContent(turns, self._named_window(ask.body)))
+        return SessionContent(turns, summary, self._named_window(ask.body))
 
     def _named_window(self, body: MemoryPromptRequest) -> int | None:
         session = body.session
@@ -68,14 +65,27 @@ class SessionSection:
 
 @dataclass(slots=True)
 class SessionContent:
+    """The session's summary, and its last messages, as many as fit into the model's context window."""
+
     turns: SessionTurns | None
     summary: SummaryContent
-    window: WindowContent
+    named_window: int | None
 
     @property
     def messages(self) -> SessionMessages | None:
         turns = self.turns
         return None if turns is None else SessionMessages(turns.ref, [turn.id for turn in turns.messages])
+
+    def window_tokens(self) -> int:
+        tokens = self.fit_window(None).count_tokens()
+        return tokens if self.named_window is None else min(tokens, self.named_window)
+
+    def fit_window(self, tokens: int | None) -> FittedWindow:
+        """Return the last messages that fit into both the window and `tokens`. Always include the newest message."""
+        if self.turns is None or tokens is None:
+            return FittedWindow(self.turns, () if self.turns is None else self.turns.messages)
+        window = tokens if self.named_window is None else min(self.named_window, tokens)
+        return FittedWindow(self.turns, fitting(self.turns.messages, window, overhead=PER_MESSAGE))
 
 
 @dataclass(slots=True)
@@ -96,25 +106,6 @@ class SummaryContent:
             return SectionText()
         text = SUMMARY_HEAD + escape_frames(self.text)
         return SectionText([text_message("system", text)], [text])
-
-
-@dataclass(slots=True)
-class WindowContent:
-    """The session's last messages, as many as fit into the model's context window."""
-
-    turns: SessionTurns | None
-    named_window: int | None
-
-    def count_tokens(self) -> int:
-        tokens = self.fit_section(None).count_tokens()
-        return tokens if self.named_window is None else min(tokens, self.named_window)
-
-    def fit_section(self, tokens: int | None) -> FittedWindow:
-        """Return the last messages that fit into both the window and `tokens`. Always include the newest message."""
-        if self.turns is None or tokens is None:
-            return FittedWindow(self.turns, () if self.turns is None else self.turns.messages)
-        window = tokens if self.named_window is None else min(self.named_window, tokens)
-        return FittedWindow(self.turns, fitting(self.turns.messages, window, overhead=PER_MESSAGE))
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from redis.exceptions import RedisError, ResponseError
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.storage.connection import Pipe, connect, read, redis_errors
 
+_READS = {b"hash": "HGETALL", b"string": "GET", b"ReJSON-RL": "JSON.GET"}
 _READ_ONLY_FLAGS = ("migration:complete", "migration:remaining")
 
 
@@ -66,20 +67,9 @@ class OldItem:
         return blake2b(self.key, digest_size=16).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class OldPage:
-    """Items, and the cursor of the next page (0 if there are no more pages)."""
-
-    cursor: int
-    items: list[OldItem]
-
-
 class OldStore:
     def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
-        """`ours` is the prefix of our own keys, which the store skips.
-
-        `source` identifies this Redis and its prefixes.
-        """
+        """`ours` is the prefix of our own keys, which are skipped. `source` identifies this Redis and its prefixes."""
         self._client = client
         self._prefixes = prefixes
         self._ours = ours.encode()
@@ -100,10 +90,13 @@ class OldStore:
             if cursor == 0:
                 return total
 
-    async def page(self, kind: OldKind, cursor: int, size: int) -> OldPage:
-        """Return about `size` items of a kind, starting at a cursor. Raises RedisUnavailable and StartupError."""
+    async def page(self, kind: OldKind, cursor: int, size: int) -> tuple[int, list[OldItem]]:
+        """Return the cursor of the next page (0 if there are no more pages), and about `size` items from a cursor on.
+
+        Raises RedisUnavailable and StartupError.
+        """
         cursor, names = await self._scan(kind, cursor, size)
-        return OldPage(cursor, await self._read(kind, names))
+        return cursor, await self._read(kind, names)
 
     async def _scan(self, kind: OldKind, cursor: int, size: int) -> tuple[int, list[bytes]]:
         prefix = self._prefixes.of(kind)
@@ -124,7 +117,7 @@ class OldStore:
         abouts = await read(self._client, about)
         async with self._client.pipeline(transaction=False) as pipe:
             for name, form in zip(names, abouts[::2], strict=True):
-                _queue(pipe, name, form)
+                pipe.execute_command(_READS.get(form, "EXISTS"), name)
             with redis_errors():
                 replies = await pipe.execute(raise_on_error=False)
         items: list[OldItem] = []
@@ -135,27 +128,12 @@ class OldStore:
 
 
 def _is(kind: OldKind, rest: bytes) -> bool:
-    """True if a key is of this kind. `rest` is the part of the key after the prefix.
-
-    Views and partitions share a prefix.
-    """
+    """True if a key with this `rest` after its prefix is of this kind. Views and partitions share a prefix."""
     if kind is OldKind.VIEW:
         return rest.endswith(b":config")
     if kind is OldKind.PARTITION:
         return b":summary:" in rest
     return not (kind is OldKind.SESSION and rest.decode("utf-8", "replace") in _READ_ONLY_FLAGS)
-
-
-def _queue(pipe: Pipe, name: bytes, form: bytes) -> None:
-    match form:
-        case b"hash":
-            pipe.hgetall(name)
-        case b"string":
-            pipe.get(name)
-        case b"ReJSON-RL":
-            pipe.execute_command("JSON.GET", name, ".")
-        case _:
-            pipe.exists(name)
 
 
 def _item(kind: OldKind, key: bytes, name: str, form: bytes, left: int, reply: Any) -> OldItem:

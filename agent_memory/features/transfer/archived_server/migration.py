@@ -8,7 +8,8 @@ migrates it again, unless it has changed here, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Literal
 
@@ -32,10 +33,10 @@ from agent_memory.features.transfer.archived_server.records import (
     UnmovableRecord,
     memory_of_hash,
     partition_of,
-    problem_of,
     session_of,
     view_of,
 )
+from agent_memory.features.transfer.archived_server.values import first_problem
 from agent_memory.foundation.core.errors import IdTaken, ModelAnswerInvalid, ModelUnavailable, VersionMismatch
 from agent_memory.foundation.core.feature import ArchivedSummaries
 from agent_memory.foundation.core.scope import Scope
@@ -45,7 +46,8 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import MemoryTypeEnum
 
 # Items per page. Sessions can be large, so their pages are short.
-_PAGES = {OldKind.MEMORY: 200, OldKind.SESSION: 25, OldKind.VIEW: 50, OldKind.PARTITION: 50, OldKind.TOKEN: 500}
+_PAGES = {OldKind.MEMORY: 200, OldKind.SESSION: 25, OldKind.VIEW: 50, OldKind.PARTITION: 50}
+_KINDS = list(_PAGES)
 _LISTED = 1000
 _PROBES = 2
 # Vectors of one text by the same model differ only by rounding. Vectors by two models are unrelated.
@@ -80,9 +82,7 @@ class Report(BaseModel):
     dry_run: bool
     finished: bool = False
     resumed: bool = False
-    counts: dict[str, MigrationCounts] = Field(
-        default_factory=lambda: {kind.value: MigrationCounts() for kind in OldKind if kind is not OldKind.TOKEN}
-    )
+    counts: dict[str, MigrationCounts] = Field(default_factory=lambda: {kind.value: MigrationCounts() for kind in _KINDS})
     vectors_reused: int = 0
     vectors_to_embed: int = 0
     tokens: int = 0
@@ -118,32 +118,19 @@ OnProgress = Callable[[OldKind, int, int], None]
 """Called with the kind, the number of items read in this run, and their approximate total."""
 
 
+@dataclass(slots=True)
 class MigrationService:
-    def __init__(
-        self,
-        settings: Settings,
-        old: OldStore,
-        moves: MoveStore,
-        memories: MemoryStore,
-        decisions: MemoryCommits,
-        sessions: SessionStore,
-        summaries: Sequence[ArchivedSummaries],
-        embedder: Embedder,
-        counter: TokenCounter,
-        *,
-        extracts: bool,
-    ) -> None:
-        self._settings = settings
-        self._old = old
-        self._moves = moves
-        self._memories = memories
-        self._decisions = decisions
-        self._sessions = sessions
-        self._summaries = summaries
-        self._embedder = embedder
-        self._counter = counter
-        self._extracts = extracts
-        self._preview = MigrationPreview(moves, memories)
+    settings: Settings
+    old: OldStore
+    moves: MoveStore
+    memories: MemoryStore
+    decisions: MemoryCommits
+    sessions: SessionStore
+    summaries: Sequence[ArchivedSummaries]
+    embedder: Embedder
+    counter: TokenCounter
+    extracts: bool
+    preview: MigrationPreview = field(init=False)
 
     async def run(self, scope: Scope, options: MoveOptions, on_progress: OnProgress | None = None) -> Report:
         """Migrate everything, or in a dry run, report what would happen.
@@ -151,45 +138,40 @@ class MigrationService:
         Raises RedisUnavailable. Run the migration again after this error.
         """
         progress = await self._begin(options)
-        self._preview = MigrationPreview(self._moves, self._memories)
+        self.preview = MigrationPreview(self.moves, self.memories)
         report = progress.report
-        kinds = [kind for kind in OldKind if kind is not OldKind.TOKEN]
-        for kind in kinds:
+        for kind in _KINDS:
             if kind in progress.done:
                 continue
             if kind is not progress.kind:
                 progress.kind, progress.cursor = kind, 0
-            total, processed = await self._old.count(kind), 0
+            total, processed = await self.old.count(kind), 0
             if on_progress:
                 on_progress(kind, 0, total)
             while True:
-                page = await self._old.page(kind, progress.cursor, options.page or _PAGES[kind])
-                brought = await self._move_page(scope, kind, page.items, report, options)
-                progress.cursor = page.cursor
-                if page.cursor == 0:  # Saved together with the counts, so that a finished kind is not counted again.
+                progress.cursor, items = await self.old.page(kind, progress.cursor, options.page or _PAGES[kind])
+                brought = await self._move_page(scope, kind, items, report, options)
+                if progress.cursor == 0:  # Saved together with the counts, so that a finished kind is not counted again.
                     progress.done.append(kind)
-                if page.items and not options.dry_run:
-                    await self._moves.save(self._old.source, progress.model_dump_json(), brought)
-                processed += len(page.items)
+                if items and not options.dry_run:
+                    await self.moves.save(self.old.source, progress.model_dump_json(), brought)
+                processed += len(items)
                 if on_progress:
                     on_progress(kind, processed, max(total, processed))
-                if page.cursor == 0:
+                if progress.cursor == 0:
                     break
-        report.tokens = await self._old.count(OldKind.TOKEN)
+        report.tokens = await self.old.count(OldKind.TOKEN)
         report.finished = True
         if not options.dry_run:
-            await self._moves.save(self._old.source, progress.model_dump_json())
+            await self.moves.save(self.old.source, progress.model_dump_json())
         return report
 
     async def _begin(self, options: MoveOptions) -> _Progress:
-        run_id = await self._old.run_id()
-        stored = None if options.dry_run or options.restart else await self._moves.load(self._old.source)
-        if stored is not None:
-            try:
-                progress = _Progress.model_validate_json(stored)
-            except ValidationError:
-                progress = None  # Another release wrote it. Starting again is harmless.
-            if progress is not None and progress.run_id == run_id and not progress.report.finished:
+        run_id = await self.old.run_id()
+        stored = None if options.dry_run or options.restart else await self.moves.load(self.old.source)
+        with suppress(ValidationError):  # Another release may have written it. Starting again is harmless.
+            progress = _Progress.model_validate_json(stored or b"")
+            if progress.run_id == run_id and not progress.report.finished:
                 progress.report.resumed = True
                 return progress
         return _Progress(run_id=run_id, report=Report(dry_run=options.dry_run))
@@ -199,16 +181,14 @@ class MigrationService:
     ) -> dict[bytes, MovedRecord]:
         counts = report.counts[kind.value]
         counts.read += len(items)
-        usable: list[OldItem] = []
         for item in items:
-            if item.problem is None:
-                usable.append(item)
-            else:
+            if item.problem is not None:
                 _skip(report, kind, item.name, item.problem)
+        usable = [item for item in items if item.problem is None]
         if kind is OldKind.MEMORY:
             await self._move_memories(scope, usable, report, options)
             return {}
-        earlier = await self._moves.brought(self._old.source, [item.digest for item in usable])
+        earlier = await self.moves.brought(self.old.source, [item.digest for item in usable])
         brought: dict[bytes, MovedRecord] = {}
         for item, before in zip(usable, earlier, strict=True):
             print_ = blake2b(item.document or b"", digest_size=8).hexdigest()
@@ -238,9 +218,9 @@ class MigrationService:
                 _skip(report, OldKind.MEMORY, memory.record.id, "two keys hold this id; the first one was taken")
                 continue
             memories[memory.record.id] = memory
-        records = [screen_caller_record(self._settings, memory.record) for memory in memories.values()]
+        records = [screen_caller_record(self.settings, memory.record) for memory in memories.values()]
         states = await (
-            self._preview.states(scope, records) if options.dry_run else adopt_settled(self._memories, self._decisions, scope, records)
+            self.preview.states(scope, records) if options.dry_run else adopt_settled(self.memories, self.decisions, scope, records)
         )
         counts = report.counts[OldKind.MEMORY.value]
         arrived: list[OldMemory] = []
@@ -255,24 +235,19 @@ class MigrationService:
                     arrived.append(memory)  # A killed run may have written the memory without its vector.
                 case "repeat":
                     counts.merged += 1
-                    _note_remark(
-                        report.changed,
-                        OldKind.MEMORY,
-                        memory.record.id,
-                        "a memory here says the same: this is its evidence, the id its name",
-                    )
+                    reason = "a memory here says the same: this is its evidence, the id its name"
+                    _note_remark(report.changed, OldKind.MEMORY, memory.record.id, reason)
                 case "buried":
                     counts.deleted_here += 1
                 case _:
                     counts.other += 1
-                    _note_remark(
-                        report.skipped, OldKind.MEMORY, memory.record.id, "another content stands here under this id: it was left as it is"
-                    )
+                    reason = "another content stands here under this id: it was left as it is"
+                    _note_remark(report.skipped, OldKind.MEMORY, memory.record.id, reason)
         new = sum(state == "new" for state in states)
         usable = await self._vectors(arrived, options)
         reused = sum(memory.record.id in usable for memory, state in zip(memories.values(), states, strict=True) if state == "new")
         if not options.dry_run:
-            await self._moves.give_vectors(
+            await self.moves.give_vectors(
                 scope, [(memory.record, usable[memory.record.id]) for memory in arrived if memory.record.id in usable]
             )
         report.vectors_reused += reused
@@ -286,7 +261,7 @@ class MigrationService:
         usable: dict[str, NDArray[np.float32]] = {}
         for memory in memories if options.vectors != "embed" else ():
             in_session = memory.record.memory_type is MemoryTypeEnum.MESSAGE and memory.record.session_id is not None
-            if memory.vector is None or in_session or len(memory.vector) != 4 * self._embedder.dimensions:
+            if memory.vector is None or in_session or len(memory.vector) != 4 * self.embedder.dimensions:
                 continue
             vector = np.frombuffer(memory.vector, dtype="<f4").astype(np.float32)
             size = float(np.linalg.norm(vector)) if np.isfinite(vector).all() else 0.0
@@ -295,14 +270,14 @@ class MigrationService:
         if not usable:
             return {}
         try:
-            usable = dict(zip(usable, await self._embedder.adopt(np.stack(list(usable.values()))), strict=True))
+            usable = dict(zip(usable, await self.embedder.adopt(np.stack(list(usable.values()))), strict=True))
         except (ModelUnavailable, ModelAnswerInvalid):
             return {}
         if options.vectors == "auto":
             texts = {memory.record.id: memory.record.text for memory in memories}
             probes = list(usable)[:: max(len(usable) // _PROBES, 1)][:_PROBES]
             try:
-                own = await self._embedder.embed([texts[name] for name in probes])
+                own = await self.embedder.embed([texts[name] for name in probes])
             except (ModelUnavailable, ModelAnswerInvalid):
                 return {}
             if any(float(np.dot(usable[name], vector)) < _SAME_MODEL for name, vector in zip(probes, own, strict=True)):
@@ -310,32 +285,29 @@ class MigrationService:
         return usable
 
     async def _move_session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
-        """Migrate a session. Return its version here, or 0 if no run has written the session.
-
-        Raises UnmovableRecord.
-        """
+        """Migrate a session. Return its version here, or 0 if none was written. Raises UnmovableRecord."""
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
-        stored = await self._memories.get(scope, [record.id for record in old.body.memories])
+        stored = await self.memories.get(scope, [record.id for record in old.body.memories])
         ids = {record.id for record in stored if record is not None}
-        ids |= {record.id for record in old.body.memories if self._preview.knows(scope, record.id)}
+        ids |= {record.id for record in old.body.memories if self.preview.knows(scope, record.id)}
         change = self._session_write(old, item, ids, before, options)
         version = 0
         try:
             if options.dry_run:
-                state = await self._sessions.get(scope, old.ref, 1)
+                state = await self.sessions.get(scope, old.ref, 1)
                 known_here = "absent" if state is None else str(state.version)
-                if change.if_match != known_here or old.ref in self._preview.sessions:
+                if change.if_match != known_here or old.ref in self.preview.sessions:
                     raise VersionMismatch("it is here", current=state.version if state is not None else 0)
-                await self._preview.permit(scope, old.ref, change)
-                self._preview.sessions[old.ref] = {message_identity(new.message) for new in change.messages}
+                await self.preview.permit(scope, old.ref, change)
+                self.preview.sessions[old.ref] = {message_identity(new.message) for new in change.messages}
             else:
-                version = (await self._sessions.write(scope, old.ref, change)).version
+                version = (await self.sessions.write(scope, old.ref, change)).version
         except IdTaken as error:
             raise UnmovableRecord(f"{error.data['field']} belongs to another owner here") from error
         except VersionMismatch:
-            here = await self._sessions.get(scope, old.ref)
-            identities = self._preview.sessions.get(old.ref)
+            here = await self.sessions.get(scope, old.ref)
+            identities = self.preview.sessions.get(old.ref)
             if identities is None and here is not None:
                 identities = {message_identity(entry.message) for entry in here.messages}
             if identities is None:
@@ -354,9 +326,9 @@ class MigrationService:
     def _session_write(
         self, old: OldSession, item: OldItem, present_ids: set[str], before: MovedRecord | None, options: MoveOptions
     ) -> SessionWrite:
-        settings, body = self._settings, old.body
+        settings, body = self.settings, old.body
         longterm = settings.longterm
-        promotes = options.extract and longterm.enabled and (longterm.promote_messages or self._extracts)
+        promotes = options.extract and longterm.enabled and (longterm.promote_messages or self.extracts)
         own = enumerate(body.memories if longterm.enabled else ())
         waiting = [position for position, record in own if record.persisted_at is None and record.id not in present_ids]
         # If the last PUT had no `ttl_seconds`, it removed any expiry.
@@ -368,13 +340,13 @@ class MigrationService:
                 # Messages that the archived server promoted or extracted are not processed again.
                 NewMessage(
                     message,
-                    self._counter.count_chat(message),
+                    self.counter.count_chat(message),
                     promotes and message.discrete_memory_extracted == "f" and message.persisted_at is None,
                 )
                 for message in body.messages
             ],
             context=body.context,
-            context_tokens=self._counter.count(body.context) if body.context else 0,
+            context_tokens=self.counter.count(body.context) if body.context else 0,
             data=body.data,
             memories=body.memories,
             waiting=waiting,
@@ -384,7 +356,7 @@ class MigrationService:
             created_at=body.created_at,
             last_accessed=body.last_accessed,
             default_window=settings.models.default_context_window,
-            extract_after_ms=int(debounce * 1000) if self._extracts and promotes else -1,
+            extract_after_ms=int(debounce * 1000) if self.extracts and promotes else -1,
             extract_within_ms=int(debounce * 10_000),
             if_match="absent" if before is None else str(before.version),
             moved=MovedSession(body.created_at, body.updated_at, left),
@@ -393,15 +365,15 @@ class MigrationService:
     async def _move_summaries(self, scope: Scope, kind: OldKind, item: OldItem, report: Report, options: MoveOptions) -> int:
         notes: list[str] = []
         values = view_of(item.document or b"") if kind is OldKind.VIEW else partition_of(item.document or b"", notes)
-        if not self._summaries:
+        if not self.summaries:
             raise UnmovableRecord("this server keeps no summary views")
         counts = report.counts[kind.value]
-        for summaries in self._summaries:
+        for summaries in self.summaries:
             bring_in = summaries.bring_in_view if kind is OldKind.VIEW else summaries.bring_in_partition
             try:
                 added = await bring_in(scope, values, dry_run=options.dry_run)
             except ValueError as error:
-                raise UnmovableRecord(problem_of(error)) from error
+                raise UnmovableRecord(first_problem(error) if isinstance(error, ValidationError) else str(error)) from error
             if added is None:
                 raise UnmovableRecord("its view is not there any more")
             counts.written += added

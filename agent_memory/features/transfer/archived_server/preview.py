@@ -104,10 +104,7 @@ class MigrationPreview:
         return None if mid is None or mid == preview.mid else self._records.get(mid)
 
     def _twin(self, preview: _PreviewedRecord) -> MemoryRecord | None:
-        """Return the existing memory that a record would duplicate, or None.
-
-        For messages in sessions, the result is always None.
-        """
+        """Return the memory that a record would duplicate, or None. Messages in sessions never duplicate one."""
         record = preview.record
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
         if in_session or record.quarantine is not None or not preview.standing.kin:
@@ -116,16 +113,13 @@ class MigrationPreview:
         return kin if kin is not None else self._holder_of(preview, preview.standing.words)
 
     def _settle_new(self, preview: _PreviewedRecord) -> str:
-        """Record a memory as written and return "new".
-
-        Return "repeat" for a message with the same words as a known memory.
-        """
+        """Record a memory as written and return "new", or "repeat" for a message in the words of a known memory."""
         self._digests[preview.mid] = preview.digest
         if self._said_before(preview):
             return "repeat"
-        record, stands = preview.record, preview.standing
+        record, stands, ends = preview.record, preview.standing, ends_at(preview.record)
         self._records[preview.mid] = record.model_copy(update={"text": "-"})
-        if record.quarantine is not None or place_ended(record):
+        if record.quarantine is not None or (ends is not None and ends <= datetime.now(UTC)):
             return "new"
         for name in filter(None, (stands.kin, stands.words)):
             if stands.kin:
@@ -149,8 +143,3 @@ class MigrationPreview:
         same_time = within is None or within[0] <= turn.created_at < within[1]
         same_role = str(turn.metadata.get("role")) == str(record.metadata.get("role"))
         return same_role and same_time
-
-
-def place_ended(record: MemoryRecord) -> bool:
-    ends = ends_at(record)
-    return ends is not None and ends <= datetime.now(UTC)

@@ -90,8 +90,8 @@ class MoveStore:
         rows = [replies[start : start + 5] for start in range(0, len(replies), 5)]
         return [_here(fields, row) for fields, row in zip(names, rows, strict=True)]
 
-    async def give_vectors(self, scope: Scope, items: Sequence[tuple[MemoryRecord, NDArray[np.float32]]]) -> int:
-        """Index memories that still wait for a vector with the given vectors of length 1. Return the number indexed."""
+    async def give_vectors(self, scope: Scope, items: Sequence[tuple[MemoryRecord, NDArray[np.float32]]]) -> None:
+        """Index memories that still wait for a vector with the given vectors of length 1."""
         mids = [self._memories.mid(scope, record.id) for record, _ in items]
         due = self._keys.due(DueKind.MEMORY)
 
@@ -102,15 +102,12 @@ class MoveStore:
 
         replies = await read(self._client, build) if mids else []
         waiting = zip(mids, items, replies[::2], replies[1::2], strict=True)
-        return sum(
-            await self._memories.write_index(
-                [
-                    IndexEntry(mid, int(version), int(lease), vector, unit_terms(record))
-                    for mid, (record, vector), version, lease in waiting
-                    if version is not None and lease is not None
-                ]
-            )
-        )
+        entries = [
+            IndexEntry(mid, int(version), int(lease), vector, unit_terms(record))
+            for mid, (record, vector), version, lease in waiting
+            if version is not None and lease is not None
+        ]
+        await self._memories.write_index(entries)
 
 
 def _here(fields: Sequence[str], row: Sequence[Any]) -> ExistingDigests:

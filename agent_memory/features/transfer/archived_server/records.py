@@ -8,6 +8,7 @@ Pure functions, no I/O.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -91,10 +92,7 @@ def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
 
 
 def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> MemoryRecord:
-    """Return a memory from its fields. `flag` is the default for `discrete_memory_extracted`.
-
-    Raises UnmovableRecord.
-    """
+    """Return a memory. `flag` is the default for `discrete_memory_extracted`. Raises UnmovableRecord."""
     text = clean_text(values.get("text"), notes, "text")
     if not text.strip():
         raise UnmovableRecord("it has no text")
@@ -175,10 +173,6 @@ def partition_of(raw: bytes, notes: list[str]) -> dict[str, Any]:
     return values
 
 
-def problem_of(error: ValueError) -> str:
-    return first_problem(error) if isinstance(error, ValidationError) else str(error)
-
-
 def _document(raw: bytes, notes: list[str]) -> dict[str, Any]:
     text = decode_text(raw, notes, "the document")
     try:
@@ -202,21 +196,13 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
             continue
         fields = cast("dict[str, Any]", value)
         content = fields.get("content")
-        text = clean_text(
-            content if isinstance(content, str) else None if content is None else to_json(content), notes, f"message {position}"
-        )
+        text = clean_text(content if content is None or isinstance(content, str) else to_json(content), notes, f"message {position}")
         if not text.strip():
             notes.append(f"message {position} has no text and was left out")
             continue
         moment = instant(fields.get("created_at"), f"message {position}: created_at", notes) or moment
         persisted = instant(fields.get("persisted_at"), f"message {position}: persisted_at", notes)
-        role = (
-            clean_text(fields.get("role"), notes, f"message {position}: role")
-            .replace("\n", " ")
-            .replace("\t", " ")
-            .replace("\r", " ")
-            .strip()
-        )
+        role = re.sub(r"[\n\t\r]", " ", clean_text(fields.get("role"), notes, f"message {position}: role")).strip()
         name = fields.get("id")
         built = {
             # A missing id is made from content and position, so that every run makes the same id.

@@ -46,7 +46,7 @@ def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
         return None
     if not isinstance(value, dict):
         notes.append("what stood where an object must be is kept under 'value'")
-        return {"value": cleaned_json({"value": value}, notes)["value"]} if value else {}  # pyright: ignore[reportOptionalSubscript]
+        return cleaned_json({"value": value}, notes) if value else {}
     changed = False
 
     def walk(node: Any, depth: int) -> Any:
@@ -67,7 +67,7 @@ def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
             return [walk(entry, depth + 1) for entry in cast("list[Any]", node)]
         return node
 
-    clean = {walk(key, 0): walk(entry, 1) for key, entry in cast("dict[str, Any]", value).items()}
+    clean = walk(value, 0)
     if changed:
         notes.append("values that JSON cannot say, or that were nested too deeply, were replaced")
     return clean
@@ -131,10 +131,7 @@ def number_or_text(value: Any) -> Any:
 
 
 def instant(value: Any, name: str, notes: list[str]) -> datetime | None:
-    """Return a time from seconds since 1970 or ISO 8601, or None if the value is invalid.
-
-    Times without a zone are UTC.
-    """
+    """Return a time from seconds since 1970 or ISO 8601 (UTC if it has no zone), or None if the value is invalid."""
     if value is None or value == "":
         return None
     try:
