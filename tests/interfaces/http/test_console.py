@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from agent_memory.features.access import audit
 from agent_memory.foundation.core.settings import Settings, load_settings
 from agent_memory.interfaces.console import rest
-from agent_memory.interfaces.console.actions.run import ACTIONS
+from agent_memory.interfaces.console.actions import ACTIONS
 from agent_memory.interfaces.console.assets import ASSETS, asset_path
 from agent_memory.interfaces.console.paths import is_console
 from agent_memory.interfaces.http.app import create_app

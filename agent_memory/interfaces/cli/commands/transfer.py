@@ -27,12 +27,6 @@ _INCOMPLETE = 4
 _SHOWN = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to `app`."""
-    app.command(name="export")(export_owner)
-    app.command(name="import")(import_file)
-
-
 def _owners(api: Api, *, agents: bool) -> Users | Agents:
     from agent_memory_client.resources.features.agents import Agents
     from agent_memory_client.resources.users import Users
