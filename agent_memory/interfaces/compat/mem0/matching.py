@@ -12,7 +12,9 @@ from pydantic import ValidationError
 
 from agent_memory.foundation.core.clock import calendar_day
 from agent_memory.foundation.core.errors import BadInput, NotSupported
-from agent_memory.interfaces.compat.mem0.filters import ENTITIES, METADATA_KEY, METADATA_OPERATORS, text_ids
+from agent_memory.interfaces.compat.mem0.filters import METADATA_KEY, METADATA_OPERATORS, text_ids
+from agent_memory.interfaces.compat.mem0.requests import ENTITY_IDS
+from agent_memory.interfaces.compat.service import bad_input, refuse_unknown
 from agent_memory_client.models import CreatedAt
 
 _JOINS = ("and", "or", "not")
@@ -26,7 +28,7 @@ _BOUNDS: Mapping[str, Callable[[Any, Any], bool]] = {"gt": operator.gt, "gte": o
 NO_MEMORY: Mapping[str, Any] = MappingProxyType(
     {
         **dict.fromkeys(("id", "memory"), ""),
-        **dict.fromkeys((*ENTITIES, "app_id", "metadata")),
+        **dict.fromkeys((*ENTITY_IDS, "metadata")),
         "categories": [],
         **dict.fromkeys(("created_at", "updated_at"), "1970-01-01T00:00:00+00:00"),
     }
@@ -89,7 +91,7 @@ def _field_passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo
     if name in _TEXTS:
         expected = value if isinstance(value, list) else [value]
         return any(_value_passes(memory[_TEXTS[name]], each if isinstance(each, Mapping) else {_PLAIN[name]: each}) for each in expected)
-    if name not in (*ENTITIES, "app_id", "categories"):
+    if name not in (*ENTITY_IDS, "categories"):
         raise BadInput("there is no such field", field=f"filters.{name[:64]}")
     return memory[name] not in (None, []) if value == "*" else _value_passes(memory[name], text_ids(value))
 
@@ -171,13 +173,11 @@ _TIME_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {"eq": operator.eq, "ne"
 
 def _time_passes(name: str, condition: Any, moment: datetime, zone: tzinfo) -> bool:
     conditions = condition if isinstance(condition, Mapping) else {"eq": condition}
-    unknown = set(conditions) - set(_TIME_TESTS)
-    if unknown:
-        raise NotSupported(f"filters.{name}.{min(map(str, unknown))}")
+    refuse_unknown(conditions, _TIME_TESTS, f"filters.{name}.")
     try:
         bounds = CreatedAt.model_validate(conditions)
     except ValidationError as error:
-        raise BadInput(error.errors(include_input=False)[0]["msg"], field=f"filters.{name}") from None
+        raise bad_input(error, f"filters.{name}") from None
     given: dict[str, date] = {test: bound for test in conditions if (bound := getattr(bounds, test)) is not None}
     if name != "updated_at":
         # Compare whole seconds, as the index does.

@@ -53,9 +53,12 @@ def root_of(record: MemoryRecord) -> str:
     return record.supersedes[0] if record.supersedes else record.id
 
 
+def _system(record: MemoryRecord) -> dict[str, str]:
+    return {"createdAt": moment(record.created_at), "updatedAt": moment(record.updated_at)}
+
+
 def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[str, Any]:
     """Return a result of /v4/search and profile searches: a memory, or a message if `chunk` is true."""
-    documents = [{"id": hit.session_id, "createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)}] if hit.session_id else []
     return {
         "id": hit.id,
         "chunk" if chunk else "memory": hit.text,
@@ -65,7 +68,7 @@ def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[st
         "version": version,
         "similarity": similarity_of(hit),
         "filepath": None,
-        "documents": documents,
+        "documents": [{"id": hit.session_id, **_system(hit)}] if hit.session_id else [],
     }
 
 
@@ -78,7 +81,7 @@ def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
         "similarity": similarity_of(hit),
         "isLatest": True,
         "isInference": hit.source_class == "inference",
-        "system": {"createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)},
+        "system": _system(hit),
     }
 
 
@@ -93,7 +96,7 @@ def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
         "isLatest": True,
         "isForgotten": False,
         "version": version,
-        "system": {"createdAt": moment(record.created_at), "updatedAt": moment(record.updated_at)},
+        "system": _system(record),
     }
 
 
@@ -119,8 +122,7 @@ def document_results(
                 "type": "text",
                 "metadata": metadata_of(hit.metadata) or None,
                 "score": similarity_of(hit),
-                "createdAt": moment(hit.created_at),
-                "updatedAt": moment(hit.updated_at),
+                **_system(hit),
                 **({} if whole is None else {"content": whole.get((hit.user_id, hit.session_id), {"content": hit.text})["content"]}),
             },
         )

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent_memory.foundation.core.errors import BadInput, NotSupported
+from agent_memory.interfaces.compat.service import bad_input
 from agent_memory_client.models import Condition
 
 Values = Mapping[str, Collection[str]]
@@ -35,7 +36,7 @@ def condition_of(filters: object, values: Values | None = None) -> dict[str, Any
     try:
         Condition.model_validate(condition)
     except ValidationError as error:
-        raise BadInput(error.errors(include_input=False)[0]["msg"], field="filters") from None
+        raise bad_input(error, "filters") from None
     return condition
 
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import Request, Response
-from pydantic import BaseModel, ValidationError
-from starlette.routing import BaseRoute
 
-from agent_memory import __version__
 from agent_memory.foundation.api.body import read_object
 from agent_memory.foundation.api.dependencies import scope_of
-from agent_memory.foundation.api.operation import NamedRoute
 from agent_memory.foundation.api.responses import JsonResponse
-from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
-from agent_memory.interfaces.compat.errors import bad_input, error_line, error_status
+from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
+from agent_memory.interfaces.compat.routing import CompatApi, Handler, Operation, not_supported
+from agent_memory.interfaces.compat.service import MAX_PAGE
 from agent_memory.interfaces.compat.supermemory.answers import (
     chunk_answer,
     document_results,
@@ -29,7 +26,6 @@ from agent_memory.interfaces.compat.supermemory.answers import (
 )
 from agent_memory.interfaces.compat.supermemory.containers import ContainerService
 from agent_memory.interfaces.compat.supermemory.requests import (
-    MAX_PAGE,
     BulkDelete,
     ChangedMemory,
     ContainerChanges,
@@ -47,30 +43,10 @@ from agent_memory.interfaces.compat.supermemory.service import milliseconds_sinc
 from agent_memory.interfaces.opened_runtime import runtime_of
 from agent_memory_client.models import MemoryRecord
 
-Handler = Callable[[Request, ContainerService], Awaitable[Any]]
 
-
-def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Wrap a handler to convert errors into the responses that Supermemory's clients expect.
-
-    The field `error` contains the error in one line.
-    """
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            answer = await handler(request, ContainerService(runtime_of(request), scope_of(request)))
-            return Response(status_code=204) if answer is None else JsonResponse(answer)
-        except ValidationError as error:
-            return _error_answer(bad_input(error))
-        except AgentMemoryError as error:
-            return _error_answer(error)
-
-    return endpoint
-
-
-def _error_answer(error: AgentMemoryError) -> Response:
-    status, headers = error_status(error)
-    return JsonResponse({"error": error_line(error), "code": error.code}, status, headers)
+async def _answer(handler: Handler, request: Request) -> Response:
+    answer = await handler(request, ContainerService(runtime_of(request), scope_of(request)))
+    return Response(status_code=204) if answer is None else JsonResponse(answer)
 
 
 def _name(request: Request) -> str:
@@ -85,12 +61,12 @@ def _tag(request: Request) -> str | None:
 async def _body(request: Request) -> dict[str, Any]:
     body = await read_object(request)
     tag = _tag(request)
-    return body if tag is None else {**body, "containerTag": tag, **({"customId": body["id"]} if body.get("id") else {})}
+    return body if tag is None else _in_namespace(body, tag)
 
 
 async def _add(request: Request, service: ContainerService) -> Any:
     document = Document.model_validate(await _body(request))
-    keep = await service.prepare_context(next(iter(document.tags()), None), document.context) if document.context else None
+    keep = await service.prepare_context(document.user, document.context) if document.context else None
     return await service.add(document, keep)
 
 
@@ -219,13 +195,11 @@ async def _hits(service: ContainerService, search: Search) -> list[dict[str, Any
 async def _profile(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
     question = ProfileQuestion.model_validate(await read_object(request))
-    tags = question.tags()
-    profile = await service.profile(tags[0] if tags else None)
-    answer: dict[str, Any] = {
-        "profile": {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
-    }
+    profile = await service.profile(question.user)
+    texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
+    answer: dict[str, Any] = {"profile": texts}
     if question.q:
-        search = Search(q=question.q, container_tags=tags, threshold=question.threshold, filters=question.filters)
+        search = Search(q=question.q, container_tags=question.tags(), threshold=question.threshold, filters=question.filters)
         results = await _hits(service, search)
         answer["searchResults"] = {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
     return answer
@@ -290,25 +264,25 @@ async def _namespace_profile(request: Request, service: ContainerService) -> Any
 
 async def _namespace_list(request: Request, service: ContainerService) -> Any:
     kind, tag = request.path_params["kind"], _tag(request) or ""
-    query = dict(request.query_params)
     body = await read_object(request) if _has_body(request) else {}
     include = body.get("include")
     given = {"filter": body.get("filter"), "includeContent": isinstance(include, dict) and bool(include.get("content"))}
-    listing = DocumentListing.model_validate({**query, **given, "containerTag": tag})
+    listing = DocumentListing.model_validate({**request.query_params, **given, "containerTag": tag})
+    answer: dict[str, Any] = {"documents": [], "chunks": [], "memories": []}
     if kind == "documents":
         documents, page = await service.list(listing)
-        return {"documents": [_namespace_document(document) for document in documents], "chunks": [], "memories": [], "pagination": page}
+        return {**answer, kind: [_namespace_document(document) for document in documents], "pagination": page}
     if kind not in ("memories", "chunks"):
         raise NotSupported(f"list: {kind[:64]}")
     records, total = await service.memories(listing, chunks=kind == "chunks")
     page = page_of(listing.page, min(listing.limit, MAX_PAGE), total)
     if kind == "memories":
-        return {"documents": [], "chunks": [], "memories": await _memories(service, records), "pagination": page}
+        return {**answer, kind: await _memories(service, records), "pagination": page}
     chunks = [
         {**chunk_answer(record.id, 0, record.text, record.created_at, record.metadata), "documentId": record.session_id or record.id}
         for record in records
     ]
-    return {"documents": [], "chunks": chunks, "memories": [], "pagination": page}
+    return {**answer, kind: chunks, "pagination": page}
 
 
 async def _namespace_memory(request: Request, service: ContainerService) -> Any:
@@ -356,17 +330,13 @@ async def _change_settings(request: Request, service: ContainerService) -> Any:
     return await service.change_settings(await read_object(request))
 
 
-async def _not_supported(request: Request, service: ContainerService) -> Any:
-    raise NotSupported(f"{request.method} {request.url.path}")
-
-
-_OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] = (
+_OPERATIONS: tuple[Operation, ...] = (
     ("POST", "/v3/documents", _add, "Take a document in", Document),
     ("POST", "/v3/documents/batch", _add_batch, "Take documents in", DocumentBatch),
     ("POST", "/v3/documents/list", _list, "List documents", DocumentListing),
     ("GET", "/v3/documents/processing", _processing, "The documents that are being worked on, of the newest hundred", None),
     ("DELETE", "/v3/documents/bulk", _delete_many, "Delete documents", BulkDelete),
-    ("POST", "/v3/documents/file", _not_supported, "Files are not taken in here", None),
+    ("POST", "/v3/documents/file", not_supported, "Files are not taken in here", None),
     ("GET", "/v3/documents/{name}", _get, "Read a document", None),
     ("PATCH", "/v3/documents/{name}", _change, "Change a document", DocumentChanges),
     ("DELETE", "/v3/documents/{name}", _delete, "Delete a document and what came of it", None),
@@ -396,35 +366,14 @@ _OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] =
 )
 _UNSUPPORTED = ("/v3/connections/{rest:path}", "/connectors", "/v3/settings", "/v3/settings/{rest:path}", "/v3/projects/{rest:path}",
                 "/v3/container-tags/{rest:path}", "/v4/{rest:path}", "/ns", "/ns/{rest:path}", "/organization", "/feedback")  # fmt: skip
-_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
-
-def document() -> dict[str, Any]:
-    paths: dict[str, dict[str, Any]] = {}
-    for method, path, handler, summary, model in _OPERATIONS:
-        operation: dict[str, Any] = {
-            "operationId": f"{handler.__name__.strip('_')}_{path.strip('/').split('/')[0]}_{method.lower()}",
-            "summary": summary,
-            "responses": {"200": {"description": "Done."}, "400": {"description": "The request does not fit."}},
-        }
-        if model is not None:
-            operation["requestBody"] = {"content": {"application/json": {"schema": model.model_json_schema()}}}
-        paths.setdefault(path, {})[method.lower()] = operation
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Supermemory's API, served by agent-memory", "version": __version__},
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "An API key of this server."}}},
-        "security": [{"token": []}],
-        "paths": paths,
-    }
-
-
-async def _document(request: Request) -> Response:
-    return JsonResponse(document())
-
-
-def routes() -> list[BaseRoute]:
-    """Return all routes. Supermemory paths that we do not support respond with status 501."""
-    each: list[BaseRoute] = [NamedRoute("/compat/supermemory/openapi.json", _document, methods=["GET"])]
-    each += [NamedRoute(path, _answering(handler), methods=[method]) for method, path, handler, _, _ in _OPERATIONS]
-    return each + [NamedRoute(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]
+API = CompatApi(
+    name="supermemory",
+    title="Supermemory's API, served by agent-memory",
+    security={"type": "http", "scheme": "bearer", "description": "An API key of this server."},
+    operations=_OPERATIONS,
+    operation_id="{name}_{root}_{method}",
+    unsupported=_UNSUPPORTED,
+    answer=_answer,
+    error_field="error",
+)
