@@ -14,7 +14,7 @@ from agent_memory.interfaces.compat.supermemory import routes as supermemory
 from agent_memory.interfaces.http.app import create_app
 
 PATHS = {
-    name: sorted({re.sub(r"\{[^}]*\}", "x", route.path) for route in module.API.routes() if isinstance(route, Route)})
+    name: sorted({re.sub(r"\{[^}]*\}", "x", route.path) for route in module.routes() if isinstance(route, Route)})
     for name, module in (("mem0", mem0), ("supermemory", supermemory))
 }
 

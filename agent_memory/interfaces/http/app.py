@@ -133,7 +133,7 @@ def _assembled(
     token_prefixes = products["mem0"].PREFIXES if "mem0" in products and (settings.auth.required or "mem0" in settings.compat.names) else ()
     _add_middleware(app, settings, host, token_prefixes)
     app.router.routes += pages.pages(app.title, "/openapi.json", BASE if settings.server.console else "/docs")
-    compatible = {name: product.API.routes() for name, product in products.items()}
+    compatible = {name: product.routes() for name, product in products.items()}
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
     mcp_routes = mcp.routes if mcp is not None else ()
     console = console_routes(settings, _rest_app(app, settings)) if settings.server.console else ()

@@ -20,8 +20,8 @@ import pytest
 from agent_memory.features.jobs import operations as background
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.interfaces.compat.mem0.routes import API as MEM0
-from agent_memory.interfaces.compat.supermemory.routes import API as SUPERMEMORY
+from agent_memory.interfaces.compat.mem0.routes import document as mem0_document
+from agent_memory.interfaces.compat.supermemory.routes import document as supermemory_document
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.interfaces.mcp import tools as mcp_tools
 from tests.features.access.conftest import Guarded
@@ -170,7 +170,7 @@ async def test_key_limited_in_one_dimension_does_not_reach_shared_state(shared: 
     assert sum(map(bool, before.values())) > 2 * len(PLACES), "schemas, views and sessions are read as well"
     attacker = await shared.guarded.caller("house", "admin", **limits)
     first, *others = shared.ids
-    cases = [*_native(first), *_tools(first), *_compatible(MEM0.document()), *_compatible(SUPERMEMORY.document())]
+    cases = [*_native(first), *_tools(first), *_compatible(mem0_document()), *_compatible(supermemory_document())]
     cases += [case for ids in others for name, of in CASES.items() if name.endswith("_operation") for case in of(ids)]
     for method, path, params, body in cases:
         sent: dict[str, Any] = {"content": body, "headers": {"content-type": "application/x-ndjson"}} if isinstance(body, bytes) else {}

@@ -245,7 +245,7 @@ _OPERATIONS: tuple[Operation, ...] = (
 _UNSUPPORTED = ("/v1/exports/{rest:path}", "/v1/summary/{rest:path}", "/v1/feedback/{rest:path}", "/v1/event/{rest:path}",
                 "/v1/events/{rest:path}", "/v2/entities/{rest:path}", "/v2/profiles/{rest:path}", "/api/v1/{rest:path}")  # fmt: skip
 
-API = CompatApi(
+_API = CompatApi(
     name="mem0",
     title="Mem0's API, served by agent-memory",
     security={"type": "apiKey", "in": "header", "name": "Authorization", "description": "`Token`, a space, and an API key of this server."},
@@ -255,3 +255,4 @@ API = CompatApi(
     answer=_answer,
     error_field="detail",
 )
+routes, document = _API.routes, _API.document

@@ -367,7 +367,7 @@ _OPERATIONS: tuple[Operation, ...] = (
 _UNSUPPORTED = ("/v3/connections/{rest:path}", "/connectors", "/v3/settings", "/v3/settings/{rest:path}", "/v3/projects/{rest:path}",
                 "/v3/container-tags/{rest:path}", "/v4/{rest:path}", "/ns", "/ns/{rest:path}", "/organization", "/feedback")  # fmt: skip
 
-API = CompatApi(
+_API = CompatApi(
     name="supermemory",
     title="Supermemory's API, served by agent-memory",
     security={"type": "http", "scheme": "bearer", "description": "An API key of this server."},
@@ -377,3 +377,4 @@ API = CompatApi(
     answer=_answer,
     error_field="error",
 )
+routes, document = _API.routes, _API.document
