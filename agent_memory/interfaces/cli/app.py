@@ -86,10 +86,7 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Add an option for each of these settings to a command.
-
-    The command receives the given options as its first argument, in a dict keyed by variable.
-    """
+    """Add an option for each of these settings to a command, which receives the given ones first, by variable."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:
@@ -111,7 +108,7 @@ def _run() -> Any:
 @_with_settings("HOST", "PORT", "DATA_DIR", "REDIS_URL", "EMBEDDED_REDIS_PORT", *_MODELS, "WORKER_CONCURRENCY", *_PROCESS, "ACCESS_LOG")
 def serve(given: dict[str, str]) -> None:
     """Run everything in one process: the API, a worker, and Redis unless REDIS_URL is given."""
-    _run().serve(given)
+    _run().serve(given, "api", with_worker=True)
 
 
 @_with_settings("HOST", "PORT", "REDIS_URL", *_MODELS, *_PROCESS, "ACCESS_LOG")
@@ -121,13 +118,13 @@ def api(
     no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="as --task-backend docket, the default")] = False,
 ) -> None:
     """Run only the API, with the Redis at REDIS_URL. Any number of API processes can share one Redis."""
-    _run().api(given, with_worker=task_backend == "asyncio" and not no_worker)
+    _run().serve(given, "api", with_worker=task_backend == "asyncio" and not no_worker, shares_redis="api")
 
 
 @_with_settings("REDIS_URL", *_MODELS, "WORKER_CONCURRENCY", "WORKER_REDELIVERY_TIMEOUT_SECONDS", *_PROCESS)
 def worker(given: dict[str, str]) -> None:
     """Run only a worker, with the Redis at REDIS_URL. Any number of workers can share the work."""
-    _run().worker(given)
+    _run().serve(given, None, with_worker=True, shares_redis="worker")
 
 
 @_with_settings("MCP_HOST", "MCP_PORT", "DEFAULT_MCP_NAMESPACE", "DEFAULT_MCP_USER_ID", "DATA_DIR", "REDIS_URL", *_MODELS, *_PROCESS)
@@ -137,7 +134,8 @@ def mcp(
     task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "asyncio",
 ) -> None:
     """Run the MCP server: memory as tools for a model. `serve` and `api` also offer MCP, at /mcp."""
-    _run().mcp(given, mode, with_worker=task_backend == "asyncio")
+    with_worker = task_backend == "asyncio"
+    _run().serve(given, mode, with_worker=with_worker, shares_redis=None if with_worker else "mcp --task-backend docket")
 
 
 @_with_settings("DATA_DIR", "LOG_LEVEL", "LOG_FORMAT")
@@ -200,10 +198,7 @@ def main() -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command.
-
-    Print our own errors as one line on stderr; the exit code is 1, or 3 if something was not found.
-    """
+    """Run a command. Print our own errors as one line on stderr, with exit code 1, or 3 if something was not found."""
     try:
         app()
     except AgentMemoryError as error:
