@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.types import (
@@ -29,14 +29,7 @@ from starlette.requests import Request
 from agent_memory import __version__
 from agent_memory.features.access import audit
 from agent_memory.foundation.api.principals import writing
-from agent_memory.foundation.core.errors import (
-    AgentMemoryError,
-    BadInput,
-    Conflict,
-    Forbidden,
-    RetryLater,
-    Unavailable,
-)
+from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, Conflict, Forbidden, RetryLater, Unavailable
 from agent_memory.foundation.core.input.bounds import check_lists, check_texts
 from agent_memory.foundation.core.input.lone_surrogates import RepairedJson
 from agent_memory.foundation.core.input.unknown_fields import UnknownFields, ignored_names
@@ -69,15 +62,15 @@ _LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/li
 MAX_PROBLEMS = 20
 MAX_TEXT_CHARS = 400
 
+_Result = TypeVar("_Result", ListPromptsResult, ListResourcesResult, ListResourceTemplatesResult)
 Who: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
 """A function that returns the caller of an HTTP request, or the stdio caller for None. Raises AgentMemoryError."""
 
 
-def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[str, Tool] | None = None) -> Server[Any]:
-    """Return a server that runs `tools` for the caller that `who` returns for each call. The default is `MCP_TOOLS`."""
+def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
+    """Return a server that runs the tools of `MCP_TOOLS` for the caller that `who` returns for each call."""
     seconds, strict, choice = settings.server.request_timeout_seconds, settings.server.strict_fields, settings.mcp.tools
-    listed = listed_tools(choice) if tools is None else list_tools_of(tools)
-    tools = chosen_tools(choice) if tools is None else tools
+    listed, tools = listed_tools(choice), chosen_tools(choice)
 
     async def list_tools(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=listed)
@@ -121,34 +114,24 @@ def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         # We have none of these. Clients that list everything get empty lists, as from the archived server.
-        on_list_prompts=_no_prompts,
-        on_list_resources=_no_resources,
-        on_list_resource_templates=_no_templates,
+        on_list_prompts=_always(ListPromptsResult(prompts=[])),
+        on_list_resources=_always(ListResourcesResult(resources=[])),
+        on_list_resource_templates=_always(ListResourceTemplatesResult(resource_templates=[])),
         cache_hints=dict.fromkeys(_LISTS, CacheHint(LISTS_KEPT_MS, "public")),
     )
 
 
-async def _no_prompts(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListPromptsResult:
-    return ListPromptsResult(prompts=[])
+def _always(result: _Result) -> Callable[[ServerRequestContext[Any], PaginatedRequestParams | None], Awaitable[_Result]]:
+    async def answer(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> _Result:
+        return result
 
-
-async def _no_resources(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListResourcesResult:
-    return ListResourcesResult(resources=[])
-
-
-async def _no_templates(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-    return ListResourceTemplatesResult(resource_templates=[])
+    return answer
 
 
 def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
-    """Record a call in the audit trail, without its outcome.
-
-    Over HTTP, the outcome is in the event of the request.
-    """
+    """Record a call in the audit trail, without its outcome. Over HTTP, the outcome is in the event of the request."""
     ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments)
-    scope = caller.scope
-    counts = audit.counts_of(structured)
-    name = f"tool {tool.name}"
+    scope, counts, name = caller.scope, audit.counts_of(structured), f"tool {tool.name}"
     audit.record(operation=name, status=None, tenant=scope.tenant, actor=scope.actor, ids=ids, request_id=None, counts=counts)
 
 
@@ -186,12 +169,7 @@ def listed_tools(choice: ToolChoice) -> list[ListedTool]:
 
     All sets except `all` omit rare arguments and the schemas of answers.
     """
-    return list_tools_of(chosen_tools(choice), brief=choice != "all")
-
-
-def list_tools_of(tools: Mapping[str, Tool], *, brief: bool = False) -> list[ListedTool]:
-    """Return tools as clients see them. With `brief`, omit rare arguments and the schemas of answers."""
-    return [_listed(tool, brief=brief) for tool in tools.values()]
+    return [_listed(tool, brief=choice != "all") for tool in chosen_tools(choice).values()]
 
 
 def _listed(tool: Tool, *, brief: bool) -> ListedTool:
