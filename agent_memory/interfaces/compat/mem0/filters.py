@@ -15,12 +15,12 @@ from agent_memory_client.models import Condition
 MAX_DEPTH = 8
 ENTITIES = {"user_id": "user_id", "agent_id": "agent_id", "run_id": "session_id"}
 _TAG_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "icontains": "eq"}
-_PARTS = frozenset({"contains", "icontains"})
+PARTS = frozenset({"contains", "icontains"})
 _BOUNDS = {"gt", "gte", "lt", "lte"}
 METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "nin": "none", **{name: name for name in _BOUNDS}}
 METADATA_KEY = "metadata."
 _NOT_DONE_HERE = {"text", "feedback", "feedback_reason"}
-_JOINS = {"and": "and", "or": "or", "not": "not"}
+JOINS = ("and", "or", "not")
 _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
 
 
@@ -48,7 +48,7 @@ def categories_in_part(filters: object) -> bool:
     """True if filters match parts of category names."""
     if isinstance(filters, Mapping):
         category_filter = filters.get("categories")
-        return (isinstance(category_filter, Mapping) and not _PARTS.isdisjoint(category_filter)) or any(
+        return (isinstance(category_filter, Mapping) and not PARTS.isdisjoint(category_filter)) or any(
             map(categories_in_part, filters.values())
         )
     return isinstance(filters, list) and any(map(categories_in_part, filters))
@@ -97,8 +97,8 @@ def _joined(filters: object, depth: int) -> dict[str, Any] | None:
     parts: list[dict[str, Any]] = []
     for key, value in filters.items():
         name = str(key)
-        join = _JOINS.get(name.lower())
-        part = _field(name, value) if join is None else _operands(join, value, depth)
+        join = name.lower()
+        part = _operands(join, value, depth) if join in JOINS else _field(name, value)
         if part is not None:
             parts.append(part)
     if not parts:

@@ -138,14 +138,8 @@ class Mem0Service(CompatService):
         """Return the best memories for a query."""
         selection = await self._selection(request)
         limit = min(request.top_k or request.limit or 10, MAX_PAGE)
-        search_values = {
-            "text": request.query,
-            "search_mode": "hybrid",
-            "limit": limit,
-            "reference_time": request.reference_date,
-            "explain": True,
-        }
-        values: dict[str, Any] = {**selection.values, **search_values}
+        values: dict[str, Any] = {**selection.values, "text": request.query, "search_mode": "hybrid", "limit": limit}
+        values |= {"reference_time": request.reference_date, "explain": True}
         results = await self._matching(selection, values)
         if not results and await self._was_new(selection.values):
             results = await self._matching(selection, values)

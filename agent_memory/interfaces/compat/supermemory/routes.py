@@ -15,6 +15,7 @@ from agent_memory.foundation.api.responses import JsonResponse
 from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.interfaces.compat.routing import CompatApi, Handler, Operation, not_supported
 from agent_memory.interfaces.compat.service import MAX_PAGE
+from agent_memory.interfaces.compat.supermemory import requests as takes
 from agent_memory.interfaces.compat.supermemory.answers import (
     chunk_answer,
     document_results,
@@ -25,20 +26,6 @@ from agent_memory.interfaces.compat.supermemory.answers import (
     root_of,
 )
 from agent_memory.interfaces.compat.supermemory.containers import ContainerService
-from agent_memory.interfaces.compat.supermemory.requests import (
-    BulkDelete,
-    ChangedMemory,
-    ContainerChanges,
-    Conversation,
-    Document,
-    DocumentBatch,
-    DocumentChanges,
-    DocumentListing,
-    NamedMemory,
-    NewMemories,
-    ProfileQuestion,
-    Search,
-)
 from agent_memory.interfaces.compat.supermemory.service import milliseconds_since, page_of
 from agent_memory.interfaces.opened_runtime import runtime_of
 from agent_memory_client.models import MemoryRecord
@@ -65,7 +52,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 async def _add(request: Request, service: ContainerService) -> Any:
-    document = Document.model_validate(await _body(request))
+    document = takes.Document.model_validate(await _body(request))
     keep = await service.prepare_context(document.user, document.context) if document.context else None
     return await service.add(document, keep)
 
@@ -75,7 +62,7 @@ async def _add_batch(request: Request, service: ContainerService) -> Any:
     tag = _tag(request)
     if tag is not None and isinstance(body.get("documents"), list):
         body["documents"] = [_in_namespace(document, tag) for document in body["documents"]]
-    batch = DocumentBatch.model_validate(body)
+    batch = takes.DocumentBatch.model_validate(body)
     contexts = {name: await service.prepare_context(name, context) for name, context in batch.contexts().items()}
     answer = await service.add_batch(batch, contexts)
     return answer if tag is None else {"results": answer["results"], "count": answer["success"], "failed": answer["failed"]}
@@ -97,7 +84,7 @@ async def _get(request: Request, service: ContainerService) -> Any:
     if "chunks" in parts:
         included["chunks"] = await service.parts(name, tag)
     if "memories" in parts:
-        records, _ = await service.memories(DocumentListing(container_tag=tag, doc_id=name, limit=MAX_PAGE))
+        records, _ = await service.memories(takes.DocumentListing(container_tag=tag, doc_id=name, limit=MAX_PAGE))
         included["memories"] = await _memories(service, records)
     return {**_namespace_document(document), **included}
 
@@ -124,7 +111,7 @@ def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _change(request: Request, service: ContainerService) -> Any:
-    changes = DocumentChanges.model_validate(await read_object(request))
+    changes = takes.DocumentChanges.model_validate(await read_object(request))
     keep = await service.prepare_context(_tag(request), changes.supporting_context) if changes.supporting_context else None
     return await service.change(_name(request), changes, _tag(request), keep)
 
@@ -134,7 +121,7 @@ async def _container(request: Request, service: ContainerService) -> Any:
 
 
 async def _change_container(request: Request, service: ContainerService) -> Any:
-    changes, tag = ContainerChanges.model_validate(await read_object(request)), _tag(request) or ""
+    changes, tag = takes.ContainerChanges.model_validate(await read_object(request)), _tag(request) or ""
     await service.container(tag)
     await (await service.prepare_context(tag, changes.supporting_context))()
     return await service.container(tag)
@@ -151,22 +138,22 @@ async def _delete(request: Request, service: ContainerService) -> Any:
 
 
 async def _namespace_delete(request: Request, service: ContainerService) -> Any:
-    deletion = BulkDelete.model_validate({"ids": (await read_object(request)).get("ids")})
+    deletion = takes.BulkDelete.model_validate({"ids": (await read_object(request)).get("ids")})
     deleted = await service.delete_many(deletion, _tag(request))
     return {"count": deleted["deletedCount"], "errors": deleted.get("errors", [])}
 
 
 async def _delete_many(request: Request, service: ContainerService) -> Any:
-    return await service.delete_many(BulkDelete.model_validate(await read_object(request)))
+    return await service.delete_many(takes.BulkDelete.model_validate(await read_object(request)))
 
 
 async def _list(request: Request, service: ContainerService) -> Any:
-    documents, page = await service.list(DocumentListing.model_validate(await read_object(request)))
+    documents, page = await service.list(takes.DocumentListing.model_validate(await read_object(request)))
     return {"memories": documents, "pagination": page}
 
 
 async def _processing(request: Request, service: ContainerService) -> Any:
-    documents, _ = await service.list(DocumentListing(limit=100))
+    documents, _ = await service.list(takes.DocumentListing(limit=100))
     waiting = [document for document in documents if document["status"] == "queued"]
     return {"documents": waiting, "totalCount": len(waiting)}
 
@@ -174,7 +161,7 @@ async def _processing(request: Request, service: ContainerService) -> Any:
 async def _search_documents(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
     values = dict(request.query_params) if request.method == "GET" else await read_object(request)
-    body = Search.model_validate({**values, "searchMode": "documents"})
+    body = takes.Search.model_validate({**values, "searchMode": "documents"})
     hits = [hit for hit, _ in await service.search(body)]
     results = document_results(hits, await service.documents_of(hits) if body.include_full_docs else None)
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
@@ -182,11 +169,11 @@ async def _search_documents(request: Request, service: ContainerService) -> Any:
 
 async def _search(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
-    results = await _hits(service, Search.model_validate(await read_object(request)))
+    results = await _hits(service, takes.Search.model_validate(await read_object(request)))
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
 
 
-async def _hits(service: ContainerService, search: Search) -> list[dict[str, Any]]:
+async def _hits(service: ContainerService, search: takes.Search) -> list[dict[str, Any]]:
     hits = await service.search(search)
     versions = await service.versions([hit for hit, _ in hits])
     return [hit_answer(hit, versions[hit.id], chunk=chunk) for hit, chunk in hits]
@@ -194,25 +181,25 @@ async def _hits(service: ContainerService, search: Search) -> list[dict[str, Any
 
 async def _profile(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
-    question = ProfileQuestion.model_validate(await read_object(request))
+    question = takes.ProfileQuestion.model_validate(await read_object(request))
     profile = await service.profile(question.user)
     texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
     answer: dict[str, Any] = {"profile": texts}
     if question.q:
-        search = Search(q=question.q, container_tags=question.tags(), threshold=question.threshold, filters=question.filters)
+        search = takes.Search(q=question.q, container_tags=question.tags(), threshold=question.threshold, filters=question.filters)
         results = await _hits(service, search)
         answer["searchResults"] = {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
     return answer
 
 
 async def _create(request: Request, service: ContainerService) -> Any:
-    made = await service.create(NewMemories.model_validate(await read_object(request)))
+    made = await service.create(takes.NewMemories.model_validate(await read_object(request)))
     now = moment(datetime.now(UTC))
     return {"documentId": None, "memories": [{**memory, "isStatic": False, "createdAt": now} for memory in made]}
 
 
 async def _change_memory(request: Request, service: ContainerService) -> Any:
-    record = await service.change_memory(ChangedMemory.model_validate(await read_object(request)))
+    record = await service.change_memory(takes.ChangedMemory.model_validate(await read_object(request)))
     return {
         "id": record.id,
         "memory": record.text,
@@ -226,11 +213,11 @@ async def _change_memory(request: Request, service: ContainerService) -> Any:
 
 
 async def _converse(request: Request, service: ContainerService) -> Any:
-    return await service.converse(Conversation.model_validate(await read_object(request)))
+    return await service.converse(takes.Conversation.model_validate(await read_object(request)))
 
 
 async def _forget(request: Request, service: ContainerService) -> Any:
-    return {"id": await service.forget(NamedMemory.model_validate(await read_object(request))), "forgotten": True}
+    return {"id": await service.forget(takes.NamedMemory.model_validate(await read_object(request))), "forgotten": True}
 
 
 async def _namespace_search(request: Request, service: ContainerService) -> Any:
@@ -239,7 +226,7 @@ async def _namespace_search(request: Request, service: ContainerService) -> Any:
     if body.get("rerank") == "aggregate":
         raise NotSupported("search: rerank: aggregate")
     mode = body.get("searchMode") or "hybrid"
-    search = Search.model_validate({**body, "q": body.get("query"), "searchMode": "documents" if mode == "chunks" else mode})
+    search = takes.Search.model_validate({**body, "q": body.get("query"), "searchMode": "documents" if mode == "chunks" else mode})
     hits = await service.search(search)
     results = [namespace_hit(hit, chunk=chunk) for hit, chunk in hits]
     if (search.include or {}).get("documents"):
@@ -251,7 +238,7 @@ async def _namespace_search(request: Request, service: ContainerService) -> Any:
 
 
 async def _namespace_profile(request: Request, service: ContainerService) -> Any:
-    question = ProfileQuestion.model_validate(await _body(request))
+    question = takes.ProfileQuestion.model_validate(await _body(request))
     if question.filter or question.buckets:
         raise NotSupported("profile: filter and buckets")
     profile = await service.profile(_tag(request))
@@ -267,7 +254,7 @@ async def _namespace_list(request: Request, service: ContainerService) -> Any:
     body = await read_object(request) if _has_body(request) else {}
     include = body.get("include")
     given = {"filter": body.get("filter"), "includeContent": isinstance(include, dict) and bool(include.get("content"))}
-    listing = DocumentListing.model_validate({**request.query_params, **given, "containerTag": tag})
+    listing = takes.DocumentListing.model_validate({**request.query_params, **given, "containerTag": tag})
     answer: dict[str, Any] = {"documents": [], "chunks": [], "memories": []}
     if kind == "documents":
         documents, page = await service.list(listing)
@@ -331,34 +318,34 @@ async def _change_settings(request: Request, service: ContainerService) -> Any:
 
 
 _OPERATIONS: tuple[Operation, ...] = (
-    ("POST", "/v3/documents", _add, "Take a document in", Document),
-    ("POST", "/v3/documents/batch", _add_batch, "Take documents in", DocumentBatch),
-    ("POST", "/v3/documents/list", _list, "List documents", DocumentListing),
+    ("POST", "/v3/documents", _add, "Take a document in", takes.Document),
+    ("POST", "/v3/documents/batch", _add_batch, "Take documents in", takes.DocumentBatch),
+    ("POST", "/v3/documents/list", _list, "List documents", takes.DocumentListing),
     ("GET", "/v3/documents/processing", _processing, "The documents that are being worked on, of the newest hundred", None),
-    ("DELETE", "/v3/documents/bulk", _delete_many, "Delete documents", BulkDelete),
+    ("DELETE", "/v3/documents/bulk", _delete_many, "Delete documents", takes.BulkDelete),
     ("POST", "/v3/documents/file", not_supported, "Files are not taken in here", None),
     ("GET", "/v3/documents/{name}", _get, "Read a document", None),
-    ("PATCH", "/v3/documents/{name}", _change, "Change a document", DocumentChanges),
+    ("PATCH", "/v3/documents/{name}", _change, "Change a document", takes.DocumentChanges),
     ("DELETE", "/v3/documents/{name}", _delete, "Delete a document and what came of it", None),
     ("GET", "/v3/settings", _settings, "Read the settings", None),
     ("PATCH", "/v3/settings", _change_settings, "Store settings, on which nothing here depends", None),
-    ("POST", "/v3/search", _search_documents, "Search what was said word for word", Search),
-    ("POST", "/v4/search", _search, "Search memories", Search),
-    ("POST", "/v4/profile", _profile, "What is stable and what is current", ProfileQuestion),
-    ("POST", "/v4/conversations", _converse, "Take in what is new of a conversation", Conversation),
-    ("POST", "/v4/memories", _create, "Store memories as they are", NewMemories),
-    ("PATCH", "/v4/memories", _change_memory, "Change a memory", ChangedMemory),
-    ("DELETE", "/v4/memories", _forget, "Forget a memory", NamedMemory),
+    ("POST", "/v3/search", _search_documents, "Search what was said word for word", takes.Search),
+    ("POST", "/v4/search", _search, "Search memories", takes.Search),
+    ("POST", "/v4/profile", _profile, "What is stable and what is current", takes.ProfileQuestion),
+    ("POST", "/v4/conversations", _converse, "Take in what is new of a conversation", takes.Conversation),
+    ("POST", "/v4/memories", _create, "Store memories as they are", takes.NewMemories),
+    ("PATCH", "/v4/memories", _change_memory, "Change a memory", takes.ChangedMemory),
+    ("DELETE", "/v4/memories", _forget, "Forget a memory", takes.NamedMemory),
     ("GET", "/ns/{namespace}", _container, "Read what helps to understand a container", None),
-    ("PATCH", "/ns/{namespace}", _change_container, "Change what helps to understand a container", ContainerChanges),
+    ("PATCH", "/ns/{namespace}", _change_container, "Change what helps to understand a container", takes.ContainerChanges),
     ("DELETE", "/ns/{namespace}", _delete_container, "Delete a container with all that is known there", None),
-    ("POST", "/ns/{namespace}/document", _add, "Take a document in", Document),
-    ("POST", "/ns/{namespace}/document/batch", _add_batch, "Take documents in", DocumentBatch),
+    ("POST", "/ns/{namespace}/document", _add, "Take a document in", takes.Document),
+    ("POST", "/ns/{namespace}/document/batch", _add_batch, "Take documents in", takes.DocumentBatch),
     ("GET", "/ns/{namespace}/document/{name}", _get, "Read a document", None),
-    ("PATCH", "/ns/{namespace}/document/{name}", _change, "Change a document", DocumentChanges),
+    ("PATCH", "/ns/{namespace}/document/{name}", _change, "Change a document", takes.DocumentChanges),
     ("DELETE", "/ns/{namespace}/document", _namespace_delete, "Delete documents and what came of them", None),
-    ("POST", "/ns/{namespace}/search", _namespace_search, "Search", Search),
-    ("POST", "/ns/{namespace}/profile", _namespace_profile, "What is stable and what is current", ProfileQuestion),
+    ("POST", "/ns/{namespace}/search", _namespace_search, "Search", takes.Search),
+    ("POST", "/ns/{namespace}/profile", _namespace_profile, "What is stable and what is current", takes.ProfileQuestion),
     ("POST", "/ns/{namespace}/list/{kind}", _namespace_list, "List documents or memories", None),
     ("GET", "/ns/{namespace}/memories/{name}", _namespace_memory, "Read a memory", None),
     ("DELETE", "/ns/{namespace}/memories", _namespace_forget, "Forget memories", None),

@@ -19,9 +19,8 @@ from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, NotF
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.interfaces.compat.service import MAX_PAGE, bad_input
 from agent_memory.interfaces.compat.supermemory.answers import TAGS, chunk_answer, document_answer, metadata_of
-from agent_memory.interfaces.compat.supermemory.conversations import messages_of
 from agent_memory.interfaces.compat.supermemory.derived_memories import delete_memories_of
-from agent_memory.interfaces.compat.supermemory.documents import WHOLE_WINDOW, added_text, content_of, message_of
+from agent_memory.interfaces.compat.supermemory.documents import WHOLE_WINDOW, added_text, content_of, message_of, messages_of
 from agent_memory.interfaces.compat.supermemory.documents import metadata_of as stored_metadata
 from agent_memory.interfaces.compat.supermemory.memories import MOST_LOOKED_THROUGH, MemoryOperations
 from agent_memory.interfaces.compat.supermemory.requests import (
