@@ -56,6 +56,12 @@ class CompatService:
         return deleted
 
 
+def similarity_of(hit: MemoryRecordResult) -> float:
+    """Return the similarity of a hit from 0 to 1, or 0 if only words matched."""
+    similarity = None if hit.explanation is None else hit.explanation.similarity
+    return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
+
+
 def bad_input(error: ValidationError, field: str | None = None) -> BadInput:
     """Return the first problem in a body as an error that contains the field."""
     problem = error.errors(include_input=False, include_url=False)[0]

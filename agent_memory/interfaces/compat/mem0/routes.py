@@ -35,8 +35,7 @@ async def _answer(handler: Handler, request: Request) -> Response:
 
 
 async def _ping(request: Request, service: Mem0Service) -> Any:
-    project = await service.project(["id"])
-    return {"status": "ok", "org_id": "default", "project_id": project["id"], "user_email": None}
+    return {"status": "ok", "org_id": "default", "project_id": service.project_id, "user_email": None}
 
 
 async def _add(request: Request, service: Mem0Service) -> Any:
@@ -177,17 +176,17 @@ async def _batch_delete(request: Request, service: Mem0Service) -> Any:
 
 
 async def _project(request: Request, service: Mem0Service) -> Any:
-    _check_project(request, await service.project(["id"]))
+    _check_project(request, service)
     return await service.project(request.query_params.getlist("fields"))
 
 
 async def _update_project(request: Request, service: Mem0Service) -> Any:
-    _check_project(request, await service.project(["id"]))
+    _check_project(request, service)
     return await service.update_project(await read_object(request))
 
 
-def _check_project(request: Request, project: dict[str, Any]) -> None:
-    if request.path_params["project"] != project["id"] or request.path_params["org"] != "default":
+def _check_project(request: Request, service: Mem0Service) -> None:
+    if request.path_params["project"] != service.project_id or request.path_params["org"] != "default":
         raise NotSupported("organizations and projects beside the default")
 
 

@@ -77,6 +77,10 @@ class Mem0Service(CompatService):
 
     product = "mem0"
 
+    @property
+    def project_id(self) -> str:
+        return self._namespace
+
     async def add(self, request: AddRequest) -> dict[str, Any]:
         """Store messages.
 
@@ -264,8 +268,6 @@ class Mem0Service(CompatService):
 
     async def project(self, fields: Sequence[str] = ()) -> dict[str, Any]:
         """Return the instructions and categories that fact extraction uses."""
-        if list(fields) == ["id"]:
-            return {"id": self._namespace}
         rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, None)
         project: dict[str, Any] = {
             "id": self._namespace,

@@ -9,6 +9,7 @@ from typing import Any
 from agent_memory.foundation.llm.profiles import raised
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION
 from agent_memory.foundation.text.terms import query_terms, terms
+from agent_memory.interfaces.compat.service import similarity_of
 from agent_memory.interfaces.compat.supermemory.documents import content_of
 from agent_memory.interfaces.compat.supermemory.documents import metadata_of as stored_metadata
 from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
@@ -40,12 +41,6 @@ def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
     share = sum(term in has for term in query_words) / len(query_words) if query_words else 0.0
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return raised(max(similarity or 0.0, 0.0), share)
-
-
-def similarity_of(hit: MemoryRecordResult) -> float:
-    """Return the similarity on the hosted product's scale (`llm/profiles.py`)."""
-    similarity = None if hit.explanation is None else hit.explanation.similarity
-    return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
 
 
 def root_of(record: MemoryRecord) -> str:

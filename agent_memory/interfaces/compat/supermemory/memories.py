@@ -18,8 +18,8 @@ from agent_memory.foundation.core.errors import BadInput, NotFound
 from agent_memory.foundation.llm.profiles import profile_of
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION
-from agent_memory.interfaces.compat.service import MAX_PAGE, CompatService, check_filter_size
-from agent_memory.interfaces.compat.supermemory.answers import TAGS, raw_similarity, similarity_of
+from agent_memory.interfaces.compat.service import MAX_PAGE, CompatService, check_filter_size, similarity_of
+from agent_memory.interfaces.compat.supermemory.answers import TAGS, raw_similarity
 from agent_memory.interfaces.compat.supermemory.filters import condition_of, text_keys
 from agent_memory.interfaces.compat.supermemory.requests import ChangedMemory, DocumentListing, NamedMemory, NewMemories, Search
 from agent_memory_client.models import (
@@ -52,17 +52,13 @@ class MemoryOperations(CompatService):
     async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
         """Return the best hits, each with a flag that is true if the hit is a message instead of a memory."""
         condition = await self._selection(request.tags(), request.given_filters)
-        kinds: list[dict[str, Any]] = []
+        as_chunks = request.search_mode == "documents"
         # Without a model that extracts facts, messages count as memories.
-        chunks = request.search_mode != "memories" or not self._runtime.extracts
-        if self._runtime.extracts and request.search_mode != "hybrid":
-            kinds.append({"memory_type": {"eq" if chunks else "ne": "message"}})
-        if not self._runtime.extracts and request.search_mode == "memories":
-            kinds += _STATEMENTS
-        if request.doc_id:
-            kinds.append({"session_id": {"eq": request.doc_id}})
+        if request.search_mode == "memories" or (as_chunks and self._runtime.extracts):
+            condition += self._kind(chunks=as_chunks)
+        condition += [{"session_id": {"eq": request.doc_id}}] if request.doc_id else []
         results = await self._search(
-            filter={"and": [*condition, *kinds]} if condition or kinds else None,
+            filter={"and": condition} if condition else None,
             text=request.q,
             search_mode="hybrid",
             limit=min(request.limit, MAX_PAGE),
@@ -81,7 +77,6 @@ class MemoryOperations(CompatService):
             hits = [hit for hit in hits if similarity_of(hit) >= least]
         # Sort by similarity, because programs take the first hit as the nearest.
         hits = sorted(hits, key=similarity_of, reverse=True)
-        as_chunks = request.search_mode == "documents"
         both = self._runtime.extracts and request.search_mode == "hybrid"
         return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
 
@@ -98,8 +93,7 @@ class MemoryOperations(CompatService):
         """
         size = min(request.limit, MAX_PAGE)
         condition = await self._selection(request.tags(), request.given_filters)
-        condition += [{"memory_type": {"eq" if chunks else "ne": "message"}}] if self._runtime.extracts or chunks else []
-        condition += [] if self._runtime.extracts or chunks else _STATEMENTS
+        condition += self._kind(chunks=chunks)
         condition += [{"session_id": {"eq": request.doc_id}}] if request.doc_id else []
         listed = await self._search(filter={"and": condition} if condition else None, limit=size, offset=(request.page - 1) * size)
         return listed.memories, listed.total
@@ -200,6 +194,10 @@ class MemoryOperations(CompatService):
                 return hit
         raise NotFound("no memory has this text")
 
+    def _kind(self, *, chunks: bool) -> Sequence[dict[str, Any]]:
+        """Return the conditions of messages, or of memories."""
+        return [{"memory_type": {"eq" if chunks else "ne": "message"}}] if chunks or self._runtime.extracts else _STATEMENTS
+
     async def _selection(self, tags: Sequence[str], filters: object) -> list[dict[str, Any]]:
         conditions: list[dict[str, Any]] = [{"user_id": {"eq": tags[0]}}] if tags else []
         conditions += [{"metadata": {TAGS: {"all": list(tags[1:])}}}] if tags[1:] else []
@@ -215,13 +213,9 @@ class MemoryOperations(CompatService):
         texts: dict[str, None] = {}
         having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
         async for page in self._pages(MOST_LOOKED_THROUGH, filter=having):
-            field_values = [value for hit in page for value in _as_list(hit.metadata.get(key))]
-            texts |= dict.fromkeys(value for value in field_values if isinstance(value, str))
+            for value in (hit.metadata.get(key) for hit in page):
+                texts |= dict.fromkeys(text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
         return list(texts)
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _went(forgotten: ForgetMemoryResponse) -> list[dict[str, str]]:

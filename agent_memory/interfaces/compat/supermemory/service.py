@@ -202,11 +202,12 @@ class SupermemoryService(MemoryOperations):
         writing(self._scope)
         session = await self._find(name, user)
         if session is not None:
-            return await self._remove(_ref_of(session))
-        if (record := await self._memory_of(name, user)) is not None:
-            await self.forget_ids([record.id], record.user_id)
-            return None
-        raise NotFound("Document not found")
+            await self._remove(_ref_of(session))
+            return
+        (record,) = await self._services[MemoryStore].get(self._scope, [name])
+        if record is None or user not in (None, record.user_id):
+            raise NotFound("Document not found")
+        await self.forget_ids([record.id], record.user_id)
 
     async def delete_many(self, request: BulkDelete, user: str | None = None) -> dict[str, Any]:
         """Delete documents by id, or all documents and memories under container tags."""
@@ -221,12 +222,8 @@ class SupermemoryService(MemoryOperations):
                 errors.append({"id": name, "error": "Document not found"})
         for tag in request.container_tags or ():
             deleted += await self._delete_all(scope, tag)
-        answer: dict[str, Any] = {"success": not errors, "deletedCount": deleted}
-        if errors:
-            answer["errors"] = errors
-        if request.container_tags:
-            answer["containerTags"] = request.container_tags
-        return answer
+        given = {"errors": errors, "containerTags": request.container_tags}
+        return {"success": not errors, "deletedCount": deleted, **{name: value for name, value in given.items() if value}}
 
     async def list(self, request: DocumentListing) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
         """Return a page of documents, newest first by default, and the page's position."""
@@ -311,11 +308,6 @@ class SupermemoryService(MemoryOperations):
             return None
         (left,) = (session for session in sessions if session is not moved[0])
         return left if left.messages[-1].id in {message.id for message in moved[0].messages} else None
-
-    async def _memory_of(self, name: str, user: str | None) -> MemoryRecord | None:
-        """Return the memory with an id in a container, or in any container if `user` is None."""
-        (record,) = await self._services[MemoryStore].get(self._scope, [name])
-        return record if record is not None and user in (None, record.user_id) else None
 
     async def _session(self, name: str, user: str | None) -> WorkingMemoryResponse:
         session = await self._find(name, user)
