@@ -99,7 +99,6 @@ async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Run
 
 
 def report_lines(report: Report) -> list[str]:
-    """Return a report as lines of text."""
     lines: list[str] = []
     would = "would be " if report.dry_run else ""
     for kind, plural in _PLURALS.items():

@@ -27,15 +27,7 @@ from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES
 from agent_memory.interfaces.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
 from agent_memory.interfaces.compat.mem0.filters import categories_in_part, condition_of, shown_selection, whole_categories
 from agent_memory.interfaces.compat.mem0.matching import NO_MEMORY, indexed_part, matches, needs_reading
-from agent_memory.interfaces.compat.mem0.requests import (
-    OWN_KEYS,
-    AddRequest,
-    ListRequest,
-    Message,
-    SearchBody,
-    categories_of,
-    end_of_day,
-)
+from agent_memory.interfaces.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, Message, SearchBody, categories_of, end_of_day
 from agent_memory.interfaces.compat.service import MAX_PAGE, CompatService, check_filter_size, refuse_unknown
 from agent_memory_client.models import (
     AppendMessagesRequest,

@@ -80,11 +80,11 @@ class MemoryOperations(CompatService):
         both = self._runtime.extracts and request.search_mode == "hybrid"
         return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
 
-    async def profile(self, tag: str | None, limit: int = MAX_PAGE) -> Profile:
+    async def profile(self, tag: str | None) -> Profile:
         """Return the profile of a container tag. Raises BadInput without a tag."""
         if not tag:
             raise BadInput("must be given", field="containerTag")
-        return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=limit)
+        return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=MAX_PAGE)
 
     async def memories(self, request: DocumentListing, *, chunks: bool = False) -> tuple[Sequence[MemoryRecord], int]:
         """Return a page of a container's memories, newest first, and their total number.

@@ -31,13 +31,7 @@ from agent_memory.interfaces.compat.supermemory.requests import (
     DocumentChanges,
     DocumentListing,
 )
-from agent_memory_client.models import (
-    MAX_SEARCH_OFFSET,
-    AppendMessagesRequest,
-    MemoryRecord,
-    OperationState,
-    WorkingMemoryResponse,
-)
+from agent_memory_client.models import MAX_SEARCH_OFFSET, AppendMessagesRequest, MemoryRecord, OperationState, WorkingMemoryResponse
 
 # Attempts of a write while other writes change the document.
 _TRIES = 16
