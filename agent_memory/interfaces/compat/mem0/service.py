@@ -46,7 +46,6 @@ _MOST_READ = 1_000
 _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
 _NOBODY_WORKS_SECONDS = 2.0
-_TIMES = ("created_at", "updated_at")
 _AGENT_SESSION = f"{OWN_SESSION}agent:"
 # Fields that null clears, with our names.
 _CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
@@ -96,11 +95,10 @@ class Mem0Service(CompatService):
         if (request.run_id or "").startswith(OWN_SESSION):
             raise BadInput(f"must not begin with {OWN_SESSION}", field="run_id")
         event = str(uuid4())
-        categories: list[str | None] = [None] * len(conversation)
         if request.custom_categories is not None and self._runtime.extracts:
             raise NotSupported("custom_categories of a single request beside a language model (project.update sets them for all)")
-        if request.custom_categories is not None:
-            categories = await self._categories_of([message.content for message in conversation], request)
+        said = [message.content for message in conversation]
+        categories = await nearest_categories(self._runtime, said, request.custom_categories or ())
         body = AppendMessagesRequest.model_validate(
             {
                 "namespace": self._namespace,
@@ -174,10 +172,7 @@ class Mem0Service(CompatService):
         return [fields_of(memory_answer(hit), request.fields) for hit in page_hits], total
 
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
-        """Return the first matching memories.
-
-        Filters that the index cannot evaluate apply only to the first `most` hits.
-        """
+        """Return the first matching memories. Filters that the index cannot evaluate apply to the first `most` hits."""
         if not selection.reads:
             return (await self._search(**values)).memories
         limit, passing = values["limit"], list[MemoryRecordResult]()
@@ -192,10 +187,7 @@ class Mem0Service(CompatService):
         return memory_answer(await self._services[MemoryService].get(self._scope, memory_id))
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change a memory's text, metadata, `expiration_date` or `timestamp`.
-
-        Raises NotFound, BadInput or NotSupported.
-        """
+        """Change a memory's text, metadata, `expiration_date` or `timestamp`. Raises NotFound, BadInput or NotSupported."""
         refuse_unknown(changes, ("text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"), "update: ")
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
@@ -316,8 +308,10 @@ class Mem0Service(CompatService):
         texts = self._said_in(messages)
         if not texts:
             return []
-        annotations = request.annotations()
-        categories = await self._categories_of(texts, request)
+        annotations, available = request.annotations(), request.custom_categories
+        if available is None:
+            available = await self._project_categories(request.user_id)
+        categories = await nearest_categories(self._runtime, texts, available)
         body = CreateMemoryRecordRequest.model_validate(
             {
                 "memories": [
@@ -348,13 +342,6 @@ class Mem0Service(CompatService):
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]
 
-    async def _categories_of(self, texts: Sequence[str], request: AddRequest) -> list[str | None]:
-        """Return the nearest category for each text, from the request's categories or else the project's."""
-        categories = request.custom_categories
-        return await nearest_categories(
-            self._runtime, texts, await self._project_categories(request.user_id) if categories is None else categories
-        )
-
     async def _project_categories(self, user: str | None) -> Sequence[ExtractionCategory]:
         ref = SessionRef("", self._namespace, user)
         return (await self._services[ExtractionRulesService].of_session(self._scope, ref, MemoryStrategyConfig())).categories
@@ -363,9 +350,8 @@ class Mem0Service(CompatService):
         selection = {**shown_selection(extracts=self._runtime.extracts), "session_id": {"eq": session}}
         if request.user_id:
             selection["user_id"] = {"eq": request.user_id}
-        return [
-            hit for hit in (await self._search(**selection, limit=MAX_PAGE)).memories if messages.intersection(hit.extracted_from or ())
-        ]
+        listed = await self._search(**selection, limit=MAX_PAGE)
+        return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
         """Delete sessions, and return the number deleted.
@@ -413,9 +399,8 @@ def _count(counts: dict[tuple[str, str], dict[str, Any]], memory: Mapping[str, A
     for kind in ("user", "agent", "run", "app"):
         name = memory[f"{kind}_id"]
         if name is not None:
-            entity = counts.setdefault(
-                (kind, name), {"id": name, "name": name, "type": kind, "total_memories": 0, **{time: memory[time] for time in _TIMES}}
-            )
+            times = {time: memory[time] for time in ("created_at", "updated_at")}
+            entity = counts.setdefault((kind, name), {"id": name, "name": name, "type": kind, "total_memories": 0, **times})
             entity["total_memories"] += 1
             entity["created_at"] = min(entity["created_at"], memory["created_at"])
             entity["updated_at"] = max(entity["updated_at"], memory["updated_at"])
