@@ -155,7 +155,11 @@ async def test_console_calls_are_audited_and_rate_limited(
     make_settings: Callable[..., Settings], redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited: list[str] = []
-    monkeypatch.setattr(audit, "record", lambda **event: audited.append(event["operation"]))
+
+    def record(**event: Any) -> None:
+        audited.append(event["operation"])
+
+    monkeypatch.setattr(audit, "record", record)
     settings = make_settings(AUDIT_LOG="true", LIMIT_REQUESTS_PER_MINUTE="1", LIMIT_REQUESTS_BURST="3")
     async with open_runtime(settings, redis_url) as runtime, served(create_app(settings, runtime)) as client:
         assert (await client.get("/console/people")).status_code == 200
