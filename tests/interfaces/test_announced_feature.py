@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ from ulid import ULID
 
 from agent_memory import runtime as opening
 from agent_memory.feature_list import FEATURES
+from agent_memory.foundation.core.mcp_tools import Tool
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.http import app as application
 from agent_memory.interfaces.http.routes import assemble_routers
-from agent_memory.interfaces.mcp import http as mcp_http
-from agent_memory.interfaces.mcp.server import build_server
+from agent_memory.interfaces.mcp import server as mcp_server
 from agent_memory.interfaces.mcp.tools import assemble_tools
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.resources import tool_calls as client_tools
@@ -31,13 +30,18 @@ ROOT = Path(__file__).parents[2]
 WITH_MOTTOS = (*FEATURES, MOTTOS, LATE_MOTTOS)
 
 
+def chosen_tools(choice: str) -> dict[str, Tool]:
+    return assemble_tools(WITH_MOTTOS)
+
+
 @pytest.fixture(scope="module")
 async def url(redis_url: str) -> AsyncGenerator[str]:
     """Start a server with the extra feature; Ann has a motto and a session with a summary."""
     patch = pytest.MonkeyPatch()
     patch.setattr(opening, "FEATURES", WITH_MOTTOS)
     patch.setattr(application, "ROUTERS", assemble_routers(WITH_MOTTOS))
-    patch.setattr(mcp_http, "build_server", partial(build_server, tools=assemble_tools(WITH_MOTTOS)))
+    patch.setattr(mcp_server, "chosen_tools", chosen_tools)
+    patch.setattr(mcp_server, "listed_tools", mcp_server.listed_tools.__wrapped__)
     settings = load_settings(KEY_PREFIX=f"t{str(ULID()).lower()}", MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
     async with opening.open_runtime(settings, redis_url) as runtime, serving(application.create_app(settings, runtime)) as url:
         async with httpx.AsyncClient(base_url=url) as http:

@@ -29,10 +29,7 @@ class Api:
         self._answered: tuple[Literal["server", "store"], str] | None = (kind, display_name)
 
     async def call(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> Any:
-        """Send a request, and return the JSON answer.
-
-        Omits parameters that are None. Raises NotFound, MemoryClientError.
-        """
+        """Send a request, without parameters that are None, and return its JSON. Raises NotFound, MemoryClientError."""
         path, _, query_text = path.partition("?")
         given = {
             **parse_qs(query_text, keep_blank_values=True),
@@ -64,10 +61,7 @@ class Api:
 
 @asynccontextmanager
 async def reach(target: Target) -> AsyncGenerator[Api]:
-    """Open the API of a target. Raises StartupError, and NotFound for a 404.
-
-    A store does not require an API key, because a caller who can reach it is its operator.
-    """
+    """Open the API of a target. Who can reach a store needs no API key. Raises StartupError, and NotFound for a 404."""
     if target.url is not None:
         key = target.api_key or os.environ.get("AGENT_MEMORY_API_KEY") or None
         # Use our own transport: the default one of httpx uses proxies that the environment names.
@@ -103,11 +97,9 @@ async def _open(
         finally:
             await transport.close()
     except MemoryClientError as error:
-        raise _failure(error, display_name if kind == "server" else f"the store {display_name}") from error
-
-
-def _failure(error: MemoryClientError, display_name: str) -> StartupError:
-    status = error.status_code if isinstance(error, MemoryServerError) else None
-    hint = " (--api-key, or AGENT_MEMORY_API_KEY)" if status == 401 else ""
-    place = f"no server answers at {display_name}" if isinstance(error, MemoryUnavailableError) else display_name
-    return StartupError(f"{place if status is None else f'{display_name} refuses'}: {error}{hint}")
+        place = display_name if kind == "server" else f"the store {display_name}"
+        status = error.status_code if isinstance(error, MemoryServerError) else None
+        hint = " (--api-key, or AGENT_MEMORY_API_KEY)" if status == 401 else ""
+        if status is None and isinstance(error, MemoryUnavailableError):
+            place = f"no server answers at {place}"
+        raise StartupError(f"{place}{'' if status is None else ' refuses'}: {error}{hint}") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 import typer
@@ -16,18 +17,12 @@ from typer.core import TyperGroup
 from agent_memory import __version__
 from agent_memory.foundation.core import garbage_collection
 from agent_memory.foundation.core.errors import AgentMemoryError, NotFound
-from agent_memory.interfaces.cli.commands import memories, operate, tokens, transfer
+from agent_memory.interfaces.cli.commands.memories import call, delete, erase, forget, prompt, schedule_task, search, show, top
+from agent_memory.interfaces.cli.commands.operate import accept_store, backup, health, migrate, rebuild
+from agent_memory.interfaces.cli.commands.tokens import app as tokens
+from agent_memory.interfaces.cli.commands.transfer import export_owner, import_file
 from agent_memory.interfaces.cli.decorators import Answer, extend, parameters, prints
 from agent_memory.interfaces.cli.options import NOT_FOUND
-
-_GROUPS = {
-    "Run": ("serve", "api", "worker", "mcp", "redis"),
-    "Look": ("search", "prompt", "show", "doctor", "top", "health", "version"),
-    "Change": ("forget", "export", "import", "erase", "delete", "token"),
-    "Operate": ("migrate", "backup", "rebuild", "accept-store"),
-    "Everything else": ("call",),
-    "Names of the archived server": ("migrate-memories", "migrate-working-memory", "rebuild-index", "schedule-task", "task-worker"),
-}
 
 
 class _GroupedCommands(TyperGroup):
@@ -91,10 +86,7 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Add an option for each of these settings to a command.
-
-    The command receives the given options as its first argument, in a dict keyed by variable.
-    """
+    """Add an option for each of these settings to a command, which receives the given ones first, by variable."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:
@@ -113,14 +105,12 @@ def _run() -> Any:
     return run
 
 
-@app.command()
 @_with_settings("HOST", "PORT", "DATA_DIR", "REDIS_URL", "EMBEDDED_REDIS_PORT", *_MODELS, "WORKER_CONCURRENCY", *_PROCESS, "ACCESS_LOG")
 def serve(given: dict[str, str]) -> None:
     """Run everything in one process: the API, a worker, and Redis unless REDIS_URL is given."""
-    _run().serve(given)
+    _run().serve(given, "api", with_worker=True)
 
 
-@app.command()
 @_with_settings("HOST", "PORT", "REDIS_URL", *_MODELS, *_PROCESS, "ACCESS_LOG")
 def api(
     given: dict[str, str],
@@ -128,18 +118,15 @@ def api(
     no_worker: Annotated[bool, typer.Option("--no-worker", hidden=True, help="as --task-backend docket, the default")] = False,
 ) -> None:
     """Run only the API, with the Redis at REDIS_URL. Any number of API processes can share one Redis."""
-    _run().api(given, with_worker=task_backend == "asyncio" and not no_worker)
+    _run().serve(given, "api", with_worker=task_backend == "asyncio" and not no_worker, shares_redis="api")
 
 
-@app.command()
-@app.command(name="task-worker", short_help="The archived server's name for `worker`.")
 @_with_settings("REDIS_URL", *_MODELS, "WORKER_CONCURRENCY", "WORKER_REDELIVERY_TIMEOUT_SECONDS", *_PROCESS)
 def worker(given: dict[str, str]) -> None:
     """Run only a worker, with the Redis at REDIS_URL. Any number of workers can share the work."""
-    _run().worker(given)
+    _run().serve(given, None, with_worker=True, shares_redis="worker")
 
 
-@app.command()
 @_with_settings("MCP_HOST", "MCP_PORT", "DEFAULT_MCP_NAMESPACE", "DEFAULT_MCP_USER_ID", "DATA_DIR", "REDIS_URL", *_MODELS, *_PROCESS)
 def mcp(
     given: dict[str, str],
@@ -147,10 +134,10 @@ def mcp(
     task_backend: Annotated[_Backend, typer.Option(help=_BACKENDS)] = "asyncio",
 ) -> None:
     """Run the MCP server: memory as tools for a model. `serve` and `api` also offer MCP, at /mcp."""
-    _run().mcp(given, mode, with_worker=task_backend == "asyncio")
+    with_worker = task_backend == "asyncio"
+    _run().serve(given, mode, with_worker=with_worker, shares_redis=None if with_worker else "mcp --task-backend docket")
 
 
-@app.command()
 @_with_settings("DATA_DIR", "LOG_LEVEL", "LOG_FORMAT")
 def redis(
     given: dict[str, str],
@@ -162,7 +149,6 @@ def redis(
     run.redis(given | ({"EMBEDDED_REDIS_PORT": port} if port else {}))
 
 
-@app.command()
 @prints
 @_with_settings("HOST", "PORT", "DATA_DIR", "REDIS_URL")
 def doctor(
@@ -178,16 +164,32 @@ def doctor(
     return examine(given, everything=everything)
 
 
-@app.command()
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)
 
 
-memories.register(app)
-transfer.register(app)
-operate.register(app)
-app.add_typer(tokens.app, name="token")
+_GROUPS: dict[str, dict[str, Any]] = {
+    "Run": {"serve": serve, "api": api, "worker": worker, "mcp": mcp, "redis": redis},
+    "Look": {"search": search, "prompt": prompt, "show": show, "doctor": doctor, "top": top, "health": health, "version": version},
+    "Change": {"forget": forget, "export": export_owner, "import": import_file, "erase": erase, "delete": delete, "token": tokens},
+    "Operate": {"migrate": migrate, "backup": backup, "rebuild": rebuild, "accept-store": accept_store},
+    "Everything else": {"call": call},
+    "Names of the archived server": {
+        "migrate-memories": migrate,
+        "migrate-working-memory": migrate,
+        "rebuild-index": rebuild,
+        "schedule-task": schedule_task,
+        "task-worker": worker,
+    },
+}
+_ALIASES = ("migrate-memories", "migrate-working-memory", "rebuild-index", "task-worker")
+for _name, _command in chain.from_iterable(group.items() for group in _GROUPS.values()):
+    if isinstance(_command, typer.Typer):
+        app.add_typer(_command, name=_name)
+    else:
+        _summary = f"The archived server's name for `{_command.__name__}`." if _name in _ALIASES else None
+        app.command(name=_name, short_help=_summary)(_command)
 
 
 def main() -> None:
@@ -196,10 +198,7 @@ def main() -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command.
-
-    Print our own errors as one line on stderr; the exit code is 1, or 3 if something was not found.
-    """
+    """Run a command. Print our own errors as one line on stderr, with exit code 1, or 3 if something was not found."""
     try:
         app()
     except AgentMemoryError as error:

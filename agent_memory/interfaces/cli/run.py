@@ -1,4 +1,4 @@
-"""Run serve, api, worker, mcp and redis.
+"""Run servers, workers and Redis.
 
 Each is a composition root: its parts start in order and stop in reverse order.
 """
@@ -12,6 +12,7 @@ import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from socket import socket
 from typing import TYPE_CHECKING, Literal
 
 from agent_memory.features.access.exposure import check_exposure, warn_of_exposure
@@ -42,33 +43,20 @@ log = logging.getLogger(__name__)
 _MARGIN_SECONDS = 5.0
 
 
-def serve(overrides: dict[str, str]) -> None:
-    """Run the API, a worker and, if REDIS_URL is not set, the embedded Redis. Return after a graceful shutdown."""
-    settings = _settings(overrides)
-    run_until_stopped(lambda shutdown: _run(settings, shutdown, "api", with_worker=True))
+Face = Literal["api", "stdio", "sse", "streamable-http"]
+"""A service for clients: the API, or MCP with one of its transports."""
 
 
-def api(overrides: dict[str, str], *, with_worker: bool = False) -> None:
-    """Run the API, with or without a worker in the same process."""
-    settings = _settings(overrides, "api")
-    run_until_stopped(lambda shutdown: _run(settings, shutdown, "api", with_worker=with_worker))
+def serve(overrides: dict[str, str], face: Face | None, *, with_worker: bool, shares_redis: str | None = None) -> None:
+    """Run a service, a worker or both, and the embedded Redis if REDIS_URL is not set. Return after a graceful shutdown.
 
-
-def worker(overrides: dict[str, str]) -> None:
-    """Run only a worker."""
-    settings = _settings(overrides, "worker")
-    # Processes that answer requests have priority. This adds to the niceness that we were started with.
-    os.nice(settings.worker.niceness)
-    run_until_stopped(lambda shutdown: _run(settings, shutdown, None, with_worker=True))
-
-
-def mcp(overrides: dict[str, str], mode: Literal["stdio", "sse", "streamable-http"], *, with_worker: bool) -> None:
-    """Run only MCP, with or without a worker in the same process. With stdio, stop when the client closes stdin."""
-    settings = _settings(overrides, None if with_worker else "mcp --task-backend docket")
-    if mode == "stdio":
-        run_until_stopped(lambda shutdown: _run_stdio(settings, shutdown, with_worker=with_worker))
-    else:
-        run_until_stopped(lambda shutdown: _run(settings, shutdown, mode, with_worker=with_worker))
+    With stdio, also stop when the client closes stdin. `shares_redis` is as for `_settings`.
+    """
+    settings = _settings(overrides, shares_redis)
+    if face is None:
+        # Processes that answer requests have priority. This adds to the niceness that we were started with.
+        os.nice(settings.worker.niceness)
+    run_until_stopped(lambda shutdown: _run(settings, shutdown, face, with_worker=with_worker))
 
 
 def redis(overrides: dict[str, str]) -> None:
@@ -90,10 +78,7 @@ def redis(overrides: dict[str, str]) -> None:
 
 
 def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Settings:
-    """Return the settings for a command.
-
-    Raises StartupError if `shares_redis` is the name of a command that needs REDIS_URL, and REDIS_URL is not set.
-    """
+    """Return a command's settings. Raises StartupError if the command `shares_redis` needs REDIS_URL, and it is not set."""
     settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
     for variable in unread_variables(Path(".env")):
@@ -107,20 +92,26 @@ def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Set
     return settings
 
 
-async def _run(settings: Settings, shutdown: Shutdown, face: Literal["api", "sse", "streamable-http"] | None, *, with_worker: bool) -> None:
-    """Open a port, Redis and the runtime, run the parts until they end, and close everything in reverse order.
-
-    `face` is the service on the port: the API, or MCP with one of its transports.
-    """
+async def _run(settings: Settings, shutdown: Shutdown, face: Face | None, *, with_worker: bool) -> None:
+    """Open a port, Redis and the runtime, run the parts until they end, and close everything in reverse order."""
     place = settings.server if face == "api" else settings.mcp
     async with AsyncExitStack() as stack:
-        listeners = stack.enter_context(listening(place.host, place.port)) if face else []
-        if face:
+        listeners: list[socket] = []
+        if face not in (None, "stdio"):
+            listeners = stack.enter_context(listening(place.host, place.port))
             check_exposure(settings, place.host)
         runtime, engines = await stack.enter_async_context(_open_store_and_runtime(settings))
         if face is None:
             lines = [f"agent-memory worker, {settings.worker.concurrency} tasks at one time", *engines]
             await _run_parts(settings, runtime, shutdown, None, lines, with_worker=with_worker)
+            return
+        if face == "stdio":
+            from agent_memory.interfaces.mcp.stdio import StdioServer
+
+            # Only the protocol may write to stdout.
+            print("agent-memory speaks MCP over stdio", *engines, sep="\n", file=sys.stderr, flush=True)
+            server = StdioServer(settings, runtime)
+            await _run_parts(settings, runtime, shutdown, server, [], with_worker=with_worker, name="mcp", may_end=True)
             return
         app = create_app(settings, runtime) if face == "api" else create_mcp_app(settings, runtime, face)
         server = HttpServer(listeners, app, settings, app.state.live.end if face == "api" else app.state.mcp.stop)
@@ -146,17 +137,6 @@ def _api_lines(settings: Settings, url: str) -> list[str]:
         f"Try:       curl '{url}/v1/working-memory/hello/messages?wait=searchable' -H 'content-type: application/json' -d '{example_body}'",
         f"Stop:      Ctrl-C stops; the data stay; {leaves}",
     ]
-
-
-async def _run_stdio(settings: Settings, shutdown: Shutdown, *, with_worker: bool) -> None:
-    """Do what `_run` does, but for MCP over stdio."""
-    from agent_memory.interfaces.mcp.stdio import StdioServer
-
-    async with _open_store_and_runtime(settings) as (runtime, engines):
-        # Only the protocol may write to stdout.
-        print("agent-memory speaks MCP over stdio", *engines, sep="\n", file=sys.stderr, flush=True)
-        server = StdioServer(settings, runtime)
-        await _run_parts(settings, runtime, shutdown, server, [], with_worker=with_worker, name="mcp", may_end=True)
 
 
 @asynccontextmanager

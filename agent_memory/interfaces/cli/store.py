@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from agent_memory.foundation.core.errors import StartupError
@@ -19,22 +19,15 @@ from agent_memory.interfaces.cli.options import named_server, server_here, shown
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """An open store. `begun` is True if a server has used the store; otherwise, the store contains at most API keys.
-
-    `data_dir` is the data directory if Redis is embedded.
-    """
+    """An open store. `data_dir` is the data directory if Redis is embedded."""
 
     url: str
     description: str
-    begun: bool
     data_dir: Path | None = None
 
 
 def settings_with(redis_url: str | None, data_dir: str | Path | None, **overrides: str) -> Settings:
-    """Return the settings for the store given on the command line. A data directory overrides REDIS_URL.
-
-    From now on, log only warnings and errors, because a command prints its answer, not startup messages.
-    """
+    """Return the settings for a store, where a data directory overrides REDIS_URL. Log only warnings from now on."""
     settings = load_settings(REDIS_URL=redis_url, DATA_DIR=data_dir, **overrides)
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
     if data_dir is not None and redis_url is None:
@@ -43,10 +36,7 @@ def settings_with(redis_url: str | None, data_dir: str | Path | None, **override
 
 
 def check_store_meant(command: str, options: str, named: bool) -> None:
-    """Raise StartupError if the environment specifies a server and the user gave none of `options` to specify a store.
-
-    `command` works only directly on a store.
-    """
+    """Raise StartupError if the environment names a server, and the user gave none of `options`, which name a store."""
     if (server := named_server()) is not None and not named:
         raise StartupError(
             f"{command} works on a store itself, and AGENT_MEMORY_URL names the server {shown_server(server)}: "
@@ -64,7 +54,7 @@ async def existing_store(settings: Settings, *, must_rest: bool = False, begun: 
     """
     options = settings.redis
     if options.url is not None:
-        yield await _look_at(settings, options.url.get_secret_value(), None, begun)
+        yield await _look_at(settings, options.url.get_secret_value(), None, begun=begun)
         return
     folder = options.data_dir.expanduser().absolute()
     if not has_data(folder):
@@ -77,12 +67,12 @@ async def existing_store(settings: Settings, *, must_rest: bool = False, begun: 
                 raise
             hint = "stop it first" if must_rest else f"ask that one: --url {server_here()}"
             raise StartupError(f"{error.message}; {hint}") from error
-        yield replace(await _look_at(settings, engine.url, f"in {folder} (embedded Redis)", begun), data_dir=folder)
+        yield await _look_at(settings, engine.url, folder, begun=begun)
 
 
-async def _look_at(settings: Settings, url: str, description: str | None, must_be_begun: bool) -> Store:
-    home, name = Keys(settings.redis.key_prefix), description or shown_url(url)
-    begun = await is_begun(url, home, command_timeout=settings.redis.command_timeout_seconds)
-    if must_be_begun and not begun:
+async def _look_at(settings: Settings, url: str, folder: Path | None, *, begun: bool) -> Store:
+    home, name = Keys(settings.redis.key_prefix), f"in {folder} (embedded Redis)" if folder else shown_url(url)
+    is_used = await is_begun(url, home, command_timeout=settings.redis.command_timeout_seconds)
+    if begun and not is_used:
         raise StartupError(f"no server has used the store {name} with KEY_PREFIX {home.prefix}: check REDIS_URL, DATA_DIR and KEY_PREFIX")
-    return Store(url, f"{name}, keys {home.prefix}:" + ("" if begun else " (no server has used it yet)"), begun)
+    return Store(url, f"{name}, keys {home.prefix}:" + ("" if is_used else " (no server has used it yet)"), folder)

@@ -54,13 +54,6 @@ class Rest:
         self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
     ) -> tuple[Any, dict[str, str]]:
         """Call an operation, and return its JSON answer and headers. Raises RestError."""
-        content, given = await self.read(method, path, json, headers=headers, **query)
-        return from_json(content or b"null"), given
-
-    async def read(
-        self, method: str, path: str, json: Any = None, *, headers: Mapping[str, str] | None = None, **query: str | float | None
-    ) -> tuple[bytes, dict[str, str]]:
-        """Call an operation, and return its answer as bytes, and its headers. Raises RestError."""
         body = b"" if json is None else to_json(json)
         status, parts, given, sent = 500, list[bytes](), dict[str, str](), False
 
@@ -83,7 +76,7 @@ class Rest:
         content = b"".join(parts)
         if status >= 400:
             raise RestError(status, _message_of(from_json(content or b"null"), status))
-        return content, given
+        return from_json(content or b"null"), given
 
     def forward(self, method: str, path: str, headers: Mapping[str, str], **query: str | float | None) -> Response:
         """Return a response that streams an operation's answer, with additional headers."""

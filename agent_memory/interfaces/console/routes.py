@@ -9,20 +9,17 @@ from starlette.types import ASGIApp
 from agent_memory.foundation.api.operation import NamedRoute
 from agent_memory.foundation.core.errors import NotFound, Unauthenticated
 from agent_memory.foundation.core.settings import Settings
-from agent_memory.interfaces.console.actions.memories import show_forgetting
-from agent_memory.interfaces.console.actions.run import do_action
+from agent_memory.interfaces.console.actions import do_action
 from agent_memory.interfaces.console.assets import serve_asset
 from agent_memory.interfaces.console.frame import Page, page_endpoint
 from agent_memory.interfaces.console.live import show_live
 from agent_memory.interfaces.console.pages.changes import show_changes
-from agent_memory.interfaces.console.pages.jobs import show_job, show_jobs
-from agent_memory.interfaces.console.pages.keys import show_keys
-from agent_memory.interfaces.console.pages.memories import show_memories
+from agent_memory.interfaces.console.pages.memories import show_forgetting, show_memories
 from agent_memory.interfaces.console.pages.overview import show_overview
 from agent_memory.interfaces.console.pages.people import show_people
 from agent_memory.interfaces.console.pages.person import export_person, show_erasing, show_person
 from agent_memory.interfaces.console.pages.prompt_lab import show_prompt
-from agent_memory.interfaces.console.pages.server import show_server
+from agent_memory.interfaces.console.pages.server import show_job, show_jobs, show_keys, show_server
 from agent_memory.interfaces.console.pages.sessions import show_session
 from agent_memory.interfaces.console.paths import BASE
 

@@ -17,7 +17,6 @@ from agent_memory import __version__
 from agent_memory.features.access.credentials import Authenticator, CredentialGate
 from agent_memory.features.access.limits import RequestLimit
 from agent_memory.foundation.api import errors
-from agent_memory.foundation.api.dependencies import scope_of
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.console.live import LiveStreams
@@ -81,7 +80,7 @@ class _App(FastAPI):
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
     """Return the application. Without a `runtime`, its lifespan opens one. Raises StartupError at start."""
-    mcp = McpDoor(settings, scope_of, host=settings.server.host) if settings.mcp.on_api else None
+    mcp = McpDoor(settings, host=settings.server.host) if settings.mcp.on_api else None
     # Do not use include_router: it matches every path twice.
     return _assembled(settings, runtime, [route for router in ROUTERS for route in router.routes], mcp, host=settings.server.host)
 
@@ -90,7 +89,7 @@ def create_mcp_app(settings: Settings, runtime: Runtime, transport: Transport) -
     """Return an application that serves MCP, /v1/health, /v1/ready and /metrics. `state.mcp` tracks its MCP streams."""
     from agent_memory.interfaces.mcp.http import McpHttp
 
-    mcp = McpHttp(settings, scope_of, [transport], host=settings.mcp.host)
+    mcp = McpHttp(settings, transport, host=settings.mcp.host)
     return _assembled(settings, runtime, health.router.routes, mcp, host=settings.mcp.host)
 
 

@@ -6,7 +6,7 @@ The caller of each call comes only from the call's own request, so concurrent ca
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeAlias
 
@@ -19,17 +19,16 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from mcp.types import INVALID_PARAMS
 from starlette.requests import Request
-from starlette.routing import BaseRoute
 from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from agent_memory.features.access.exposure import is_loopback
+from agent_memory.foundation.api.dependencies import scope_of
 from agent_memory.foundation.api.responses import DEADLINE
 from agent_memory.foundation.core.errors import Unavailable
 from agent_memory.foundation.core.input.bounds import check_values
 from agent_memory.foundation.core.input.lone_surrogates import repair_json
 from agent_memory.foundation.core.mcp_tools import Caller
-from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.mcp.paths import namespace_in, routes_of
 from agent_memory.interfaces.mcp.server import REPAIRED, build_server
@@ -44,22 +43,19 @@ _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 
 
 class McpHttp:
-    """Provide MCP's routes for an application whose lifespan enters `running`. `scope_of` returns a request's scope."""
+    """Provide MCP's routes for an application whose lifespan enters `running`."""
 
-    def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], transports: Sequence[Transport], *, host: str) -> None:
+    def __init__(self, settings: Settings, transport: Transport, *, host: str) -> None:
         self._settings = settings
-        self._scope_of = scope_of
         self._security = _security(settings, host)
         self._server: Server[Any] | None = None
         self._manager: StreamableHTTPSessionManager | None = None
         self._sse = SseServerTransport("/messages/", self._security, settings.server.max_body_bytes)
         self._streams: set[anyio.CancelScope] = set()
-        self.routes: list[BaseRoute] = []
-        if "streamable-http" in transports:
-            self.routes += routes_of("POST", "mcp", self.streamable)
-        if "sse" in transports:
-            self.routes += routes_of("GET", "sse", self._stream)
-            self.routes += routes_of("POST", "messages", self._message)
+        if transport == "streamable-http":
+            self.routes = routes_of("POST", "mcp", self.streamable)
+        else:
+            self.routes = routes_of("GET", "sse", self._stream) + routes_of("POST", "messages", self._message)
 
     @asynccontextmanager
     async def running(self, runtime: Runtime) -> AsyncGenerator[None]:
@@ -88,7 +84,7 @@ class McpHttp:
     async def _who(self, request: Request | None) -> Caller:
         assert request is not None, "over HTTP each message is brought by a request"
         mcp = self._settings.mcp
-        return Caller(self._scope_of(request), namespace_in(request.scope) or mcp.namespace, mcp.user_id)
+        return Caller(scope_of(request), namespace_in(request.scope) or mcp.namespace, mcp.user_id)
 
     async def streamable(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if self._manager is None:
@@ -120,7 +116,7 @@ class McpHttp:
 
     def _name_owner(self, scope: AsgiScope) -> None:
         """Put the caller's identity into the ASGI scope, so that the SDK does not let other callers use the stream."""
-        caller_scope = self._scope_of(Request(scope))
+        caller_scope = scope_of(Request(scope))
         scope["user"] = AuthenticatedUser(AccessToken(token="", client_id=caller_scope.tenant, subject=caller_scope.actor, scopes=[]))
 
     async def _message(self, scope: AsgiScope, receive: Receive, send: Send) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from starlette.requests import Request
 from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from agent_memory.foundation.core.errors import Unavailable
-from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.mcp.paths import routes_of
 from agent_memory.runtime import Runtime
@@ -24,9 +22,8 @@ if TYPE_CHECKING:
 class McpDoor:
     """Provide the routes of streamable HTTP at `/mcp`, for an application whose lifespan enters `running`."""
 
-    def __init__(self, settings: Settings, scope_of: Callable[[Request], Scope], *, host: str) -> None:
+    def __init__(self, settings: Settings, *, host: str) -> None:
         self._settings = settings
-        self._scope_of = scope_of
         self._host = host
         self._requested = asyncio.Event()
         self._opened: asyncio.Future[McpHttp] | None = None
@@ -52,7 +49,7 @@ class McpDoor:
             if over.is_set():
                 raise Unavailable("the server is stopping")
             make = await asyncio.to_thread(_load, self._settings)
-            http = make(self._settings, self._scope_of, ["streamable-http"], host=self._host)
+            http = make(self._settings, "streamable-http", host=self._host)
             async with http.running(runtime):
                 opened.set_result(http)
                 await over.wait()

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+from mcp import types
 from mcp.server import CacheHint, Server, ServerRequestContext
-from mcp.types import (
-    CallToolRequestParams,
-    CallToolResult,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    TextContent,
-    ToolAnnotations,
-)
-from mcp.types import Tool as ListedTool
 from mcp.types.methods import CacheableMethod
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -29,14 +18,7 @@ from starlette.requests import Request
 from agent_memory import __version__
 from agent_memory.features.access import audit
 from agent_memory.foundation.api.principals import writing
-from agent_memory.foundation.core.errors import (
-    AgentMemoryError,
-    BadInput,
-    Conflict,
-    Forbidden,
-    RetryLater,
-    Unavailable,
-)
+from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, Conflict, Forbidden, RetryLater, Unavailable
 from agent_memory.foundation.core.input.bounds import check_lists, check_texts
 from agent_memory.foundation.core.input.lone_surrogates import RepairedJson
 from agent_memory.foundation.core.input.unknown_fields import UnknownFields, ignored_names
@@ -69,20 +51,20 @@ _LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/li
 MAX_PROBLEMS = 20
 MAX_TEXT_CHARS = 400
 
+_Result = TypeVar("_Result", types.ListPromptsResult, types.ListResourcesResult, types.ListResourceTemplatesResult)
 Who: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
 """A function that returns the caller of an HTTP request, or the stdio caller for None. Raises AgentMemoryError."""
 
 
-def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[str, Tool] | None = None) -> Server[Any]:
-    """Return a server that runs `tools` for the caller that `who` returns for each call. The default is `MCP_TOOLS`."""
+def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
+    """Return a server that runs the tools of `MCP_TOOLS` for the caller that `who` returns for each call."""
     seconds, strict, choice = settings.server.request_timeout_seconds, settings.server.strict_fields, settings.mcp.tools
-    listed = listed_tools(choice) if tools is None else list_tools_of(tools)
-    tools = chosen_tools(choice) if tools is None else tools
+    listed, tools = listed_tools(choice), chosen_tools(choice)
 
-    async def list_tools(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=listed)
+    async def list_tools(context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=listed)
 
-    async def call_tool(context: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
+    async def call_tool(context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         tool = tools.get(params.name)
         if tool is None:
             hidden = f" with MCP_TOOLS={choice}" if params.name in TOOLS else ""
@@ -121,38 +103,28 @@ def build_server(settings: Settings, runtime: Runtime, who: Who, tools: Mapping[
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         # We have none of these. Clients that list everything get empty lists, as from the archived server.
-        on_list_prompts=_no_prompts,
-        on_list_resources=_no_resources,
-        on_list_resource_templates=_no_templates,
+        on_list_prompts=_always(types.ListPromptsResult(prompts=[])),
+        on_list_resources=_always(types.ListResourcesResult(resources=[])),
+        on_list_resource_templates=_always(types.ListResourceTemplatesResult(resource_templates=[])),
         cache_hints=dict.fromkeys(_LISTS, CacheHint(LISTS_KEPT_MS, "public")),
     )
 
 
-async def _no_prompts(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListPromptsResult:
-    return ListPromptsResult(prompts=[])
+def _always(result: _Result) -> Callable[[ServerRequestContext[Any], types.PaginatedRequestParams | None], Awaitable[_Result]]:
+    async def answer(context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> _Result:
+        return result
 
-
-async def _no_resources(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListResourcesResult:
-    return ListResourcesResult(resources=[])
-
-
-async def _no_templates(context: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
-    return ListResourceTemplatesResult(resource_templates=[])
+    return answer
 
 
 def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
-    """Record a call in the audit trail, without its outcome.
-
-    Over HTTP, the outcome is in the event of the request.
-    """
+    """Record a call in the audit trail, without its outcome. Over HTTP, the outcome is in the event of the request."""
     ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments)
-    scope = caller.scope
-    counts = audit.counts_of(structured)
-    name = f"tool {tool.name}"
+    scope, counts, name = caller.scope, audit.counts_of(structured), f"tool {tool.name}"
     audit.record(operation=name, status=None, tenant=scope.tenant, actor=scope.actor, ids=ids, request_id=None, counts=counts)
 
 
-def _arguments_of(request: Request | None, params: CallToolRequestParams) -> tuple[dict[str, Any], str | None]:
+def _arguments_of(request: Request | None, params: types.CallToolRequestParams) -> tuple[dict[str, Any], str | None]:
     """Return the arguments as the client sent them, and a notice about replaced characters (or None)."""
     repaired: RepairedJson | None = None if request is None else request.scope.get(REPAIRED)
     if repaired is None:
@@ -162,7 +134,7 @@ def _arguments_of(request: Request | None, params: CallToolRequestParams) -> tup
 
 async def _call(
     runtime: Runtime, tool: Tool, arguments: dict[str, Any], caller: Caller, replaced: str | None, *, strict: bool
-) -> CallToolResult:
+) -> types.CallToolResult:
     if tool.writes:
         writing(caller.scope)
     check_lists(arguments, "")
@@ -175,32 +147,27 @@ async def _call(
         notices.append(replaced)
     if notices:
         structured = with_notices(structured, notices)
-    content = [TextContent(type="text", text=to_json(structured).decode())]
+    content = [types.TextContent(type="text", text=to_json(structured).decode())]
     meta = {IGNORED_FIELDS: ignored_names(ignored)} if ignored else None
-    return CallToolResult(content=[*content], structured_content=structured, _meta=meta)
+    return types.CallToolResult(content=[*content], structured_content=structured, _meta=meta)
 
 
 @cache
-def listed_tools(choice: ToolChoice) -> list[ListedTool]:
+def listed_tools(choice: ToolChoice) -> list[types.Tool]:
     """Return the tools of a set as clients see them.
 
     All sets except `all` omit rare arguments and the schemas of answers.
     """
-    return list_tools_of(chosen_tools(choice), brief=choice != "all")
+    return [_listed(tool, brief=choice != "all") for tool in chosen_tools(choice).values()]
 
 
-def list_tools_of(tools: Mapping[str, Tool], *, brief: bool = False) -> list[ListedTool]:
-    """Return tools as clients see them. With `brief`, omit rare arguments and the schemas of answers."""
-    return [_listed(tool, brief=brief) for tool in tools.values()]
-
-
-def _listed(tool: Tool, *, brief: bool) -> ListedTool:
-    return ListedTool(
+def _listed(tool: Tool, *, brief: bool) -> types.Tool:
+    return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=input_schema(tool.takes, tool.common if brief else ()),
         output_schema=None if brief else output_schema(tool.answers),
-        annotations=ToolAnnotations(
+        annotations=types.ToolAnnotations(
             read_only_hint=not tool.writes,
             destructive_hint=tool.destroys,
             idempotent_hint=tool.destroys or not tool.writes,
@@ -209,11 +176,11 @@ def _listed(tool: Tool, *, brief: bool) -> ListedTool:
     )
 
 
-def _failure(status: int, text: str) -> CallToolResult:
+def _failure(status: int, text: str) -> types.CallToolResult:
     """Return an error for the model: the same status as in REST, and the reason."""
     # The caller's own words may contain lone surrogates.
     safe_text = f"{status}: {text}".encode("utf-8", "replace").decode()
-    return CallToolResult(content=[TextContent(type="text", text=safe_text)], is_error=True)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=safe_text)], is_error=True)
 
 
 def _error_text(error: AgentMemoryError) -> str:

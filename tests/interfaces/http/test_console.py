@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from agent_memory.features.access import audit
 from agent_memory.foundation.core.settings import Settings, load_settings
 from agent_memory.interfaces.console import rest
-from agent_memory.interfaces.console.actions.run import ACTIONS
+from agent_memory.interfaces.console.actions import ACTIONS
 from agent_memory.interfaces.console.assets import ASSETS, asset_path
 from agent_memory.interfaces.console.paths import is_console
 from agent_memory.interfaces.http.app import create_app
@@ -155,7 +155,11 @@ async def test_console_calls_are_audited_and_rate_limited(
     make_settings: Callable[..., Settings], redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     audited: list[str] = []
-    monkeypatch.setattr(audit, "record", lambda **event: audited.append(event["operation"]))
+
+    def record(**event: Any) -> None:
+        audited.append(event["operation"])
+
+    monkeypatch.setattr(audit, "record", record)
     settings = make_settings(AUDIT_LOG="true", LIMIT_REQUESTS_PER_MINUTE="1", LIMIT_REQUESTS_BURST="3")
     async with open_runtime(settings, redis_url) as runtime, served(create_app(settings, runtime)) as client:
         assert (await client.get("/console/people")).status_code == 200

@@ -36,10 +36,7 @@ _LEAST_ROOM = 512
 
 
 def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
-    """Return the findings, and then the settings that have been set, or all settings if `everything` is True.
-
-    The exit code is 1 if something would prevent `serve` from running.
-    """
+    """Return the findings and the settings: those that were set, or all. The exit code is 1 if `serve` would not run."""
     settings = load_settings(**overrides)
     checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
     if settings.models.use_openai_chat:
@@ -88,10 +85,7 @@ def _models(settings: Settings) -> str:
 
 
 async def _context(settings: Settings) -> str:
-    """Return the size of the largest request that the generation model accepts, and the source of this information.
-
-    Asks the model server, and reads from Redis what workers learned.
-    """
+    """Return the largest request that the generation model accepts, from its server or as workers learned (in Redis)."""
     # Importing the SDK takes most of a second. Users without a model server need not wait for it.
     from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
 

@@ -32,13 +32,6 @@ _BODY_ARGUMENTS = ("policy", "pinned_ids", "task_id")
 delete = typer.Typer(no_args_is_help=True, help="Delete memories or a session.", rich_markup_mode=None)
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to `app`."""
-    for command in (search, prompt, show, top, forget, erase, call, schedule_task):
-        app.command()(command)
-    app.add_typer(delete, name="delete")
-
-
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value not in (None, "")}
 

@@ -81,10 +81,7 @@ async def _move(
 
 @asynccontextmanager
 async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Runtime]:
-    """Open the store that receives the data. If the store is embedded, no server may be using it.
-
-    If `begin` is False, no store is created, and a dry run finds an empty store.
-    """
+    """Open the store that receives the data. If `begin` is False, no store is created: a dry run finds an empty one."""
     async with AsyncExitStack() as stack:
         folder: Path | None = None
         if settings.redis.url is not None:
@@ -102,7 +99,6 @@ async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Run
 
 
 def report_lines(report: Report) -> list[str]:
-    """Return a report as lines of text."""
     lines: list[str] = []
     would = "would be " if report.dry_run else ""
     for kind, plural in _PLURALS.items():

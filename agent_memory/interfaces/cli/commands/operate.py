@@ -17,14 +17,6 @@ _HEALTH_SECONDS = 5.0
 _KEYS = "begin of the old server's keys"
 
 
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to `app`."""
-    for command in (health, migrate, backup, rebuild, accept_store):
-        app.command()(command)
-    for name, command in (("migrate-memories", migrate), ("migrate-working-memory", migrate), ("rebuild-index", rebuild)):
-        app.command(name=name, short_help=f"The archived server's name for `{command.__name__}`.")(command)
-
-
 def health(url: Url = None) -> None:
     """Check that a running API answers. The exit code is then 0. Use this command for container health checks."""
     # Import little, because containers run this check every few seconds.

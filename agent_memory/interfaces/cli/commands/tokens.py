@@ -34,11 +34,8 @@ class _StoreKeys:
         from agent_memory.features.access.tokens import OPERATOR
 
         self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)
-        self.get, self.delete, self._list = (
-            partial(service.show, OPERATOR),
-            partial(service.remove, OPERATOR),
-            partial(service.list, OPERATOR),
-        )
+        self.get, self.delete = partial(service.show, OPERATOR), partial(service.remove, OPERATOR)
+        self._list = partial(service.list, OPERATOR)
 
     async def list(self) -> SimpleNamespace:
         return SimpleNamespace(tokens=[*await self._list()])
@@ -46,10 +43,7 @@ class _StoreKeys:
 
 @asynccontextmanager
 async def _keys(target: Target) -> AsyncGenerator[Keys]:
-    """Open the API keys of a target.
-
-    Opening a store does not load models, so you can revoke keys while models are down.
-    """
+    """Open the API keys of a target. This loads no models of a store, so you can revoke keys while models are down."""
     from agent_memory.features.access.token_store import TokenStore
     from agent_memory.features.access.tokens import TokenGate, TokenService
     from agent_memory.foundation.storage.cluster import locate_buckets

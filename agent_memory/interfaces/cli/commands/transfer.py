@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Generator, Iterable
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -25,12 +26,6 @@ if TYPE_CHECKING:
 
 _INCOMPLETE = 4
 _SHOWN = 20
-
-
-def register(app: typer.Typer) -> None:
-    """Add this module's commands to `app`."""
-    app.command(name="export")(export_owner)
-    app.command(name="import")(import_file)
 
 
 def _owners(api: Api, *, agents: bool) -> Users | Agents:
@@ -116,13 +111,11 @@ async def import_file(
 
 def _owner(header: bytes) -> tuple[str, bool]:
     """Return the owner of an export from its first line, and True if the owner is an agent."""
-    try:
+    with suppress(ValueError, AttributeError):
         names = json.loads(header)
         for field in ("user_id", "agent_id"):
             if isinstance(name := names.get(field), str) and name:
                 return name, field == "agent_id"
-    except (ValueError, AttributeError):
-        pass
     raise StartupError("the first line does not name a user or an agent: if this is an export, pass --user-id")
 
 

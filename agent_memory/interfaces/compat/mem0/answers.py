@@ -8,6 +8,7 @@ from typing import Any
 
 from agent_memory.foundation.text.normalization import QUESTION
 from agent_memory.interfaces.compat.mem0.requests import APP, OWN_KEYS
+from agent_memory.interfaces.compat.service import similarity_of
 from agent_memory_client.models import MemoryHistory, MemoryRecord, MemoryRecordResult
 
 OWN_SESSION = "mem0:"
@@ -38,8 +39,7 @@ def memory_answer(record: MemoryRecord) -> dict[str, Any]:
 
 def hit_answer(hit: MemoryRecordResult) -> dict[str, Any]:
     """Return a search hit in Mem0's fields. `score` is the cosine similarity, or 0 if only words matched."""
-    similarity = None if hit.explanation is None else hit.explanation.similarity
-    return {**memory_answer(hit), "score": round(min(max(similarity or 0.0, 0.0), 1.0), 6)}
+    return {**memory_answer(hit), "score": similarity_of(hit)}
 
 
 def fields_of(answer: dict[str, Any], fields: Collection[str] | None) -> dict[str, Any]:

@@ -8,33 +8,29 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent_memory.foundation.core.errors import BadInput, NotSupported
-from agent_memory.interfaces.compat.mem0.requests import APP, NAMED, text_id
+from agent_memory.interfaces.compat.mem0.requests import APP, ENTITY_IDS, NAMED, text_id
+from agent_memory.interfaces.compat.service import bad_input, refuse_unknown
 from agent_memory_client.models import Condition
 
 MAX_DEPTH = 8
 ENTITIES = {"user_id": "user_id", "agent_id": "agent_id", "run_id": "session_id"}
 _TAG_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "contains": "eq", "icontains": "eq"}
-_PARTS = frozenset({"contains", "icontains"})
+PARTS = frozenset({"contains", "icontains"})
 _BOUNDS = {"gt", "gte", "lt", "lte"}
 METADATA_OPERATORS = {"eq": "eq", "ne": "ne", "in": "any", "nin": "none", **{name: name for name in _BOUNDS}}
 METADATA_KEY = "metadata."
 _NOT_DONE_HERE = {"text", "feedback", "feedback_reason"}
-_JOINS = {"and": "and", "or": "or", "not": "not"}
+JOINS = ("and", "or", "not")
 _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": True}, "metadata": {"role": {"eq": "assistant"}}}}
 
 
-def shown_selection(namespace: str, *, extracts: bool) -> dict[str, Any]:
+def shown_selection(*, extracts: bool) -> dict[str, Any]:
     """Return the selection for every list and search: facts if `extracts` is true, else messages.
 
     `extracts` means that a model extracts facts. An assistant's message to a user is not one of the user's memories. If
     there is no user, it is one of the agent's memories.
     """
-    selection: dict[str, Any] = {"namespace": {"eq": namespace}}
-    if extracts:
-        selection["memory_type"] = {"ne": "message"}
-    else:
-        selection["filter"] = _NO_ANSWER
-    return selection
+    return {"memory_type": {"ne": "message"}} if extracts else {"filter": _NO_ANSWER}
 
 
 def condition_of(filters: object) -> Condition | None:
@@ -45,14 +41,14 @@ def condition_of(filters: object) -> Condition | None:
     try:
         return Condition.model_validate(joined)
     except ValidationError as error:
-        raise BadInput(error.errors(include_input=False)[0]["msg"], field="filters") from None
+        raise bad_input(error, "filters") from None
 
 
 def categories_in_part(filters: object) -> bool:
     """True if filters match parts of category names."""
     if isinstance(filters, Mapping):
         category_filter = filters.get("categories")
-        return (isinstance(category_filter, Mapping) and not _PARTS.isdisjoint(category_filter)) or any(
+        return (isinstance(category_filter, Mapping) and not PARTS.isdisjoint(category_filter)) or any(
             map(categories_in_part, filters.values())
         )
     return isinstance(filters, list) and any(map(categories_in_part, filters))
@@ -66,10 +62,13 @@ def whole_categories(filters: Any, names: Sequence[str]) -> Any:
         return filters
     category_filter = filters.get("categories")
     spelt = {key: whole_categories(value, names) for key, value in filters.items()}
-    if isinstance(category_filter, Mapping) and len(category_filter) == 1 and isinstance(part := category_filter.get("contains"), str):
-        spelt["categories"] = {"in": [part, *(name for name in names if part in name and name != part)]}
-    elif isinstance(category_filter, Mapping) and len(category_filter) == 1 and isinstance(part := category_filter.get("icontains"), str):
-        spelt["categories"] = {"in": [part, *(name for name in names if part.lower() in name.lower() and name != part)]}
+    for operator, fold in (("contains", str), ("icontains", str.lower)):
+        if (
+            isinstance(category_filter, Mapping)
+            and list(category_filter) == [operator]
+            and isinstance(part := category_filter[operator], str)
+        ):
+            spelt["categories"] = {"in": [part, *(name for name in names if fold(part) in fold(name) and name != part)]}
     return spelt
 
 
@@ -84,7 +83,7 @@ def only_entities(filters: object) -> dict[str, str] | None:
             return None
         for name, value in part.items():
             text = text_id(value)
-            if name not in (*ENTITIES, "app_id") or name in named or not isinstance(text, str):
+            if name not in ENTITY_IDS or name in named or not isinstance(text, str):
                 return None
             named[name] = text
     return named
@@ -98,8 +97,8 @@ def _joined(filters: object, depth: int) -> dict[str, Any] | None:
     parts: list[dict[str, Any]] = []
     for key, value in filters.items():
         name = str(key)
-        join = _JOINS.get(name.lower())
-        part = _field(name, value) if join is None else _operands(join, value, depth)
+        join = name.lower()
+        part = _operands(join, value, depth) if join in JOINS else _field(name, value)
         if part is not None:
             parts.append(part)
     if not parts:
@@ -152,9 +151,7 @@ def _tag(field: str, name: str, value: object) -> dict[str, Any]:
         return {field: {"any": value}}
     if not isinstance(value, Mapping):
         return {field: {"eq": value}}
-    unknown = set(value) - set(_TAG_OPERATORS)
-    if unknown:
-        raise NotSupported(f"filters.{name}.{min(map(str, unknown))}")
+    refuse_unknown(value, _TAG_OPERATORS, f"filters.{name}.")
     return {field: {_TAG_OPERATORS[operator]: operand for operator, operand in value.items()}}
 
 
@@ -171,9 +168,7 @@ def _metadata(value: object) -> dict[str, Any]:
     conditions: dict[str, Any] = {}
     for key, condition in value.items():
         if isinstance(condition, Mapping):
-            unknown = set(condition) - set(METADATA_OPERATORS)
-            if unknown:
-                raise NotSupported(f"filters.metadata.{min(map(str, unknown))}")
+            refuse_unknown(condition, METADATA_OPERATORS, "filters.metadata.")
             conditions[str(key)] = {METADATA_OPERATORS[operator]: operand for operator, operand in condition.items()}
         else:
             conditions[str(key)] = {"eq": condition}
@@ -187,9 +182,7 @@ def _app(value: object) -> dict[str, Any]:
 def _created(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {"created_at": {"eq": value}}
-    unknown = set(value) - _BOUNDS - {"eq", "ne"}
-    if unknown:
-        raise NotSupported(f"filters.created_at.{min(map(str, unknown))}")
+    refuse_unknown(value, (*_BOUNDS, "eq", "ne"), "filters.created_at.")
     return {"created_at": dict(value)}
 
 

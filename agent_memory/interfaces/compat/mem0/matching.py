@@ -5,32 +5,30 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, tzinfo
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
 
 from agent_memory.foundation.core.clock import calendar_day
 from agent_memory.foundation.core.errors import BadInput, NotSupported
-from agent_memory.interfaces.compat.mem0.filters import ENTITIES, METADATA_KEY, METADATA_OPERATORS, text_ids
+from agent_memory.interfaces.compat.mem0.filters import JOINS, METADATA_KEY, METADATA_OPERATORS, PARTS, text_ids
+from agent_memory.interfaces.compat.mem0.requests import ENTITY_IDS
+from agent_memory.interfaces.compat.service import bad_input, refuse_unknown
 from agent_memory_client.models import CreatedAt
 
-_JOINS = ("and", "or", "not")
 _TIMES = {"created_at": "created_at", "timestamp": "created_at", "updated_at": "updated_at"}
 _TEXTS = {"keywords": "memory", "memory_ids": "id"}
 # Operators that apply to plain values.
 _PLAIN = {"keywords": "icontains", "memory_ids": "eq"}
-_PARTS = frozenset({"contains", "icontains"})
-_OPERATORS = frozenset({*METADATA_OPERATORS, *_PARTS})
+_OPERATORS = frozenset({*METADATA_OPERATORS, *PARTS})
 _BOUNDS: Mapping[str, Callable[[Any, Any], bool]] = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
-NO_MEMORY: Mapping[str, Any] = MappingProxyType(
-    {
-        **dict.fromkeys(("id", "memory"), ""),
-        **dict.fromkeys((*ENTITIES, "app_id", "metadata")),
-        "categories": [],
-        **dict.fromkeys(("created_at", "updated_at"), "1970-01-01T00:00:00+00:00"),
-    }
-)
+NO_MEMORY: Mapping[str, Any] = {
+    "id": "",
+    "memory": "",
+    "categories": [],
+    **dict.fromkeys((*ENTITY_IDS, "metadata")),
+    **dict.fromkeys(("created_at", "updated_at"), "1970-01-01T00:00:00+00:00"),
+}
 """An empty memory, which tests whether a filter is valid."""
 
 
@@ -40,7 +38,7 @@ def needs_reading(filters: object) -> bool:
         return any(map(needs_reading, filters))
     if not isinstance(filters, Mapping):
         return False
-    return any(needs_reading(value) if str(name).lower() in _JOINS else _is_read(str(name), value) for name, value in filters.items())
+    return any(needs_reading(value) if str(name).lower() in JOINS else _is_read(str(name), value) for name, value in filters.items())
 
 
 def indexed_part(filters: object) -> Any:
@@ -50,7 +48,7 @@ def indexed_part(filters: object) -> Any:
     indexed: dict[str, Any] = {}
     for name, value in filters.items():
         join = str(name).lower()
-        if not (needs_reading(value) if join in _JOINS else _is_read(str(name), value)):
+        if not (needs_reading(value) if join in JOINS else _is_read(str(name), value)):
             indexed[name] = value
         elif join == "and":
             parts = [part for each in (value if isinstance(value, list) else [value]) if (part := indexed_part(each))]
@@ -72,7 +70,7 @@ def matches(filters: object, memory: Mapping[str, Any], zone: tzinfo) -> bool:
 
 def _passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo) -> bool:
     join = name.lower()
-    if join not in _JOINS:
+    if join not in JOINS:
         return _field_passes(name, value, memory, zone)
     passed = [matches(part, memory, zone) for part in (value if isinstance(value, list) else [value])]
     return all(passed) if join == "and" else any(passed) == (join == "or")
@@ -89,7 +87,7 @@ def _field_passes(name: str, value: Any, memory: Mapping[str, Any], zone: tzinfo
     if name in _TEXTS:
         expected = value if isinstance(value, list) else [value]
         return any(_value_passes(memory[_TEXTS[name]], each if isinstance(each, Mapping) else {_PLAIN[name]: each}) for each in expected)
-    if name not in (*ENTITIES, "app_id", "categories"):
+    if name not in (*ENTITY_IDS, "categories"):
         raise BadInput("there is no such field", field=f"filters.{name[:64]}")
     return memory[name] not in (None, []) if value == "*" else _value_passes(memory[name], text_ids(value))
 
@@ -127,7 +125,7 @@ def _is_read(name: str, value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
     # The index cannot match nested objects and parts of texts.
-    return any(isinstance(each, Mapping) and (not is_operators(each) or not _PARTS.isdisjoint(each)) for each in value.values())
+    return any(isinstance(each, Mapping) and (not is_operators(each) or not PARTS.isdisjoint(each)) for each in value.values())
 
 
 def _equals(value: Any, expected: Any) -> bool:
@@ -171,13 +169,11 @@ _TIME_TESTS: Mapping[str, Callable[[Any, Any], bool]] = {"eq": operator.eq, "ne"
 
 def _time_passes(name: str, condition: Any, moment: datetime, zone: tzinfo) -> bool:
     conditions = condition if isinstance(condition, Mapping) else {"eq": condition}
-    unknown = set(conditions) - set(_TIME_TESTS)
-    if unknown:
-        raise NotSupported(f"filters.{name}.{min(map(str, unknown))}")
+    refuse_unknown(conditions, _TIME_TESTS, f"filters.{name}.")
     try:
         bounds = CreatedAt.model_validate(conditions)
     except ValidationError as error:
-        raise BadInput(error.errors(include_input=False)[0]["msg"], field=f"filters.{name}") from None
+        raise bad_input(error, f"filters.{name}") from None
     given: dict[str, date] = {test: bound for test in conditions if (bound := getattr(bounds, test)) is not None}
     if name != "updated_at":
         # Compare whole seconds, as the index does.

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from agent_memory.extensions.profile.service import ProfileService, requested_owner
 from agent_memory.features.jobs.operation_store import Mark, parse_operation_id
 from agent_memory.features.jobs.operations import OperationService
-from agent_memory.features.memories.search.service import SearchService
-from agent_memory.foundation.api.principals import within_namespace, writing
+from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
-from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.interfaces.compat.errors import bad_input
-from agent_memory.runtime import Runtime
-from agent_memory_client.models import OperationState, SearchRequest
+from agent_memory.interfaces.compat.service import CompatService
+from agent_memory_client.models import OperationState
 from agent_memory_client.models.features.profile import Profile, ProfileSchema
 
 _JOBS_PATH = "/v2/profiles/jobs/"
@@ -28,19 +23,15 @@ _MOST_ENTRIES = 64
 _NEWEST = 100
 
 
-class Mem0Profiles:
-    """Mem0's profile API for one caller. Raises Forbidden if the caller may not access Mem0's namespace."""
+class Mem0Profiles(CompatService):
+    """Mem0's profile API for one caller."""
 
-    def __init__(self, runtime: Runtime, scope: Scope) -> None:
-        self._services = runtime.services
-        self._profiles = runtime.services[ProfileService]
-        self._namespace = runtime.settings.compat.namespace_of("mem0")
-        self._scope = within_namespace(scope, self._namespace)
+    product = "mem0"
 
     async def read(self, kind: str, name: str) -> dict[str, Any]:
         """Return a user's profile. Raises NotFound if the user has no memories, and NotSupported for other entities."""
         await self._check_user(kind, name)
-        profile = await self._profiles.read(self._scope, name, self._namespace, limit=_MOST_ENTRIES)
+        profile = await self._services[ProfileService].read(self._scope, name, self._namespace, limit=_MOST_ENTRIES)
         entries = [*profile.static, *profile.dynamic]
         return {
             "profile": _content(profile) if entries else {},
@@ -53,7 +44,7 @@ class Mem0Profiles:
 
     async def settings(self) -> dict[str, Any]:
         """Return the schema of profiles as a JSON Schema."""
-        schema = await self._profiles.get_schema(self._scope, self._namespace)
+        schema = await self._services[ProfileService].get_schema(self._scope, self._namespace)
         user = {"schema": _json_schema(schema), "custom_instructions": None}
         return {"enabled": True, "capabilities": {"entity_types": ["user"]}, "entities": {"user": user}}
 
@@ -70,9 +61,9 @@ class Mem0Profiles:
         if "schema" in user:
             scope, schema = writing(self._scope), user["schema"]
             if schema is None:
-                await self._profiles.delete_schema(scope, self._namespace)
+                await self._services[ProfileService].delete_schema(scope, self._namespace)
             else:
-                await self._profiles.put_schema(scope, self._namespace, _profile_schema(schema))
+                await self._services[ProfileService].put_schema(scope, self._namespace, _profile_schema(schema))
         return await self.settings()
 
     async def start_job(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +81,7 @@ class Mem0Profiles:
             names = await self._newest_users(_sample_size(request.get("limit")))
         else:
             raise NotSupported(f"profiles: operation {str(operation)[:64]}")
-        marks = [await self._profiles.order_rebuild(writing(self._scope), name, self._namespace) for name in names]
+        marks = [await self._services[ProfileService].order_rebuild(writing(self._scope), name, self._namespace) for name in names]
         job = ",".join(mark.operation_id for mark in marks)
         return {
             "job_id": job,
@@ -144,8 +135,7 @@ class Mem0Profiles:
         return list(dict.fromkeys(memory.user_id for memory in memories if memory.user_id))[:count]
 
     async def _newest(self, selection: dict[str, Any], count: int) -> Sequence[Any]:
-        body = SearchRequest.model_validate({"namespace": {"eq": self._namespace}, **selection, "limit": count})
-        return (await self._services[SearchService].search(self._scope, body)).memories
+        return (await self._search(**selection, limit=count)).memories
 
 
 def _sample_size(limit: object) -> int:
@@ -176,7 +166,7 @@ def _json_schema(schema: ProfileSchema) -> dict[str, Any]:
 
 
 def _profile_schema(schema: Any) -> ProfileSchema:
-    """Return a JSON Schema as topics. A more deeply nested object becomes a single text. Raises BadInput."""
+    """Return a JSON Schema as topics. A more deeply nested object becomes a single text. Raises BadInput or ValidationError."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not properties:
         raise BadInput("must be a JSON schema of an object with properties", field="entities.user.schema")
@@ -188,10 +178,7 @@ def _profile_schema(schema: Any) -> ProfileSchema:
             topics[str(name)] = {"description": _description(str(name), about), "sub_topics": sub_topics}
         else:
             topics.setdefault(_TOP, {"sub_topics": {}})["sub_topics"][str(name)] = _description(str(name), about)
-    try:
-        return ProfileSchema.model_validate({"topics": topics})
-    except ValidationError as error:
-        raise bad_input(error) from None
+    return ProfileSchema.model_validate({"topics": topics})
 
 
 def _description(path: str, about: Any) -> str:

@@ -13,6 +13,7 @@ from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES
 from agent_memory_client.models import ExtractionCategory, Identifier, Instant, OptionalIdentifier
 from agent_memory_client.models._types import DayOrInstant, FreeText
 
+ENTITY_IDS = ("user_id", "agent_id", "run_id", "app_id")
 APP = "mem0_app_id"
 """Metadata key for the app's id."""
 NAMED = "mem0_named"
@@ -20,13 +21,7 @@ NAMED = "mem0_named"
 OWN_KEYS = frozenset({APP, NAMED})
 """Metadata keys that we add to the caller's metadata."""
 _SWITCHES = ("show_expired", "enable_graph", "immutable")
-_UNSUPPORTED = (
-    "custom_instructions",
-    "agent_custom_instructions",
-    "structured_data_schema",
-    "includes",
-    "excludes",
-)
+_UNSUPPORTED = ("custom_instructions", "agent_custom_instructions", "structured_data_schema", "includes", "excludes")
 
 
 _TEXT_PARTS = ("text", "input_text", "output_text", None)
@@ -89,18 +84,14 @@ class Entities(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_supported(cls, value: Any) -> Any:
-        for name in _UNSUPPORTED if isinstance(value, dict) else ():
-            if value.get(name) is not None:
-                raise NotSupported(name)
-        for name in _SWITCHES if isinstance(value, dict) else ():
-            if value.get(name):
+        for name in (*_UNSUPPORTED, *_SWITCHES) if isinstance(value, dict) else ():
+            if value.get(name) is not None and (value[name] or name in _UNSUPPORTED):
                 raise NotSupported(name)
         return value
 
     def entities(self) -> dict[str, str]:
         """Return the user, agent, run and app that the request specifies."""
-        named = {"user_id": self.user_id, "agent_id": self.agent_id, "run_id": self.run_id, "app_id": self.app_id}
-        return {name: value for name, value in named.items() if value}
+        return {name: value for name in ENTITY_IDS if (value := getattr(self, name))}
 
 
 class AddRequest(Entities):
@@ -143,7 +134,7 @@ class AddRequest(Entities):
         return [f"messages.{number}: {kind}" for number, message in enumerate(self.messages) for kind in message.dropped]
 
     def annotations(self) -> dict[str, Any]:
-        """Return additional fields for the memories. Raises ValueError for an invalid date."""
+        """Return additional fields for the memories. Raises BadInput for an invalid date."""
         annotations: dict[str, Any] = {}
         if self.agent_id:
             annotations["agent_id"] = self.agent_id
@@ -153,9 +144,19 @@ class AddRequest(Entities):
         if self.metadata or own:
             annotations["metadata"] = {**(self.metadata or {}), **own}
         if self.expiration_date:
-            end = datetime.strptime(self.expiration_date, "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
-            annotations["expires_at"] = end.isoformat()
+            annotations["expires_at"] = end_of_day(self.expiration_date).isoformat()
         return annotations
+
+
+def end_of_day(day: object) -> datetime:
+    """Return the end (UTC) of the day on which a memory expires.
+
+    Raises BadInput unless `day` is in the form YYYY-MM-DD.
+    """
+    try:
+        return datetime.strptime(str(day)[:10], "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
+    except (ValueError, OverflowError):
+        raise BadInput("must be a date as YYYY-MM-DD", field="expiration_date") from None
 
 
 class ListRequest(Entities):

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import Request, Response
-from pydantic import BaseModel, ValidationError
-from starlette.routing import BaseRoute
 
-from agent_memory import __version__
 from agent_memory.foundation.api.body import read_object
 from agent_memory.foundation.api.dependencies import scope_of
-from agent_memory.foundation.api.operation import NamedRoute
 from agent_memory.foundation.api.responses import JsonResponse, add_notices
-from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
+from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.foundation.core.notices import collecting_notices
-from agent_memory.interfaces.compat.errors import bad_input, error_line, error_status
 from agent_memory.interfaces.compat.mem0.filters import only_entities
 from agent_memory.interfaces.compat.mem0.profiles import Mem0Profiles
-from agent_memory.interfaces.compat.mem0.requests import AddRequest, Entities, ListRequest, SearchBody
+from agent_memory.interfaces.compat.mem0.requests import ENTITY_IDS, AddRequest, Entities, ListRequest, SearchBody
 from agent_memory.interfaces.compat.mem0.service import Mem0Service
+from agent_memory.interfaces.compat.routing import CompatApi, Handler, Operation
+from agent_memory.interfaces.compat.service import refuse_unknown
 from agent_memory.interfaces.opened_runtime import runtime_of
 
 PREFIXES = ("/v1/ping", "/v1/memories", "/v2/memories", "/v3/memories", "/v1/entities", "/v2/entities", "/v1/batch", "/v1/exports",
@@ -30,33 +26,16 @@ PREFIXES = ("/v1/ping", "/v1/memories", "/v2/memories", "/v3/memories", "/v1/ent
 
 _MOST_IN_BATCH = 1000
 _MOST_FILTERS = 4096
-Handler = Callable[[Request, Mem0Service], Awaitable[Any]]
 
 
-def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Wrap a handler to convert errors into the responses that Mem0's clients expect, with `detail` in one line."""
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            service = Mem0Service(runtime_of(request), scope_of(request))
-            with collecting_notices() as notices:
-                return add_notices(JsonResponse(await handler(request, service)), notices)
-        except ValidationError as error:
-            return _error_answer(bad_input(error))
-        except AgentMemoryError as error:
-            return _error_answer(error)
-
-    return endpoint
-
-
-def _error_answer(error: AgentMemoryError) -> Response:
-    status, headers = error_status(error)
-    return JsonResponse({"detail": error_line(error), "code": error.code}, status, headers)
+async def _answer(handler: Handler, request: Request) -> Response:
+    service = Mem0Service(runtime_of(request), scope_of(request))
+    with collecting_notices() as notices:
+        return add_notices(JsonResponse(await handler(request, service)), notices)
 
 
 async def _ping(request: Request, service: Mem0Service) -> Any:
-    project = await service.project(["id"])
-    return {"status": "ok", "org_id": "default", "project_id": project["id"], "user_email": None}
+    return {"status": "ok", "org_id": "default", "project_id": service.project_id, "user_email": None}
 
 
 async def _add(request: Request, service: Mem0Service) -> Any:
@@ -70,11 +49,7 @@ async def _add(request: Request, service: Mem0Service) -> Any:
 
 def _within_filters(body: dict[str, Any]) -> dict[str, Any]:
     filters = body.get("filters")
-    return (
-        {name: filters[name] for name in ("user_id", "agent_id", "run_id", "app_id") if name in filters}
-        if isinstance(filters, dict)
-        else {}
-    )
+    return {name: filters[name] for name in ENTITY_IDS if name in filters} if isinstance(filters, dict) else {}
 
 
 async def _search(request: Request, service: Mem0Service) -> Any:
@@ -134,10 +109,8 @@ async def _delete(request: Request, service: Mem0Service) -> Any:
 async def _delete_all(request: Request, service: Mem0Service) -> Any:
     query = dict(request.query_params)
     named = Entities.model_validate({**query, **_filters_in_query(query.pop("filters", None))}).entities()
-    unknown = set(query) - {"user_id", "agent_id", "run_id", "app_id", "org_id", "project_id"}
-    if unknown:
-        # Refuse unknown parameters: they must not delete more than intended.
-        raise NotSupported(f"delete_all: {min(unknown)}")
+    # Unknown parameters must not delete more than intended.
+    refuse_unknown(query, (*ENTITY_IDS, "org_id", "project_id"), "delete_all: ")
     await service.delete_all(named)
     return {"message": "Memories deleted successfully!"}
 
@@ -203,17 +176,17 @@ async def _batch_delete(request: Request, service: Mem0Service) -> Any:
 
 
 async def _project(request: Request, service: Mem0Service) -> Any:
-    _check_project(request, await service.project(["id"]))
+    _check_project(request, service)
     return await service.project(request.query_params.getlist("fields"))
 
 
 async def _update_project(request: Request, service: Mem0Service) -> Any:
-    _check_project(request, await service.project(["id"]))
+    _check_project(request, service)
     return await service.update_project(await read_object(request))
 
 
-def _check_project(request: Request, project: dict[str, Any]) -> None:
-    if request.path_params["project"] != project["id"] or request.path_params["org"] != "default":
+def _check_project(request: Request, service: Mem0Service) -> None:
+    if request.path_params["project"] != service.project_id or request.path_params["org"] != "default":
         raise NotSupported("organizations and projects beside the default")
 
 
@@ -241,11 +214,7 @@ async def _profile_job(request: Request, service: Mem0Service) -> Any:
     return await _profiles(request).read_job(request.path_params["job"])
 
 
-async def _not_supported(request: Request, service: Mem0Service) -> Any:
-    raise NotSupported(f"{request.method} {request.url.path.rstrip('/')}")
-
-
-_OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] = (
+_OPERATIONS: tuple[Operation, ...] = (
     ("GET", "/v1/ping/", _ping, "Whether the key counts", None),
     ("POST", "/v1/memories/", _add, "Remember what messages say", AddRequest),
     ("POST", "/v3/memories/add/", _add, "Remember what messages say", AddRequest),
@@ -274,40 +243,15 @@ _OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] =
 )
 _UNSUPPORTED = ("/v1/exports/{rest:path}", "/v1/summary/{rest:path}", "/v1/feedback/{rest:path}", "/v1/event/{rest:path}",
                 "/v1/events/{rest:path}", "/v2/entities/{rest:path}", "/v2/profiles/{rest:path}", "/api/v1/{rest:path}")  # fmt: skip
-_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
-
-def document() -> dict[str, Any]:
-    paths: dict[str, dict[str, Any]] = {}
-    for method, path, handler, summary, model in _OPERATIONS:
-        operation: dict[str, Any] = {
-            "operationId": f"{handler.__name__.strip('_')}_{path.split('/')[1]}",
-            "summary": summary,
-            "responses": {"200": {"description": "Done."}, "400": {"description": "The request does not fit."}},
-        }
-        if model is not None:
-            operation["requestBody"] = {"content": {"application/json": {"schema": model.model_json_schema()}}}
-        paths.setdefault(path.replace(":path", ""), {})[method.lower()] = operation
-    scheme = {"type": "apiKey", "in": "header", "name": "Authorization", "description": "`Token`, a space, and an API key of this server."}
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Mem0's API, served by agent-memory", "version": __version__},
-        "components": {"securitySchemes": {"token": scheme}},
-        "security": [{"token": []}],
-        "paths": paths,
-    }
-
-
-async def _document(request: Request) -> Response:
-    return JsonResponse(document())
-
-
-def routes() -> list[BaseRoute]:
-    """Return all routes. Mem0 paths that we do not support respond with status 501."""
-    each: list[BaseRoute] = [NamedRoute("/compat/mem0/openapi.json", _document, methods=["GET"])]
-    each += [
-        NamedRoute(shape, _answering(handler), methods=[method])
-        for method, path, handler, _, _ in _OPERATIONS
-        for shape in (path, path.rstrip("/"))
-    ]
-    return each + [NamedRoute(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]
+_API = CompatApi(
+    name="mem0",
+    title="Mem0's API, served by agent-memory",
+    security={"type": "apiKey", "in": "header", "name": "Authorization", "description": "`Token`, a space, and an API key of this server."},
+    operations=_OPERATIONS,
+    operation_id="{name}_{root}",
+    unsupported=_UNSUPPORTED,
+    answer=_answer,
+    error_field="detail",
+)
+routes, document = _API.routes, _API.document

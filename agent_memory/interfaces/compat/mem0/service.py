@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, tzinfo
 from itertools import pairwise
 from typing import Any, NamedTuple
 from uuid import uuid4
-
-from pydantic import ValidationError
 
 from agent_memory.features.extraction.categories import nearest_categories
 from agent_memory.features.extraction.rule_store import RuleStore
@@ -16,46 +14,41 @@ from agent_memory.features.extraction.rules import ExtractionRulesService
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.annotations import REMEMBER_AS
 from agent_memory.features.memories.changes.service import HistoryService
-from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
-from agent_memory.foundation.api.principals import within_namespace, writing
+from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.clock import note_unreadable_dates
 from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.search.filters import only_value
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES
-from agent_memory.interfaces.compat.errors import bad_input
-from agent_memory.interfaces.compat.filter_size import check_filter_size
 from agent_memory.interfaces.compat.mem0.answers import OWN_SESSION, fields_of, history_answer, hit_answer, memory_answer
 from agent_memory.interfaces.compat.mem0.filters import categories_in_part, condition_of, shown_selection, whole_categories
 from agent_memory.interfaces.compat.mem0.matching import NO_MEMORY, indexed_part, matches, needs_reading
-from agent_memory.interfaces.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, Message, SearchBody, categories_of
-from agent_memory.runtime import Runtime
+from agent_memory.interfaces.compat.mem0.requests import OWN_KEYS, AddRequest, ListRequest, Message, SearchBody, categories_of, end_of_day
+from agent_memory.interfaces.compat.service import MAX_PAGE, CompatService, check_filter_size, refuse_unknown
 from agent_memory_client.models import (
     AppendMessagesRequest,
     CreateMemoryRecordRequest,
     EditMemoryRecordRequest,
+    ExtractionCategory,
     ExtractionRules,
     MemoryRecordResult,
     MemoryStrategyConfig,
     SearchRequest,
 )
 
-_PAGE = 100
 _MOST_COUNTED = 5_000
 # Filters that the index cannot evaluate are applied to this many hits at most.
 _MOST_READ = 1_000
 _MOST_LINKS = 20
 _WAIT_SECONDS = 10.0
 _NOBODY_WORKS_SECONDS = 2.0
-_TIMES = ("created_at", "updated_at")
 _AGENT_SESSION = f"{OWN_SESSION}agent:"
 # Fields that null clears, with our names.
 _CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
-_PROJECT_FIELDS = frozenset({"custom_instructions", "custom_categories"})
 
 
 class _Selection(NamedTuple):
@@ -70,14 +63,14 @@ class _Selection(NamedTuple):
         return all(matches(part, memory, self.zone) for part in self.reads)
 
 
-class Mem0Service:
-    """Mem0's API for one caller. The constructor raises Forbidden if the caller may not access Mem0's namespace."""
+class Mem0Service(CompatService):
+    """Mem0's API for one caller."""
 
-    def __init__(self, runtime: Runtime, scope: Scope) -> None:
-        self._runtime = runtime
-        self._services = runtime.services
-        self._namespace = runtime.settings.compat.namespace_of("mem0")
-        self._scope = within_namespace(scope, self._namespace)
+    product = "mem0"
+
+    @property
+    def project_id(self) -> str:
+        return self._namespace
 
     async def add(self, request: AddRequest) -> dict[str, Any]:
         """Store messages.
@@ -102,7 +95,10 @@ class Mem0Service:
         if (request.run_id or "").startswith(OWN_SESSION):
             raise BadInput(f"must not begin with {OWN_SESSION}", field="run_id")
         event = str(uuid4())
-        categories = await self._own_categories(request, [message.content for message in conversation])
+        if request.custom_categories is not None and self._runtime.extracts:
+            raise NotSupported("custom_categories of a single request beside a language model (project.update sets them for all)")
+        said = [message.content for message in conversation]
+        categories = await nearest_categories(self._runtime, said, request.custom_categories or ())
         body = AppendMessagesRequest.model_validate(
             {
                 "namespace": self._namespace,
@@ -135,15 +131,9 @@ class Mem0Service:
     async def search(self, request: SearchBody) -> list[dict[str, Any]]:
         """Return the best memories for a query."""
         selection = await self._selection(request)
-        limit = min(request.top_k or request.limit or 10, _PAGE)
-        search_values = {
-            "text": request.query,
-            "search_mode": "hybrid",
-            "limit": limit,
-            "reference_time": request.reference_date,
-            "explain": True,
-        }
-        values: dict[str, Any] = {**selection.values, **search_values}
+        limit = min(request.top_k or request.limit or 10, MAX_PAGE)
+        values: dict[str, Any] = {**selection.values, "text": request.query, "search_mode": "hybrid", "limit": limit}
+        values |= {"reference_time": request.reference_date, "explain": True}
         results = await self._matching(selection, values)
         if not results and await self._was_new(selection.values):
             results = await self._matching(selection, values)
@@ -163,8 +153,7 @@ class Mem0Service:
         Programs list memories and search for them immediately afterwards, when the memories may not have been embedded
         yet.
         """
-        operations, body = self._services[OperationService], SearchRequest.model_validate({**selection, "limit": _MOST_LINKS})
-        listed = await self._services[SearchService].search(self._scope, body)
+        operations, listed = self._services[OperationService], await self._search(**selection, limit=_MOST_LINKS)
         marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
         if not marks or not any(await operations.load_states(self._scope, [marks])):
             return False
@@ -172,45 +161,34 @@ class Mem0Service:
 
     async def list(self, request: ListRequest) -> tuple[list[dict[str, Any]], int]:
         """Return a page of memories, newest first, and the total number."""
-        size = min(request.page_size or request.top_k or request.limit or _PAGE, _PAGE)
+        size = min(request.page_size or request.top_k or request.limit or MAX_PAGE, MAX_PAGE)
         selection, start = await self._selection(request), (request.page - 1) * size
         if selection.reads:
             every = await self._matching(selection, {**selection.values, "limit": _MOST_COUNTED}, most=_MOST_COUNTED)
             page_hits, total = every[start : start + size], len(every)
         else:
-            body = SearchRequest.model_validate({**selection.values, "limit": size, "offset": start})
-            listed = await self._services[SearchService].search(self._scope, body)
+            listed = await self._search(**selection.values, limit=size, offset=start)
             page_hits, total = listed.memories, listed.total
         return [fields_of(memory_answer(hit), request.fields) for hit in page_hits], total
 
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
-        """Return the first matching memories.
-
-        Filters that the index cannot evaluate apply only to the first `most` hits.
-        """
-        search = self._services[SearchService].search
+        """Return the first matching memories. Filters that the index cannot evaluate apply to the first `most` hits."""
         if not selection.reads:
-            return (await search(self._scope, SearchRequest.model_validate(values))).memories
-        passing: list[MemoryRecordResult] = []
-        for offset in range(0, most, _PAGE):
-            page = await search(self._scope, SearchRequest.model_validate({**values, "limit": _PAGE, "offset": offset}))
-            passing += [hit for hit in page.memories if selection.lets_through(memory_answer(hit))]
-            if len(passing) >= values["limit"] or page.next_offset is None:
+            return (await self._search(**values)).memories
+        limit, passing = values["limit"], list[MemoryRecordResult]()
+        async for page in self._pages(most, **values):
+            passing += [hit for hit in page if selection.lets_through(memory_answer(hit))]
+            if len(passing) >= limit:
                 break
-        return passing[: values["limit"]]
+        return passing[:limit]
 
     async def get(self, memory_id: str) -> dict[str, Any]:
         """Return a memory. Raises NotFound."""
         return memory_answer(await self._services[MemoryService].get(self._scope, memory_id))
 
     async def update(self, memory_id: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Change a memory's text, metadata, `expiration_date` or `timestamp`.
-
-        Raises NotFound, BadInput or NotSupported.
-        """
-        unknown = set(changes) - {"text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"}
-        if unknown:
-            raise NotSupported(f"update: {min(map(str, unknown))}")
+        """Change a memory's text, metadata, `expiration_date` or `timestamp`. Raises NotFound, BadInput or NotSupported."""
+        refuse_unknown(changes, ("text", "memory", "metadata", "expiration_date", "timestamp", "memory_id"), "update: ")
         fields: dict[str, Any] = {
             "text": changes.get("text", changes.get("memory")),
             "metadata": changes.get("metadata"),
@@ -218,12 +196,9 @@ class Mem0Service:
             "event_date": changes.get("timestamp"),
         }
         cleared = {ours for theirs, ours in _CLEARABLE.items() if theirs in changes}
-        try:
-            body = EditMemoryRecordRequest.model_validate(
-                {name: value for name, value in fields.items() if value is not None or name in cleared}
-            )
-        except ValidationError as error:
-            raise bad_input(error) from None
+        body = EditMemoryRecordRequest.model_validate(
+            {name: value for name, value in fields.items() if value is not None or name in cleared}
+        )
         if body.metadata:
             # A memory's app, agent and run never change.
             body.metadata = {key: value for key, value in body.metadata.items() if key not in OWN_KEYS}
@@ -265,34 +240,18 @@ class Mem0Service:
             raise BadInput("give at least one of user_id, agent_id, run_id and app_id", field="user_id", where="query")
         # Keep the sessions: several apps may share one.
         deleted = 0 if "app_id" in entities else await self._delete_sessions(scope, entities)
-        selection = {"namespace": {"eq": self._namespace}, "filter": condition_of(entities)}
-        for _ in range(_MOST_COUNTED):
-            body = SearchRequest.model_validate({**selection, "history": True, "limit": _PAGE})
-            ids = [hit.id for hit in (await self._services[SearchService].search(scope, body)).memories]
-            if not ids:
-                break
-            await self._services[MemoryService].delete(scope, ids)
-            deleted += len(ids)
-        return deleted
+        return deleted + await self._delete_matching(filter=condition_of(entities))
 
     async def entities(self) -> list[dict[str, Any]]:
         """Return users, agents, runs and apps with the number of their memories among the newest 5,000 memories."""
         counts: dict[tuple[str, str], dict[str, Any]] = {}
-        for offset in range(0, _MOST_COUNTED, _PAGE):
-            body = SearchRequest.model_validate(
-                {**shown_selection(self._namespace, extracts=self._runtime.extracts), "limit": _PAGE, "offset": offset}
-            )
-            listed = await self._services[SearchService].search(self._scope, body)
-            for hit in listed.memories:
+        async for page in self._pages(_MOST_COUNTED, **shown_selection(extracts=self._runtime.extracts)):
+            for hit in page:
                 _count(counts, memory_answer(hit))
-            if listed.next_offset is None:
-                break
         return list(counts.values())
 
     async def project(self, fields: Sequence[str] = ()) -> dict[str, Any]:
         """Return the instructions and categories that fact extraction uses."""
-        if list(fields) == ["id"]:
-            return {"id": self._namespace}
         rules = await self._services[ExtractionRulesService].get(self._scope, self._namespace, None)
         project: dict[str, Any] = {
             "id": self._namespace,
@@ -304,30 +263,24 @@ class Mem0Service:
 
     async def update_project(self, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Replace the custom instructions or the categories. Raises BadInput or NotSupported."""
-        unknown = set(changes) - _PROJECT_FIELDS - {"org_id", "project_id"}
-        if unknown:
-            raise NotSupported(f"project.update: {min(map(str, unknown))}")
+        refuse_unknown(changes, ("custom_instructions", "custom_categories", "org_id", "project_id"), "project.update: ")
         service, scope = self._services[ExtractionRulesService], writing(self._scope)
         rules = (await service.get(scope, self._namespace, None)).model_dump()
-        try:
-            if "custom_instructions" in changes:
-                rules["instructions"] = changes["custom_instructions"] or None
-            if "custom_categories" in changes:
+        if "custom_instructions" in changes:
+            rules["instructions"] = changes["custom_instructions"] or None
+        if "custom_categories" in changes:
+            try:
                 rules["categories"] = categories_of(changes["custom_categories"] or [])
-            await service.put(scope, self._namespace, None, ExtractionRules.model_validate(rules))
-        except ValidationError as error:
-            raise bad_input(error) from None
-        except ValueError as error:
-            raise BadInput(str(error), field="custom_categories") from None
+            except ValueError as error:
+                raise BadInput(str(error), field="custom_categories") from None
+        await service.put(scope, self._namespace, None, ExtractionRules.model_validate(rules))
         return {"message": "Updated the project"}
 
     async def _selection(self, request: ListRequest) -> _Selection:
         filters = request.filters
         check_filter_size(filters)
         if categories_in_part(filters):
-            place = SessionRef("", self._namespace)
-            rules = await self._services[ExtractionRulesService].of_session(self._scope, place, MemoryStrategyConfig())
-            filters = whole_categories(filters, [category.name for category in rules.categories])
+            filters = whole_categories(filters, [category.name for category in await self._project_categories(None)])
         given = (filters, request.entities(), request.own_filters())
         if not any(given):
             # A request that omits the owner must not show the memories of all owners.
@@ -335,7 +288,7 @@ class Mem0Service:
         reads = tuple(part for part in given if needs_reading(part))
         for part in reads:
             matches(part, NO_MEMORY, UTC)
-        values: dict[str, Any] = shown_selection(self._namespace, extracts=self._runtime.extracts)
+        values: dict[str, Any] = shown_selection(extracts=self._runtime.extracts)
         parts = [*(condition_of(indexed_part(part) if part in reads else part) for part in given), values.get("filter")]
         conditions = [part for part in parts if part is not None]
         if conditions:
@@ -355,29 +308,28 @@ class Mem0Service:
         texts = self._said_in(messages)
         if not texts:
             return []
-        annotations = request.annotations()
-        categories = await self._categories_of(texts, request)
-        try:
-            body = CreateMemoryRecordRequest.model_validate(
-                {
-                    "memories": [
-                        {
-                            "id": str(uuid4()),
-                            "text": text,
-                            "namespace": self._namespace,
-                            "user_id": request.user_id,
-                            "session_id": request.run_id,
-                            "category": category,
-                            **annotations,
-                            **({} if request.stated_at is None else {"created_at": request.stated_at}),
-                        }
-                        for text, category in zip(texts, categories, strict=True)
-                    ],
-                    "deduplicate": deduplicate,
-                }
-            )
-        except ValidationError as error:
-            raise bad_input(error) from None
+        annotations, available = request.annotations(), request.custom_categories
+        if available is None:
+            available = await self._project_categories(request.user_id)
+        categories = await nearest_categories(self._runtime, texts, available)
+        body = CreateMemoryRecordRequest.model_validate(
+            {
+                "memories": [
+                    {
+                        "id": str(uuid4()),
+                        "text": text,
+                        "namespace": self._namespace,
+                        "user_id": request.user_id,
+                        "session_id": request.run_id,
+                        "category": category,
+                        **annotations,
+                        **({} if request.stated_at is None else {"created_at": request.stated_at}),
+                    }
+                    for text, category in zip(texts, categories, strict=True)
+                ],
+                "deduplicate": deduplicate,
+            }
+        )
         await self._services[MemoryService].create(scope, body)
         operations = self._services[OperationService]
         marks = operations.memory_marks(scope, [record.id for record in body.memories])
@@ -390,27 +342,15 @@ class Mem0Service:
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]
 
-    async def _own_categories(self, request: AddRequest, texts: Sequence[str]) -> list[str | None]:
-        """Return the request's nearest category for each text. Raises NotSupported if a model extracts facts."""
-        if request.custom_categories is None:
-            return [None] * len(texts)
-        if self._runtime.extracts:
-            raise NotSupported("custom_categories of a single request beside a language model (project.update sets them for all)")
-        return await nearest_categories(self._runtime, texts, request.custom_categories)
-
-    async def _categories_of(self, texts: Sequence[str], request: AddRequest) -> list[str | None]:
-        """Return the nearest category for each text, from the request's categories or else the project's."""
-        if request.custom_categories is not None:
-            return await nearest_categories(self._runtime, texts, request.custom_categories)
-        ref = SessionRef("", self._namespace, request.user_id)
-        rules = await self._services[ExtractionRulesService].of_session(self._scope, ref, MemoryStrategyConfig())
-        return await nearest_categories(self._runtime, texts, rules.categories)
+    async def _project_categories(self, user: str | None) -> Sequence[ExtractionCategory]:
+        ref = SessionRef("", self._namespace, user)
+        return (await self._services[ExtractionRulesService].of_session(self._scope, ref, MemoryStrategyConfig())).categories
 
     async def _made_of(self, session: str, request: AddRequest, messages: set[str]) -> list[MemoryRecordResult]:
-        selection = {**shown_selection(self._namespace, extracts=self._runtime.extracts), "session_id": {"eq": session}, "limit": _PAGE}
+        selection = {**shown_selection(extracts=self._runtime.extracts), "session_id": {"eq": session}}
         if request.user_id:
             selection["user_id"] = {"eq": request.user_id}
-        listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(selection))
+        listed = await self._search(**selection, limit=MAX_PAGE)
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
@@ -425,15 +365,15 @@ class Mem0Service:
         owner = None if user == "*" else user
         offset = deleted = 0
         while True:
-            refs = await service.list_refs(scope, self._namespace, owner, _PAGE, offset)
+            refs = await service.list_refs(scope, self._namespace, owner, MAX_PAGE, offset)
             matching = [ref for ref in refs if is_meant(ref.session_id) and (user != "*" or ref.user_id is not None)]
             for ref in matching:
                 # Use the store: SessionService could delete another owner's session with this id.
                 await self._services[SessionStore].delete(scope, ref)
             deleted += len(matching)
-            if len(refs) < _PAGE:
+            if len(refs) < MAX_PAGE:
                 return deleted
-            offset += _PAGE - len(matching)
+            offset += MAX_PAGE - len(matching)
 
 
 def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]:
@@ -449,17 +389,6 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
     return lambda name: session in (None, name)
 
 
-def end_of_day(day: object) -> datetime:
-    """Return the end (UTC) of the day on which a memory expires.
-
-    Raises BadInput unless `day` is in the form YYYY-MM-DD.
-    """
-    try:
-        return datetime.strptime(str(day)[:10], "%Y-%m-%d").replace(tzinfo=UTC) + timedelta(days=1)
-    except (ValueError, OverflowError):
-        raise BadInput("must be a date as YYYY-MM-DD", field="expiration_date") from None
-
-
 def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
     """Add `notices` about message parts that were not stored."""
     dropped = [f"{part} was not kept: this server remembers text only" for part in request.dropped()]
@@ -470,9 +399,8 @@ def _count(counts: dict[tuple[str, str], dict[str, Any]], memory: Mapping[str, A
     for kind in ("user", "agent", "run", "app"):
         name = memory[f"{kind}_id"]
         if name is not None:
-            entity = counts.setdefault(
-                (kind, name), {"id": name, "name": name, "type": kind, "total_memories": 0, **{time: memory[time] for time in _TIMES}}
-            )
+            times = {time: memory[time] for time in ("created_at", "updated_at")}
+            entity = counts.setdefault((kind, name), {"id": name, "name": name, "type": kind, "total_memories": 0, **times})
             entity["total_memories"] += 1
             entity["created_at"] = min(entity["created_at"], memory["created_at"])
             entity["updated_at"] = max(entity["updated_at"], memory["updated_at"])

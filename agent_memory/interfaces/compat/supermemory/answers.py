@@ -9,6 +9,7 @@ from typing import Any
 from agent_memory.foundation.llm.profiles import raised
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION
 from agent_memory.foundation.text.terms import query_terms, terms
+from agent_memory.interfaces.compat.service import similarity_of
 from agent_memory.interfaces.compat.supermemory.documents import content_of
 from agent_memory.interfaces.compat.supermemory.documents import metadata_of as stored_metadata
 from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
@@ -42,20 +43,17 @@ def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
     return raised(max(similarity or 0.0, 0.0), share)
 
 
-def similarity_of(hit: MemoryRecordResult) -> float:
-    """Return the similarity on the hosted product's scale (`llm/profiles.py`)."""
-    similarity = None if hit.explanation is None else hit.explanation.similarity
-    return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
-
-
 def root_of(record: MemoryRecord) -> str:
     """Return the id of the memory that this memory replaced, or else the memory's own id."""
     return record.supersedes[0] if record.supersedes else record.id
 
 
+def _system(record: MemoryRecord) -> dict[str, str]:
+    return {"createdAt": moment(record.created_at), "updatedAt": moment(record.updated_at)}
+
+
 def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[str, Any]:
     """Return a result of /v4/search and profile searches: a memory, or a message if `chunk` is true."""
-    documents = [{"id": hit.session_id, "createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)}] if hit.session_id else []
     return {
         "id": hit.id,
         "chunk" if chunk else "memory": hit.text,
@@ -65,7 +63,7 @@ def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[st
         "version": version,
         "similarity": similarity_of(hit),
         "filepath": None,
-        "documents": documents,
+        "documents": [{"id": hit.session_id, **_system(hit)}] if hit.session_id else [],
     }
 
 
@@ -78,7 +76,7 @@ def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
         "similarity": similarity_of(hit),
         "isLatest": True,
         "isInference": hit.source_class == "inference",
-        "system": {"createdAt": moment(hit.created_at), "updatedAt": moment(hit.updated_at)},
+        "system": _system(hit),
     }
 
 
@@ -93,7 +91,7 @@ def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
         "isLatest": True,
         "isForgotten": False,
         "version": version,
-        "system": {"createdAt": moment(record.created_at), "updatedAt": moment(record.updated_at)},
+        "system": _system(record),
     }
 
 
@@ -119,8 +117,7 @@ def document_results(
                 "type": "text",
                 "metadata": metadata_of(hit.metadata) or None,
                 "score": similarity_of(hit),
-                "createdAt": moment(hit.created_at),
-                "updatedAt": moment(hit.updated_at),
+                **_system(hit),
                 **({} if whole is None else {"content": whole.get((hit.user_id, hit.session_id), {"content": hit.text})["content"]}),
             },
         )

@@ -81,9 +81,4 @@ class ContainerService(SupermemoryService):
         await self._services[ExtractionRulesService].delete(writing(self._scope), self._namespace, tag)
         _, memories = await self.memories(DocumentListing(container_tag=tag, limit=1), chunks=False)
         deleted = await self.delete_many(BulkDelete(container_tags=[tag]))
-        return {
-            "status": "deleted",
-            "namespace": tag,
-            "deletedDocumentsCount": deleted["deletedCount"],
-            "deletedMemoriesCount": memories,
-        }
+        return {"status": "deleted", "namespace": tag, "deletedDocumentsCount": deleted["deletedCount"], "deletedMemoriesCount": memories}

@@ -1,19 +1,27 @@
-"""Store documents as sessions. A session has one message, and one more for each part added later under the same id."""
+"""Convert documents and conversations to messages of a session.
+
+A document has one message, and one more for each part added later under the same id.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from hashlib import blake2b
 from typing import Any
 from uuid import uuid4
 
 from agent_memory.features.memories.annotations import REMEMBER_AS
+from agent_memory.foundation.core.errors import BadInput, NotSupported
 from agent_memory_client.models import WorkingMemoryResponse
 
 WHOLE_WINDOW = 1_000_000_000
 """Context window in tokens. It is so large that documents are never summarized."""
 # Longer texts, and texts of several lines, have several subjects.
 _NOTE_CHARS = 600
+_KEPT = ("tool_calls", "tool_call_id", "name")
 
 
 def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | None, name: str | None = None) -> dict[str, Any]:
@@ -65,3 +73,38 @@ def _is_note(text: str) -> bool:
 
 def _lines(text: str) -> set[str]:
     return {line for line in map(str.strip, text.splitlines()) if line}
+
+
+def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a conversation's messages with stable ids and with the metadata for their memories.
+
+    Clients resend the whole conversation, so a message's id depends on its content and on the number of equal messages
+    before it. Only text parts are stored. Raises BadInput if no message has text, and NotSupported if messages have
+    only pictures.
+    """
+    counts: Counter[str] = Counter()
+    messages: list[dict[str, Any]] = []
+    for message in sent:
+        text = _text_of(message.get("content"))
+        beside = {name: message[name] for name in _KEPT if message.get(name) not in (None, "", [])}
+        if not text.strip() and "tool_calls" not in beside:
+            continue
+        content_key = json.dumps([message.get("role"), text, beside], sort_keys=True)
+        name = blake2b(f"{counts[content_key]} {content_key}".encode(), digest_size=16).hexdigest()
+        counts[content_key] += 1
+        remember_as = {REMEMBER_AS: {"metadata": dict(metadata)}} if metadata else {}
+        messages.append({"role": message.get("role"), "content": text or None, "id": name, **beside, **remember_as})
+    if not messages:
+        if any(isinstance(message.get("content"), list) for message in sent):
+            raise NotSupported("messages: pictures without a text")
+        raise BadInput("must contain a text", field="messages")
+    return messages
+
+
+def _text_of(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = [part.get("text") for part in content if isinstance(part, Mapping) and part.get("type", "text") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))

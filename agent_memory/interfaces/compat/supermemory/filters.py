@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agent_memory.foundation.core.errors import BadInput, NotSupported
+from agent_memory.interfaces.compat.service import bad_input
 from agent_memory_client.models import Condition
 
 Values = Mapping[str, Collection[str]]
@@ -35,7 +36,7 @@ def condition_of(filters: object, values: Values | None = None) -> dict[str, Any
     try:
         Condition.model_validate(condition)
     except ValidationError as error:
-        raise BadInput(error.errors(include_input=False)[0]["msg"], field="filters") from None
+        raise bad_input(error, "filters") from None
     return condition
 
 
@@ -78,7 +79,9 @@ def _read(part: object, depth: int, values: Values) -> dict[str, Any] | None:
     if "field" in part:
         if _compares_text(part):
             return _by_text(part, values)
-        return _metadata(part["field"], _operator(operator), _alike(part.get("value"), exactly=True))
+        if str(operator) not in _OPERATORS:
+            raise NotSupported(f"filter.operator: {str(operator)[:64]}")
+        return _metadata(part["field"], _OPERATORS[str(operator)], [part.get("value")])
     if "key" in part:
         return _predicate(part, values)
     raise BadInput("must have AND, OR, key or field", field="filters")
@@ -106,7 +109,7 @@ def _by_text(part: Mapping[str, Any], values: Values) -> dict[str, Any]:
     spell = str.casefold if folds else str
     folded_value = spell(expected)
     fitting = [value for value in values.get(key, ()) if (folded_value in spell(value) if within else folded_value == spell(value))]
-    alike = [expected] if within or "field" in part else _alike(expected, exactly=False)
+    alike = [expected] if within or "field" in part else _alike(expected)
     fitting = [*alike, *(value for value in fitting if value != expected)]
     condition = _metadata(key, "eq", fitting)
     negated = operator in ("notContains", "neq") or part.get("negate") in (True, "true")
@@ -127,21 +130,14 @@ def _predicate(part: Mapping[str, Any], existing_values: Values) -> dict[str, An
         if operator is None:
             raise NotSupported("filters.numericOperator")
     else:
-        values, operator = _alike(value, exactly=False), "eq"
+        values, operator = _alike(value), "eq"
     condition = _metadata(part["key"], operator, values)
     return {"not": condition} if part.get("negate") in (True, "true") else condition
 
 
-def _operator(name: object) -> str:
-    operator = _OPERATORS.get(str(name))
-    if operator is None:
-        raise NotSupported(f"filter.operator: {str(name)[:64]}")
-    return operator
-
-
-def _alike(value: object, *, exactly: bool) -> list[Any]:
+def _alike(value: object) -> list[Any]:
     """Return the values that a filter value may represent, because clients 3.x send numbers and booleans as text."""
-    if exactly or not isinstance(value, str):
+    if not isinstance(value, str):
         return [value]
     values: list[Any] = [value]
     if value in ("true", "false"):

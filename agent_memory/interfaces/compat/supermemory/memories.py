@@ -9,22 +9,19 @@ from uuid import uuid4
 from agent_memory.extensions.profile.service import ProfileService
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.changes.service import HistoryService
-from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.privacy.forget.service import ForgetService
-from agent_memory.foundation.api.principals import within_namespace, writing
+from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.errors import BadInput, NotFound
-from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.profiles import profile_of
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION
-from agent_memory.interfaces.compat.filter_size import check_filter_size
-from agent_memory.interfaces.compat.supermemory.answers import TAGS, raw_similarity, similarity_of
+from agent_memory.interfaces.compat.service import MAX_PAGE, CompatService, check_filter_size, similarity_of
+from agent_memory.interfaces.compat.supermemory.answers import TAGS, raw_similarity
 from agent_memory.interfaces.compat.supermemory.filters import condition_of, text_keys
-from agent_memory.interfaces.compat.supermemory.requests import MAX_PAGE, ChangedMemory, DocumentListing, NamedMemory, NewMemories, Search
-from agent_memory.runtime import Runtime
+from agent_memory.interfaces.compat.supermemory.requests import ChangedMemory, DocumentListing, NamedMemory, NewMemories, Search
 from agent_memory_client.models import (
     CreateMemoryRecordRequest,
     EditMemoryRecordRequest,
@@ -32,7 +29,6 @@ from agent_memory_client.models import (
     ForgetMemoryResponse,
     MemoryRecord,
     MemoryRecordResult,
-    SearchRequest,
 )
 from agent_memory_client.models.features.profile import Profile
 
@@ -48,40 +44,30 @@ _MOST_TEXT_KEYS = 4
 _CHANGEABLE = {"metadata": "metadata", "forget_after": "expires_at", "temporal_context": "event_date"}
 
 
-class MemoryOperations:
-    """Operations on memories for one caller. Raises Forbidden if the caller may not access the namespace."""
+class MemoryOperations(CompatService):
+    """Operations on memories for one caller."""
 
-    def __init__(self, runtime: Runtime, scope: Scope) -> None:
-        self._services = runtime.services
-        self._extracts = runtime.extracts
-        self._scale = profile_of(runtime.embedder.model).scale
-        self._namespace = runtime.settings.compat.namespace_of("supermemory")
-        self._scope = within_namespace(scope, self._namespace)
+    product = "supermemory"
 
     async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
         """Return the best hits, each with a flag that is true if the hit is a message instead of a memory."""
-        condition = await self._selection(request.tags(), request.filters or request.filter)
-        kinds: list[dict[str, Any]] = []
+        condition = await self._selection(request.tags(), request.given_filters)
+        as_chunks = request.search_mode == "documents"
         # Without a model that extracts facts, messages count as memories.
-        chunks = request.search_mode != "memories" or not self._extracts
-        if self._extracts and request.search_mode != "hybrid":
-            kinds.append({"memory_type": {"eq" if chunks else "ne": "message"}})
-        if not self._extracts and request.search_mode == "memories":
-            kinds += _STATEMENTS
-        if request.doc_id:
-            kinds.append({"session_id": {"eq": request.doc_id}})
-        values: dict[str, Any] = {
-            "namespace": {"eq": self._namespace},
-            "filter": {"and": [*condition, *kinds]} if condition or kinds else None,
-            "text": request.q,
-            "search_mode": "hybrid",
-            "limit": min(request.limit, MAX_PAGE),
-            "explain": True,
-        }
-        hits = (await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))).memories
+        if request.search_mode == "memories" or (as_chunks and self._runtime.extracts):
+            condition += self._kind(chunks=as_chunks)
+        condition += [{"session_id": {"eq": request.doc_id}}] if request.doc_id else []
+        results = await self._search(
+            filter={"and": condition} if condition else None,
+            text=request.q,
+            search_mode="hybrid",
+            limit=min(request.limit, MAX_PAGE),
+            explain=True,
+        )
+        hits, scale = results.memories, profile_of(self._runtime.embedder.model).scale
         # Callers use the thresholds of the hosted product.
         scores = await run_in_thread(
-            lambda: [self._scale.score(raw_similarity(hit, request.q)) for hit in hits], sum([len(hit.text) for hit in hits])
+            lambda: [scale.score(raw_similarity(hit, request.q)) for hit in hits], sum([len(hit.text) for hit in hits])
         )
         for hit, score in zip(hits, scores, strict=True):
             if hit.explanation is not None:
@@ -91,15 +77,14 @@ class MemoryOperations:
             hits = [hit for hit in hits if similarity_of(hit) >= least]
         # Sort by similarity, because programs take the first hit as the nearest.
         hits = sorted(hits, key=similarity_of, reverse=True)
-        as_chunks = request.search_mode == "documents"
-        both = self._extracts and request.search_mode == "hybrid"
+        both = self._runtime.extracts and request.search_mode == "hybrid"
         return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
 
-    async def profile(self, tag: str | None, limit: int = MAX_PAGE) -> Profile:
+    async def profile(self, tag: str | None) -> Profile:
         """Return the profile of a container tag. Raises BadInput without a tag."""
         if not tag:
             raise BadInput("must be given", field="containerTag")
-        return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=limit)
+        return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=MAX_PAGE)
 
     async def memories(self, request: DocumentListing, *, chunks: bool = False) -> tuple[Sequence[MemoryRecord], int]:
         """Return a page of a container's memories, newest first, and their total number.
@@ -107,17 +92,10 @@ class MemoryOperations:
         If `chunks` is true, return messages instead.
         """
         size = min(request.limit, MAX_PAGE)
-        condition = await self._selection(request.tags(), request.filters or request.filter)
-        condition += [{"memory_type": {"eq" if chunks else "ne": "message"}}] if self._extracts or chunks else []
-        condition += [] if self._extracts or chunks else _STATEMENTS
+        condition = await self._selection(request.tags(), request.given_filters)
+        condition += self._kind(chunks=chunks)
         condition += [{"session_id": {"eq": request.doc_id}}] if request.doc_id else []
-        body = {
-            "namespace": {"eq": self._namespace},
-            "filter": {"and": condition} if condition else None,
-            "limit": size,
-            "offset": (request.page - 1) * size,
-        }
-        listed = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(body))
+        listed = await self._search(filter={"and": condition} if condition else None, limit=size, offset=(request.page - 1) * size)
         return listed.memories, listed.total
 
     async def create(self, request: NewMemories) -> list[dict[str, Any]]:
@@ -131,7 +109,7 @@ class MemoryOperations:
                         "id": uuid4().hex,
                         "text": memory.content,
                         "namespace": self._namespace,
-                        "user_id": tags[0] if tags else None,
+                        "user_id": request.user,
                         "metadata": {**(memory.metadata or {}), **others},
                     }
                     for memory in request.memories
@@ -208,13 +186,17 @@ class MemoryOperations:
         tags = request.tags()
         if request.id:
             record = await self.memory(request.id)
-            if tags and record.user_id != tags[0]:
+            if tags and record.user_id != request.user:
                 raise NotFound(f"Memory {request.id} not found")
             return record
         for hit, _ in await self.search(Search(q=request.content or "", container_tags=tags or None, limit=20, search_mode="hybrid")):
             if hit.text == request.content:
                 return hit
         raise NotFound("no memory has this text")
+
+    def _kind(self, *, chunks: bool) -> Sequence[dict[str, Any]]:
+        """Return the conditions of messages, or of memories."""
+        return [{"memory_type": {"eq" if chunks else "ne": "message"}}] if chunks or self._runtime.extracts else _STATEMENTS
 
     async def _selection(self, tags: Sequence[str], filters: object) -> list[dict[str, Any]]:
         conditions: list[dict[str, Any]] = [{"user_id": {"eq": tags[0]}}] if tags else []
@@ -229,19 +211,11 @@ class MemoryOperations:
     async def _texts_under(self, key: str, conditions: Sequence[dict[str, Any]]) -> list[str]:
         """Return the distinct texts under a metadata key, among the newest memories that have the key."""
         texts: dict[str, None] = {}
-        for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
-            having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
-            values = {"namespace": {"eq": self._namespace}, "filter": having, "limit": MAX_PAGE, "offset": offset}
-            page = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
-            field_values = [value for hit in page.memories for value in _as_list(hit.metadata.get(key))]
-            texts |= dict.fromkeys(value for value in field_values if isinstance(value, str))
-            if page.next_offset is None:
-                break
+        having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
+        async for page in self._pages(MOST_LOOKED_THROUGH, filter=having):
+            for value in (hit.metadata.get(key) for hit in page):
+                texts |= dict.fromkeys(text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
         return list(texts)
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _went(forgotten: ForgetMemoryResponse) -> list[dict[str, str]]:

@@ -10,10 +10,10 @@ from pydantic.alias_generators import to_camel
 
 from agent_memory.foundation.core.clock import stated_date
 from agent_memory.foundation.core.errors import NotSupported
+from agent_memory.interfaces.compat.service import MAX_PAGE
 from agent_memory_client.models import Identifier, Instant, OptionalIdentifier
 from agent_memory_client.models._types import FreeText, Text
 
-MAX_PAGE = 100
 _NOT_DONE_HERE = ("filepath", "group")
 Metadata = dict[FreeText, FreeText | int | float | bool | list[FreeText]]
 Context = Annotated[FreeText, Field(max_length=1_500)]
@@ -46,6 +46,21 @@ class Tagged(Body):
         """Return the container tags; the first is the user."""
         named = [self.container_tag] if self.container_tag else []
         return list(dict.fromkeys([*named, *(self.container_tags or ())]))
+
+    @property
+    def user(self) -> str | None:
+        """The first container tag."""
+        return next(iter(self.tags()), None)
+
+
+class Filtered(Tagged):
+    filters: Filters | None = None
+    filter: Filters | None = None
+
+    @property
+    def given_filters(self) -> Filters | None:
+        """The filters, under the field name of either client version."""
+        return self.filters or self.filter
 
 
 class Document(Tagged):
@@ -105,13 +120,13 @@ class DocumentBatch(Tagged):
         for item in self.documents:
             own = item if isinstance(item, dict) else {}
             context = own.get("entityContext") or own.get("supportingContext")
-            tag = own.get("containerTag") or next(iter(own.get("containerTags") or self.tags()), None)
+            tag = own.get("containerTag") or next(iter(own.get("containerTags") or ()), self.user)
             if isinstance(context, str) and isinstance(tag, str):
                 contexts[tag] = context
         return contexts
 
 
-class DocumentListing(Tagged):
+class DocumentListing(Filtered):
     """Selection of documents to list."""
 
     page: Annotated[int, Field(ge=1, le=100_000)] = 1
@@ -119,8 +134,6 @@ class DocumentListing(Tagged):
     order: Annotated[str, Field(pattern="^(asc|desc)$")] = "desc"
     include_content: bool = False
     doc_id: OptionalIdentifier = None
-    filters: Filters | None = None
-    filter: Filters | None = None
 
 
 class BulkDelete(Body):
@@ -136,28 +149,24 @@ class BulkDelete(Body):
         return self
 
 
-class Search(Tagged):
+class Search(Filtered):
     """A search in memories, in the verbatim text of documents (`documents`), or in both (`hybrid`)."""
 
     q: Annotated[FreeText, Field(min_length=1)]
     limit: Annotated[int, Field(ge=1)] = 10
     threshold: Threshold | None = None
     chunk_threshold: Threshold | None = None
-    filters: Filters | None = None
-    filter: Filters | None = None
     search_mode: Annotated[str, Field(pattern="^(memories|hybrid|documents)$")] = "memories"
     doc_id: OptionalIdentifier = None
     include: dict[str, Any] | None = None
     include_full_docs: bool = False
 
 
-class ProfileQuestion(Tagged):
+class ProfileQuestion(Filtered):
     """A request for a profile, with an optional search in the container's memories."""
 
     q: FreeText | None = None
     threshold: Threshold | None = None
-    filters: Filters | None = None
-    filter: Filters | None = None
     buckets: list[str] | None = None
 
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import Request, Response
-from pydantic import BaseModel, ValidationError
-from starlette.routing import BaseRoute
 
-from agent_memory import __version__
 from agent_memory.foundation.api.body import read_object
 from agent_memory.foundation.api.dependencies import scope_of
-from agent_memory.foundation.api.operation import NamedRoute
 from agent_memory.foundation.api.responses import JsonResponse
-from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotFound, NotSupported
-from agent_memory.interfaces.compat.errors import bad_input, error_line, error_status
+from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
+from agent_memory.interfaces.compat.routing import CompatApi, Handler, Operation, not_supported
+from agent_memory.interfaces.compat.service import MAX_PAGE
+from agent_memory.interfaces.compat.supermemory import requests as takes
 from agent_memory.interfaces.compat.supermemory.answers import (
     chunk_answer,
     document_results,
@@ -28,49 +26,14 @@ from agent_memory.interfaces.compat.supermemory.answers import (
     root_of,
 )
 from agent_memory.interfaces.compat.supermemory.containers import ContainerService
-from agent_memory.interfaces.compat.supermemory.requests import (
-    MAX_PAGE,
-    BulkDelete,
-    ChangedMemory,
-    ContainerChanges,
-    Conversation,
-    Document,
-    DocumentBatch,
-    DocumentChanges,
-    DocumentListing,
-    NamedMemory,
-    NewMemories,
-    ProfileQuestion,
-    Search,
-)
 from agent_memory.interfaces.compat.supermemory.service import milliseconds_since, page_of
 from agent_memory.interfaces.opened_runtime import runtime_of
 from agent_memory_client.models import MemoryRecord
 
-Handler = Callable[[Request, ContainerService], Awaitable[Any]]
 
-
-def _answering(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Wrap a handler to convert errors into the responses that Supermemory's clients expect.
-
-    The field `error` contains the error in one line.
-    """
-
-    async def endpoint(request: Request) -> Response:
-        try:
-            answer = await handler(request, ContainerService(runtime_of(request), scope_of(request)))
-            return Response(status_code=204) if answer is None else JsonResponse(answer)
-        except ValidationError as error:
-            return _error_answer(bad_input(error))
-        except AgentMemoryError as error:
-            return _error_answer(error)
-
-    return endpoint
-
-
-def _error_answer(error: AgentMemoryError) -> Response:
-    status, headers = error_status(error)
-    return JsonResponse({"error": error_line(error), "code": error.code}, status, headers)
+async def _answer(handler: Handler, request: Request) -> Response:
+    answer = await handler(request, ContainerService(runtime_of(request), scope_of(request)))
+    return Response(status_code=204) if answer is None else JsonResponse(answer)
 
 
 def _name(request: Request) -> str:
@@ -85,12 +48,12 @@ def _tag(request: Request) -> str | None:
 async def _body(request: Request) -> dict[str, Any]:
     body = await read_object(request)
     tag = _tag(request)
-    return body if tag is None else {**body, "containerTag": tag, **({"customId": body["id"]} if body.get("id") else {})}
+    return body if tag is None else _in_namespace(body, tag)
 
 
 async def _add(request: Request, service: ContainerService) -> Any:
-    document = Document.model_validate(await _body(request))
-    keep = await service.prepare_context(next(iter(document.tags()), None), document.context) if document.context else None
+    document = takes.Document.model_validate(await _body(request))
+    keep = await service.prepare_context(document.user, document.context) if document.context else None
     return await service.add(document, keep)
 
 
@@ -99,7 +62,7 @@ async def _add_batch(request: Request, service: ContainerService) -> Any:
     tag = _tag(request)
     if tag is not None and isinstance(body.get("documents"), list):
         body["documents"] = [_in_namespace(document, tag) for document in body["documents"]]
-    batch = DocumentBatch.model_validate(body)
+    batch = takes.DocumentBatch.model_validate(body)
     contexts = {name: await service.prepare_context(name, context) for name, context in batch.contexts().items()}
     answer = await service.add_batch(batch, contexts)
     return answer if tag is None else {"results": answer["results"], "count": answer["success"], "failed": answer["failed"]}
@@ -121,7 +84,7 @@ async def _get(request: Request, service: ContainerService) -> Any:
     if "chunks" in parts:
         included["chunks"] = await service.parts(name, tag)
     if "memories" in parts:
-        records, _ = await service.memories(DocumentListing(container_tag=tag, doc_id=name, limit=MAX_PAGE))
+        records, _ = await service.memories(takes.DocumentListing(container_tag=tag, doc_id=name, limit=MAX_PAGE))
         included["memories"] = await _memories(service, records)
     return {**_namespace_document(document), **included}
 
@@ -148,7 +111,7 @@ def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _change(request: Request, service: ContainerService) -> Any:
-    changes = DocumentChanges.model_validate(await read_object(request))
+    changes = takes.DocumentChanges.model_validate(await read_object(request))
     keep = await service.prepare_context(_tag(request), changes.supporting_context) if changes.supporting_context else None
     return await service.change(_name(request), changes, _tag(request), keep)
 
@@ -158,7 +121,7 @@ async def _container(request: Request, service: ContainerService) -> Any:
 
 
 async def _change_container(request: Request, service: ContainerService) -> Any:
-    changes, tag = ContainerChanges.model_validate(await read_object(request)), _tag(request) or ""
+    changes, tag = takes.ContainerChanges.model_validate(await read_object(request)), _tag(request) or ""
     await service.container(tag)
     await (await service.prepare_context(tag, changes.supporting_context))()
     return await service.container(tag)
@@ -175,22 +138,22 @@ async def _delete(request: Request, service: ContainerService) -> Any:
 
 
 async def _namespace_delete(request: Request, service: ContainerService) -> Any:
-    deletion = BulkDelete.model_validate({"ids": (await read_object(request)).get("ids")})
+    deletion = takes.BulkDelete.model_validate({"ids": (await read_object(request)).get("ids")})
     deleted = await service.delete_many(deletion, _tag(request))
     return {"count": deleted["deletedCount"], "errors": deleted.get("errors", [])}
 
 
 async def _delete_many(request: Request, service: ContainerService) -> Any:
-    return await service.delete_many(BulkDelete.model_validate(await read_object(request)))
+    return await service.delete_many(takes.BulkDelete.model_validate(await read_object(request)))
 
 
 async def _list(request: Request, service: ContainerService) -> Any:
-    documents, page = await service.list(DocumentListing.model_validate(await read_object(request)))
+    documents, page = await service.list(takes.DocumentListing.model_validate(await read_object(request)))
     return {"memories": documents, "pagination": page}
 
 
 async def _processing(request: Request, service: ContainerService) -> Any:
-    documents, _ = await service.list(DocumentListing(limit=100))
+    documents, _ = await service.list(takes.DocumentListing(limit=100))
     waiting = [document for document in documents if document["status"] == "queued"]
     return {"documents": waiting, "totalCount": len(waiting)}
 
@@ -198,7 +161,7 @@ async def _processing(request: Request, service: ContainerService) -> Any:
 async def _search_documents(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
     values = dict(request.query_params) if request.method == "GET" else await read_object(request)
-    body = Search.model_validate({**values, "searchMode": "documents"})
+    body = takes.Search.model_validate({**values, "searchMode": "documents"})
     hits = [hit for hit, _ in await service.search(body)]
     results = document_results(hits, await service.documents_of(hits) if body.include_full_docs else None)
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
@@ -206,11 +169,11 @@ async def _search_documents(request: Request, service: ContainerService) -> Any:
 
 async def _search(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
-    results = await _hits(service, Search.model_validate(await read_object(request)))
+    results = await _hits(service, takes.Search.model_validate(await read_object(request)))
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
 
 
-async def _hits(service: ContainerService, search: Search) -> list[dict[str, Any]]:
+async def _hits(service: ContainerService, search: takes.Search) -> list[dict[str, Any]]:
     hits = await service.search(search)
     versions = await service.versions([hit for hit, _ in hits])
     return [hit_answer(hit, versions[hit.id], chunk=chunk) for hit, chunk in hits]
@@ -218,27 +181,25 @@ async def _hits(service: ContainerService, search: Search) -> list[dict[str, Any
 
 async def _profile(request: Request, service: ContainerService) -> Any:
     begun = time.perf_counter()
-    question = ProfileQuestion.model_validate(await read_object(request))
-    tags = question.tags()
-    profile = await service.profile(tags[0] if tags else None)
-    answer: dict[str, Any] = {
-        "profile": {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
-    }
+    question = takes.ProfileQuestion.model_validate(await read_object(request))
+    profile = await service.profile(question.user)
+    texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
+    answer: dict[str, Any] = {"profile": texts}
     if question.q:
-        search = Search(q=question.q, container_tags=tags, threshold=question.threshold, filters=question.filters)
+        search = takes.Search(q=question.q, container_tags=question.tags(), threshold=question.threshold, filters=question.filters)
         results = await _hits(service, search)
         answer["searchResults"] = {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
     return answer
 
 
 async def _create(request: Request, service: ContainerService) -> Any:
-    made = await service.create(NewMemories.model_validate(await read_object(request)))
+    made = await service.create(takes.NewMemories.model_validate(await read_object(request)))
     now = moment(datetime.now(UTC))
     return {"documentId": None, "memories": [{**memory, "isStatic": False, "createdAt": now} for memory in made]}
 
 
 async def _change_memory(request: Request, service: ContainerService) -> Any:
-    record = await service.change_memory(ChangedMemory.model_validate(await read_object(request)))
+    record = await service.change_memory(takes.ChangedMemory.model_validate(await read_object(request)))
     return {
         "id": record.id,
         "memory": record.text,
@@ -252,11 +213,11 @@ async def _change_memory(request: Request, service: ContainerService) -> Any:
 
 
 async def _converse(request: Request, service: ContainerService) -> Any:
-    return await service.converse(Conversation.model_validate(await read_object(request)))
+    return await service.converse(takes.Conversation.model_validate(await read_object(request)))
 
 
 async def _forget(request: Request, service: ContainerService) -> Any:
-    return {"id": await service.forget(NamedMemory.model_validate(await read_object(request))), "forgotten": True}
+    return {"id": await service.forget(takes.NamedMemory.model_validate(await read_object(request))), "forgotten": True}
 
 
 async def _namespace_search(request: Request, service: ContainerService) -> Any:
@@ -265,7 +226,7 @@ async def _namespace_search(request: Request, service: ContainerService) -> Any:
     if body.get("rerank") == "aggregate":
         raise NotSupported("search: rerank: aggregate")
     mode = body.get("searchMode") or "hybrid"
-    search = Search.model_validate({**body, "q": body.get("query"), "searchMode": "documents" if mode == "chunks" else mode})
+    search = takes.Search.model_validate({**body, "q": body.get("query"), "searchMode": "documents" if mode == "chunks" else mode})
     hits = await service.search(search)
     results = [namespace_hit(hit, chunk=chunk) for hit, chunk in hits]
     if (search.include or {}).get("documents"):
@@ -277,7 +238,7 @@ async def _namespace_search(request: Request, service: ContainerService) -> Any:
 
 
 async def _namespace_profile(request: Request, service: ContainerService) -> Any:
-    question = ProfileQuestion.model_validate(await _body(request))
+    question = takes.ProfileQuestion.model_validate(await _body(request))
     if question.filter or question.buckets:
         raise NotSupported("profile: filter and buckets")
     profile = await service.profile(_tag(request))
@@ -290,25 +251,25 @@ async def _namespace_profile(request: Request, service: ContainerService) -> Any
 
 async def _namespace_list(request: Request, service: ContainerService) -> Any:
     kind, tag = request.path_params["kind"], _tag(request) or ""
-    query = dict(request.query_params)
     body = await read_object(request) if _has_body(request) else {}
     include = body.get("include")
     given = {"filter": body.get("filter"), "includeContent": isinstance(include, dict) and bool(include.get("content"))}
-    listing = DocumentListing.model_validate({**query, **given, "containerTag": tag})
+    listing = takes.DocumentListing.model_validate({**request.query_params, **given, "containerTag": tag})
+    answer: dict[str, Any] = {"documents": [], "chunks": [], "memories": []}
     if kind == "documents":
         documents, page = await service.list(listing)
-        return {"documents": [_namespace_document(document) for document in documents], "chunks": [], "memories": [], "pagination": page}
+        return {**answer, kind: [_namespace_document(document) for document in documents], "pagination": page}
     if kind not in ("memories", "chunks"):
         raise NotSupported(f"list: {kind[:64]}")
     records, total = await service.memories(listing, chunks=kind == "chunks")
     page = page_of(listing.page, min(listing.limit, MAX_PAGE), total)
     if kind == "memories":
-        return {"documents": [], "chunks": [], "memories": await _memories(service, records), "pagination": page}
+        return {**answer, kind: await _memories(service, records), "pagination": page}
     chunks = [
         {**chunk_answer(record.id, 0, record.text, record.created_at, record.metadata), "documentId": record.session_id or record.id}
         for record in records
     ]
-    return {"documents": [], "chunks": chunks, "memories": [], "pagination": page}
+    return {**answer, kind: chunks, "pagination": page}
 
 
 async def _namespace_memory(request: Request, service: ContainerService) -> Any:
@@ -356,39 +317,35 @@ async def _change_settings(request: Request, service: ContainerService) -> Any:
     return await service.change_settings(await read_object(request))
 
 
-async def _not_supported(request: Request, service: ContainerService) -> Any:
-    raise NotSupported(f"{request.method} {request.url.path}")
-
-
-_OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] = (
-    ("POST", "/v3/documents", _add, "Take a document in", Document),
-    ("POST", "/v3/documents/batch", _add_batch, "Take documents in", DocumentBatch),
-    ("POST", "/v3/documents/list", _list, "List documents", DocumentListing),
+_OPERATIONS: tuple[Operation, ...] = (
+    ("POST", "/v3/documents", _add, "Take a document in", takes.Document),
+    ("POST", "/v3/documents/batch", _add_batch, "Take documents in", takes.DocumentBatch),
+    ("POST", "/v3/documents/list", _list, "List documents", takes.DocumentListing),
     ("GET", "/v3/documents/processing", _processing, "The documents that are being worked on, of the newest hundred", None),
-    ("DELETE", "/v3/documents/bulk", _delete_many, "Delete documents", BulkDelete),
-    ("POST", "/v3/documents/file", _not_supported, "Files are not taken in here", None),
+    ("DELETE", "/v3/documents/bulk", _delete_many, "Delete documents", takes.BulkDelete),
+    ("POST", "/v3/documents/file", not_supported, "Files are not taken in here", None),
     ("GET", "/v3/documents/{name}", _get, "Read a document", None),
-    ("PATCH", "/v3/documents/{name}", _change, "Change a document", DocumentChanges),
+    ("PATCH", "/v3/documents/{name}", _change, "Change a document", takes.DocumentChanges),
     ("DELETE", "/v3/documents/{name}", _delete, "Delete a document and what came of it", None),
     ("GET", "/v3/settings", _settings, "Read the settings", None),
     ("PATCH", "/v3/settings", _change_settings, "Store settings, on which nothing here depends", None),
-    ("POST", "/v3/search", _search_documents, "Search what was said word for word", Search),
-    ("POST", "/v4/search", _search, "Search memories", Search),
-    ("POST", "/v4/profile", _profile, "What is stable and what is current", ProfileQuestion),
-    ("POST", "/v4/conversations", _converse, "Take in what is new of a conversation", Conversation),
-    ("POST", "/v4/memories", _create, "Store memories as they are", NewMemories),
-    ("PATCH", "/v4/memories", _change_memory, "Change a memory", ChangedMemory),
-    ("DELETE", "/v4/memories", _forget, "Forget a memory", NamedMemory),
+    ("POST", "/v3/search", _search_documents, "Search what was said word for word", takes.Search),
+    ("POST", "/v4/search", _search, "Search memories", takes.Search),
+    ("POST", "/v4/profile", _profile, "What is stable and what is current", takes.ProfileQuestion),
+    ("POST", "/v4/conversations", _converse, "Take in what is new of a conversation", takes.Conversation),
+    ("POST", "/v4/memories", _create, "Store memories as they are", takes.NewMemories),
+    ("PATCH", "/v4/memories", _change_memory, "Change a memory", takes.ChangedMemory),
+    ("DELETE", "/v4/memories", _forget, "Forget a memory", takes.NamedMemory),
     ("GET", "/ns/{namespace}", _container, "Read what helps to understand a container", None),
-    ("PATCH", "/ns/{namespace}", _change_container, "Change what helps to understand a container", ContainerChanges),
+    ("PATCH", "/ns/{namespace}", _change_container, "Change what helps to understand a container", takes.ContainerChanges),
     ("DELETE", "/ns/{namespace}", _delete_container, "Delete a container with all that is known there", None),
-    ("POST", "/ns/{namespace}/document", _add, "Take a document in", Document),
-    ("POST", "/ns/{namespace}/document/batch", _add_batch, "Take documents in", DocumentBatch),
+    ("POST", "/ns/{namespace}/document", _add, "Take a document in", takes.Document),
+    ("POST", "/ns/{namespace}/document/batch", _add_batch, "Take documents in", takes.DocumentBatch),
     ("GET", "/ns/{namespace}/document/{name}", _get, "Read a document", None),
-    ("PATCH", "/ns/{namespace}/document/{name}", _change, "Change a document", DocumentChanges),
+    ("PATCH", "/ns/{namespace}/document/{name}", _change, "Change a document", takes.DocumentChanges),
     ("DELETE", "/ns/{namespace}/document", _namespace_delete, "Delete documents and what came of them", None),
-    ("POST", "/ns/{namespace}/search", _namespace_search, "Search", Search),
-    ("POST", "/ns/{namespace}/profile", _namespace_profile, "What is stable and what is current", ProfileQuestion),
+    ("POST", "/ns/{namespace}/search", _namespace_search, "Search", takes.Search),
+    ("POST", "/ns/{namespace}/profile", _namespace_profile, "What is stable and what is current", takes.ProfileQuestion),
     ("POST", "/ns/{namespace}/list/{kind}", _namespace_list, "List documents or memories", None),
     ("GET", "/ns/{namespace}/memories/{name}", _namespace_memory, "Read a memory", None),
     ("DELETE", "/ns/{namespace}/memories", _namespace_forget, "Forget memories", None),
@@ -396,35 +353,15 @@ _OPERATIONS: tuple[tuple[str, str, Handler, str, type[BaseModel] | None], ...] =
 )
 _UNSUPPORTED = ("/v3/connections/{rest:path}", "/connectors", "/v3/settings", "/v3/settings/{rest:path}", "/v3/projects/{rest:path}",
                 "/v3/container-tags/{rest:path}", "/v4/{rest:path}", "/ns", "/ns/{rest:path}", "/organization", "/feedback")  # fmt: skip
-_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
-
-def document() -> dict[str, Any]:
-    paths: dict[str, dict[str, Any]] = {}
-    for method, path, handler, summary, model in _OPERATIONS:
-        operation: dict[str, Any] = {
-            "operationId": f"{handler.__name__.strip('_')}_{path.strip('/').split('/')[0]}_{method.lower()}",
-            "summary": summary,
-            "responses": {"200": {"description": "Done."}, "400": {"description": "The request does not fit."}},
-        }
-        if model is not None:
-            operation["requestBody"] = {"content": {"application/json": {"schema": model.model_json_schema()}}}
-        paths.setdefault(path, {})[method.lower()] = operation
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Supermemory's API, served by agent-memory", "version": __version__},
-        "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer", "description": "An API key of this server."}}},
-        "security": [{"token": []}],
-        "paths": paths,
-    }
-
-
-async def _document(request: Request) -> Response:
-    return JsonResponse(document())
-
-
-def routes() -> list[BaseRoute]:
-    """Return all routes. Supermemory paths that we do not support respond with status 501."""
-    each: list[BaseRoute] = [NamedRoute("/compat/supermemory/openapi.json", _document, methods=["GET"])]
-    each += [NamedRoute(path, _answering(handler), methods=[method]) for method, path, handler, _, _ in _OPERATIONS]
-    return each + [NamedRoute(path, _answering(_not_supported), methods=_METHODS) for path in _UNSUPPORTED]
+_API = CompatApi(
+    name="supermemory",
+    title="Supermemory's API, served by agent-memory",
+    security={"type": "http", "scheme": "bearer", "description": "An API key of this server."},
+    operations=_OPERATIONS,
+    operation_id="{name}_{root}_{method}",
+    unsupported=_UNSUPPORTED,
+    answer=_answer,
+    error_field="error",
+)
+routes, document = _API.routes, _API.document

@@ -11,23 +11,19 @@ from pydantic import ValidationError
 
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.records import message_memory_id
-from agent_memory.features.memories.search.service import SearchService
-from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import session_of, writing
 from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, NotFound, Unavailable, VersionMismatch
 from agent_memory.foundation.core.scope import Scope, SessionRef
-from agent_memory.interfaces.compat.errors import bad_input
+from agent_memory.interfaces.compat.service import MAX_PAGE, bad_input
 from agent_memory.interfaces.compat.supermemory.answers import TAGS, chunk_answer, document_answer, metadata_of
-from agent_memory.interfaces.compat.supermemory.conversations import messages_of
 from agent_memory.interfaces.compat.supermemory.derived_memories import delete_memories_of
-from agent_memory.interfaces.compat.supermemory.documents import WHOLE_WINDOW, added_text, content_of, message_of
+from agent_memory.interfaces.compat.supermemory.documents import WHOLE_WINDOW, added_text, content_of, message_of, messages_of
 from agent_memory.interfaces.compat.supermemory.documents import metadata_of as stored_metadata
 from agent_memory.interfaces.compat.supermemory.memories import MOST_LOOKED_THROUGH, MemoryOperations
 from agent_memory.interfaces.compat.supermemory.requests import (
-    MAX_PAGE,
     BulkDelete,
     Conversation,
     Document,
@@ -35,13 +31,7 @@ from agent_memory.interfaces.compat.supermemory.requests import (
     DocumentChanges,
     DocumentListing,
 )
-from agent_memory_client.models import (
-    AppendMessagesRequest,
-    MemoryRecord,
-    OperationState,
-    SearchRequest,
-    WorkingMemoryResponse,
-)
+from agent_memory_client.models import MAX_SEARCH_OFFSET, AppendMessagesRequest, MemoryRecord, OperationState, WorkingMemoryResponse
 
 # Attempts of a write while other writes change the document.
 _TRIES = 16
@@ -65,7 +55,7 @@ class SupermemoryService(MemoryOperations):
         If the container already has a document with this `customId`, the text extends that document. If the text is a
         new version of the whole document, it replaces the document.
         """
-        ref = self._ref(document.custom_id or uuid4().hex, next(iter(document.tags()), None))
+        ref = self._ref(document.custom_id or uuid4().hex, document.user)
         return await self._accepted(ref, await self._write(ref, document, may_exist=document.custom_id is not None), keep_context)
 
     async def _accepted(self, ref: SessionRef, answer: dict[str, Any], keep_context: KeepContext | None) -> dict[str, Any]:
@@ -113,18 +103,15 @@ class SupermemoryService(MemoryOperations):
             elif added is not None and others == (stored.get(TAGS) or []):
                 text, begins_anew = added, False
         message = message_of(text, {**given, **({TAGS: others} if others else {})}, document.stated_at, message_id)
-        body = AppendMessagesRequest.model_validate(
-            {"namespace": ref.namespace, "user_id": ref.user_id, "messages": [message], "context_window_max": WHOLE_WINDOW}
-        )
-        await self._services[SessionService].append(scope, ref.session_id, body, if_match=version, anew=begins_anew)
+        await self._append(ref, [message], if_match=version, anew=begins_anew)
         if begins_anew:
             await delete_memories_of(self._services, scope, ref, current=[message["id"]])
         return {"id": ref.session_id, "status": "queued"}
 
     async def converse(self, conversation: Conversation) -> dict[str, Any]:
         """Store the new messages of a conversation. A conversation is a document whose parts are messages."""
-        scope, tags = writing(self._scope), conversation.tags()
-        ref = self._ref(conversation.conversation_id, next(iter(tags), None))
+        writing(self._scope)
+        tags, ref = conversation.tags(), self._ref(conversation.conversation_id, conversation.user)
         existing, _ = await self._read(ref)
         metadata = conversation.metadata
         if metadata is None:
@@ -135,11 +122,15 @@ class SupermemoryService(MemoryOperations):
         answer = {"id": ref.session_id, "conversationId": ref.session_id}
         if existing and not new:
             return {**answer, "status": (await self._statuses([existing]))[0]}
-        body = AppendMessagesRequest.model_validate(
-            {"namespace": ref.namespace, "user_id": ref.user_id, "messages": new, "context_window_max": WHOLE_WINDOW}
-        )
-        await self._services[SessionService].append(scope, ref.session_id, body)
+        await self._append(ref, new)
         return {**answer, "status": "queued"}
+
+    async def _append(
+        self, ref: SessionRef, messages: Sequence[dict[str, Any]], *, if_match: str | None = None, anew: bool = False
+    ) -> None:
+        body = {"namespace": ref.namespace, "user_id": ref.user_id, "messages": messages, "context_window_max": WHOLE_WINDOW}
+        request = AppendMessagesRequest.model_validate(body)
+        await self._services[SessionService].append(writing(self._scope), ref.session_id, request, if_match=if_match, anew=anew)
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
         """Store documents in order, and report invalid ones. `contexts` contains functions that store contexts."""
@@ -149,7 +140,7 @@ class SupermemoryService(MemoryOperations):
             try:
                 values = {"content": item} if isinstance(item, str) else item
                 document = Document.model_validate({**shared, **values})
-                results.append(await self.add(document, contexts.get(next(iter(document.tags()), ""))))
+                results.append(await self.add(document, contexts.get(document.user or "")))
             except ValidationError as error:
                 results.append({"id": "", "status": "error", "error": bad_input(error).message})
             except Unavailable:
@@ -193,7 +184,7 @@ class SupermemoryService(MemoryOperations):
             container_tags=tags or None,
             metadata=metadata_of(metadata) if changes.metadata is None else changes.metadata,
         )
-        source, target = _ref_of(session), self._ref(document.custom_id or name, next(iter(tags), None))
+        source, target = _ref_of(session), self._ref(document.custom_id or name, document.user)
         if source == target:
             return await self._accepted(target, await self._write(target, document, replaces=True), keep_context)
         answer = await self._accepted(target, await self._write(target, document, message_id=session.messages[-1].id), keep_context)
@@ -205,11 +196,12 @@ class SupermemoryService(MemoryOperations):
         writing(self._scope)
         session = await self._find(name, user)
         if session is not None:
-            return await self._remove(_ref_of(session))
-        if (record := await self._memory_of(name, user)) is not None:
-            await self.forget_ids([record.id], record.user_id)
-            return None
-        raise NotFound("Document not found")
+            await self._remove(_ref_of(session))
+            return
+        (record,) = await self._services[MemoryStore].get(self._scope, [name])
+        if record is None or user not in (None, record.user_id):
+            raise NotFound("Document not found")
+        await self.forget_ids([record.id], record.user_id)
 
     async def delete_many(self, request: BulkDelete, user: str | None = None) -> dict[str, Any]:
         """Delete documents by id, or all documents and memories under container tags."""
@@ -224,20 +216,16 @@ class SupermemoryService(MemoryOperations):
                 errors.append({"id": name, "error": "Document not found"})
         for tag in request.container_tags or ():
             deleted += await self._delete_all(scope, tag)
-        answer: dict[str, Any] = {"success": not errors, "deletedCount": deleted}
-        if errors:
-            answer["errors"] = errors
-        if request.container_tags:
-            answer["containerTags"] = request.container_tags
-        return answer
+        given = {"errors": errors, "containerTags": request.container_tags}
+        return {"success": not errors, "deletedCount": deleted, **{name: value for name, value in given.items() if value}}
 
     async def list(self, request: DocumentListing) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
         """Return a page of documents, newest first by default, and the page's position."""
-        tags, size = request.tags(), min(request.limit, MAX_PAGE)
-        condition = await self._selection(tags, request.filters or request.filter)
-        if len(condition) > (1 if tags else 0):
+        size = min(request.limit, MAX_PAGE)
+        condition = await self._selection(request.tags(), request.given_filters)
+        if len(condition) > (0 if request.user is None else 1):
             return await self._list_fitting(request, condition, size)
-        sessions, user = self._services[SessionService], tags[0] if tags else None
+        sessions, user = self._services[SessionService], request.user
         total = (await sessions.list(self._scope, namespace=self._namespace, user_id=user, limit=1)).total
         first = (request.page - 1) * size
         last = min(first + size, total)
@@ -255,12 +243,8 @@ class SupermemoryService(MemoryOperations):
         """Return a page of the documents with matching messages, among the newest 5,000 such messages."""
         messages = {"and": [*condition, {"memory_type": {"eq": "message"}}]}
         refs: dict[SessionRef, None] = {}
-        for offset in range(0, MOST_LOOKED_THROUGH, MAX_PAGE):
-            values = {"namespace": {"eq": self._namespace}, "filter": messages, "limit": MAX_PAGE, "offset": offset}
-            results = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
-            refs |= {SessionRef(hit.session_id, self._namespace, hit.user_id): None for hit in results.memories if hit.session_id}
-            if results.next_offset is None:
-                break
+        async for page in self._pages(MOST_LOOKED_THROUGH, filter=messages):
+            refs |= {SessionRef(hit.session_id, self._namespace, hit.user_id): None for hit in page if hit.session_id}
         ordered = list(refs)[:: -1 if request.order == "asc" else 1]
         first = (request.page - 1) * size
         documents = await self._documents(ordered[first : first + size], content=request.include_content)
@@ -319,11 +303,6 @@ class SupermemoryService(MemoryOperations):
         (left,) = (session for session in sessions if session is not moved[0])
         return left if left.messages[-1].id in {message.id for message in moved[0].messages} else None
 
-    async def _memory_of(self, name: str, user: str | None) -> MemoryRecord | None:
-        """Return the memory with an id in a container, or in any container if `user` is None."""
-        (record,) = await self._services[MemoryStore].get(self._scope, [name])
-        return record if record is not None and user in (None, record.user_id) else None
-
     async def _session(self, name: str, user: str | None) -> WorkingMemoryResponse:
         session = await self._find(name, user)
         if session is None:
@@ -343,7 +322,7 @@ class SupermemoryService(MemoryOperations):
             for ref, session, state in zip(refs, sessions, states, strict=True)
             if state <= {OperationState.DONE}
         }
-        for fact in await self._facts_of(list(made)) if self._extracts else ():
+        for fact in await self._facts_of(list(made)) if self._runtime.extracts else ():
             made.get(SessionRef(fact.session_id or "", self._namespace, fact.user_id), []).append(fact.id)
         marks = [operations.follow_marks(self._scope, ids) for ids in made.values()]
         followed = dict(zip(made, await operations.load_states(self._scope, marks), strict=True))
@@ -358,12 +337,9 @@ class SupermemoryService(MemoryOperations):
         facts: list[MemoryRecord] = []
         names = sorted({ref.session_id for ref in refs})
         condition = [{"memory_type": {"ne": "message"}}, {"session_id": {"any": names}}]
-        while names:
-            values = {"namespace": {"eq": self._namespace}, "filter": {"and": condition}, "limit": MAX_PAGE, "offset": len(facts)}
-            page = await self._services[SearchService].search(self._scope, SearchRequest.model_validate(values))
-            facts += page.memories
-            if page.next_offset is None:
-                break
+        if names:
+            async for page in self._pages(MAX_SEARCH_OFFSET, filter={"and": condition}):
+                facts += page
         return facts
 
     async def _answers(self, sessions: Sequence[WorkingMemoryResponse], *, content: bool = True) -> list[dict[str, Any]]:
@@ -386,13 +362,7 @@ class SupermemoryService(MemoryOperations):
             deleted += len(names)
             if len(names) < MAX_PAGE:
                 break
-        values = {"user_id": {"eq": tag}, "namespace": {"eq": self._namespace}, "history": True, "limit": MAX_PAGE}
-        for _ in range(_MOST_PAGES):
-            body = SearchRequest.model_validate(values)
-            ids = [hit.id for hit in (await self._services[SearchService].search(scope, body)).memories]
-            if not ids:
-                break
-            await self._services[MemoryService].delete(scope, ids)
+        await self._delete_matching(user_id={"eq": tag})
         return deleted
 
 

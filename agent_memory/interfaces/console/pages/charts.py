@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -31,26 +30,13 @@ _TOTALS = ("memories", "sessions")
 _UNITS = {"times": "ms", "healthy": "%", "oldest": "s"}
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
-    name: str
-    lines: tuple[str, ...]
-    value: str
-    """The value in the caption: a sum, or the last value."""
-    least: str
-    most: str
-    data: str
-    """The data that the script draws, as JSON."""
-    paths: tuple[str, ...]
-    """The lines as SVG paths in a box of 100 × 100."""
-
-
-def charts_of(history: Any, names: Sequence[str]) -> list[Chart]:
+def charts_of(history: Any, names: Sequence[str]) -> list[dict[str, Any]]:
     """Return the charts `names` from an answer of `/v1/metrics/history`; [] if the caller may not read the history."""
     return [_chart(name, history) for name in names] if history is not None else []
 
 
-def _chart(name: str, history: Any) -> Chart:
+def _chart(name: str, history: Any) -> dict[str, Any]:
+    """Return a chart. `data` is what the script draws, as JSON; `paths` are the lines as SVG in a box of 100 × 100."""
     lines, is_sum = _LINES[name]
     points = history["points"]
     factor = 100 if name == "healthy" else 1
@@ -62,15 +48,15 @@ def _chart(name: str, history: Any) -> Chart:
     value = (sum(main) if is_sum else main[-1]) if main else None
     begin = datetime.fromisoformat(points[0]["at"]).timestamp() if points else 0
     data = {"begin": begin, "step": history["step_seconds"], "rows": rows, "low": low, "high": high, "unit": unit}
-    return Chart(
-        name,
-        lines,
-        shown(value, unit),
-        shown(min(values, default=None), unit),
-        shown(max(values, default=None), unit),
-        json.dumps(data),
-        tuple(_path(row, low, high) for row in rows),
-    )
+    return {
+        "name": name,
+        "lines": lines,
+        "value": shown(value, unit),
+        "least": shown(min(values, default=None), unit),
+        "most": shown(max(values, default=None), unit),
+        "data": json.dumps(data),
+        "paths": [_path(row, low, high) for row in rows],
+    }
 
 
 def shown(value: float | None, unit: str) -> str:

@@ -1,4 +1,4 @@
-"""Search memories in the same way as programs that use the API."""
+"""Search memories in the same way as programs that use the API, and preview what would be forgotten."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agent_memory.interfaces.console.frame import Page
+from agent_memory.foundation.core.errors import BadInput
+from agent_memory.interfaces.console.frame import Fields, Page
 
 FILTERS = {
     "user": "user_id",
@@ -44,3 +45,22 @@ def search_of(page: Page) -> dict[str, Any]:
             search["recency_boost"] = True
         search |= {"text": query["q"], "search_mode": query.get("mode", "hybrid"), "explain": True}
     return search
+
+
+async def show_forgetting(page: Page, form: Fields | None = None) -> Response:
+    """Preview what would be forgotten, before anything is forgotten."""
+    form = page.query if form is None else form
+    plan = await page.rest("POST", "/v1/memory/forget", {**forget_body(page, form), "dry_run": True})
+    return page.render("forget.html", plan=plan, form=form, ids=chosen_ids(page, form), back=page.local(form.get("back")))
+
+
+def forget_body(page: Page, form: Fields) -> dict[str, Any]:
+    return {"ids": chosen_ids(page, form), "user_id": form.get("user") or None, "namespace": form.get("namespace") or None}
+
+
+def chosen_ids(page: Page, form: Fields) -> list[str]:
+    """Return the ids in a form: one id, or the ids of the selected lines. Raises BadInput if there are none."""
+    ids = [value for name, value in form.items() if name == "id" or name.startswith("id-")]
+    if not ids:
+        raise BadInput(page.words["none_chosen"], field="id")
+    return ids

@@ -10,7 +10,6 @@ from agent_memory.interfaces.console.demo import DEMO_SESSION, DEMO_USER
 from agent_memory.interfaces.console.frame import Page
 from agent_memory.interfaces.console.live import work_counters
 from agent_memory.interfaces.console.pages.charts import PERIODS, charts_of
-from agent_memory.interfaces.console.rest import RestError
 
 _CHARTS = ("memories", "sessions", "users", "requests", "times", "pending", "model_tokens", "healthy")
 
@@ -20,7 +19,7 @@ async def show_overview(page: Page) -> Response:
     memories, sessions, demo, readiness, history = await asyncio.gather(
         rest("POST", "/v1/long-term-memory/search", {"limit": 5}),
         rest("GET", "/v1/working-memory/", limit=5, identities=True),
-        _demo_exists(page),
+        page.read_if_allowed(f"/v1/working-memory/{DEMO_SESSION}", user_id=DEMO_USER, recent_messages_limit=1),
         page.readiness(),
         page.read_if_allowed("/v1/metrics/history", period=page.query.get("period")),
     )
@@ -28,18 +27,10 @@ async def show_overview(page: Page) -> Response:
         "overview.html",
         memories=memories,
         sessions=sessions,
-        demo=demo,
+        demo=demo is not None,
         demo_user=DEMO_USER,
         readiness=readiness,
         live=work_counters(readiness),
         charts=charts_of(history, _CHARTS),
         periods=PERIODS,
     )
-
-
-async def _demo_exists(page: Page) -> bool:
-    try:
-        await page.rest("GET", f"/v1/working-memory/{DEMO_SESSION}", user_id=DEMO_USER, recent_messages_limit=1)
-    except RestError:
-        return False
-    return True

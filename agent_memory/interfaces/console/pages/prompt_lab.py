@@ -17,6 +17,7 @@ from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.text.prompt_marks import MEMORIES_HEAD, SUMMARY_HEAD, part_heading
 from agent_memory.interfaces.console.frame import Page
 from agent_memory.interfaces.console.pages.memories import MODES
+from agent_memory.interfaces.console.pages.sessions import text_of
 
 PARTS = {"profile": {}, "pinned": {}, "timeline": {}, "blocks": {"counts": True}, "procedures": {}}
 SHARED = {"user": "user_id", "session": "session_id", "namespace": "namespace", "agent": "agent_id"}
@@ -104,7 +105,7 @@ def _share(text: str, field: str) -> float:
 async def _setting(page: Page, body: dict[str, Any], answer: dict[str, Any], nearest: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the data that the page shows about a prompt."""
     memories = {memory["id"]: memory for memory in answer["long_term_memories"] or []}
-    texts = [_text_of(message["content"]) for message in answer["messages"]]
+    texts = [text_of(message["content"]) for message in answer["messages"]]
     counts = await asyncio.gather(*(page.runtime.counter.count_aside(text) for text in texts))
     parts: list[dict[str, Any]] = [
         {"role": message["role"], "section": _section(message["role"], text), "tokens": tokens, "lines": _lines(text, memories)}
@@ -181,9 +182,3 @@ def _lines(text: str, memories: Mapping[str, Any]) -> list[tuple[str, Any]]:
         else:
             pieces.append((line, memory))
     return pieces
-
-
-def _text_of(content: Any) -> str:
-    if isinstance(content, list):
-        return "\n".join(_text_of(part) for part in content)
-    return content if isinstance(content, str) else str(content.get("text") or f"[{content.get('type')}]")

@@ -1,12 +1,19 @@
-"""Show the server's state, and the rules for what it remembers."""
+"""Show the server's state and rules, its API keys, and its background work: waiting, to be retried, or failed for good."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from starlette.responses import Response
 
+from agent_memory.foundation.core.scope import Role
 from agent_memory.interfaces.console.frame import Page
+from agent_memory.interfaces.console.live import work_counters
+from agent_memory.interfaces.console.pages.charts import PERIODS, charts_of
+
+KINDS = ("deletion", "session", "extraction", "memory", "follow", "item", "order")
+_PAGE = 20
 
 
 async def show_server(page: Page) -> Response:
@@ -17,3 +24,37 @@ async def show_server(page: Page) -> Response:
         page.read_if_allowed("/v1/profile/schema", namespace=whose["namespace"]),
     )
     return page.render("server.html", readiness=readiness, rules=rules, schema=schema, whose=whose)
+
+
+async def show_keys(page: Page, created: dict[str, Any] | None = None, done: str = "") -> Response:
+    """List keys. If the action `done` has just created a key, show its secret once."""
+    found = await page.read_if_allowed("/v1/auth/tokens")
+    is_operator = page.principal is not None and page.principal.operator
+    keys = found and found["tokens"][::-1]
+    return page.render("keys.html", keys=keys, created=created, done=done, roles=list(Role), is_operator=is_operator)
+
+
+async def show_jobs(page: Page) -> Response:
+    query = page.query
+    state = "dead" if query.get("tab") == "dead" else None
+    readiness, found, history = await asyncio.gather(
+        page.readiness(),
+        page.read_if_allowed("/v1/operations", state=state, kind=query.get("kind"), limit=_PAGE, offset=query.number("offset", 0)),
+        page.read_if_allowed("/v1/metrics/history", period=query.get("period")),
+    )
+    return page.render(
+        "jobs.html",
+        found=found,
+        kinds=KINDS,
+        size=_PAGE,
+        work=readiness["checks"].get("work", {}),
+        live=work_counters(readiness),
+        charts=charts_of(history, ("pending", "oldest", "dead")),
+        periods=PERIODS,
+    )
+
+
+async def show_job(page: Page) -> Response:
+    """Show one operation. For an erasure, the page is the receipt."""
+    name = page.request.path_params["operation_id"]
+    return page.render("job.html", job=await page.rest("GET", f"/v1/operations/{name}"))

@@ -38,13 +38,12 @@ async def show_session(page: Page) -> Response:
         memories=results,
         window=window,
         chosen=query.get("message"),
-        parts=[_with_text(each) for each in session["messages"]],
+        parts=[(each, text_of(each["content"] or "")) for each in session["messages"]],
     )
 
 
-def _with_text(message: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return a message and its text. If the content is a list, the text joins the parts."""
-    content = message["content"]
+def text_of(content: Any) -> str:
+    """Return the text of a message's content, with the kinds of the parts that have none."""
     if isinstance(content, list):
-        content = "\n".join(str(part.get("text") or f"[{part.get('type', 'part')}]") for part in content)
-    return message, content or ""
+        return "\n".join(text_of(part) for part in content)
+    return content if isinstance(content, str) else str(content.get("text") or f"[{content.get('type', 'part')}]")

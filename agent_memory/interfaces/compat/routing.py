@@ -1,0 +1,99 @@
+"""Make the routes and the OpenAPI document of a compatible API from a table of its operations."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request, Response
+from pydantic import BaseModel, ValidationError
+from starlette.routing import BaseRoute
+
+from agent_memory import __version__
+from agent_memory.foundation.api.operation import NamedRoute
+from agent_memory.foundation.api.responses import JsonResponse
+from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotSupported, RetryLater
+from agent_memory.interfaces.compat.service import bad_input
+
+_MOST_TEXT = 400
+_METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+Handler = Callable[[Request, Any], Awaitable[Any]]
+"""A function of a request and the product's service."""
+Operation = tuple[str, str, Handler, str, type[BaseModel] | None]
+"""Method, path, handler, summary, and the model of the body."""
+
+
+async def not_supported(request: Request, service: object) -> Any:
+    raise NotSupported(f"{request.method} {request.url.path.rstrip('/')}")
+
+
+@dataclass(frozen=True, slots=True)
+class CompatApi:
+    """A product's API. Paths in `unsupported` respond with status 501."""
+
+    name: str
+    title: str
+    security: dict[str, str]
+    """The OpenAPI security scheme."""
+    operations: Sequence[Operation]
+    operation_id: str
+    """The format of operation ids, of `name` (handler), `root` (first part of the path) and `method`."""
+    unsupported: Sequence[str]
+    answer: Callable[[Handler, Request], Awaitable[Response]]
+    """Runs a handler for a request."""
+    error_field: str
+    """The field of an error response that contains the error in one line."""
+
+    def routes(self) -> list[BaseRoute]:
+        """Return all routes. A path that ends in a slash also exists without it."""
+
+        async def document(request: Request) -> Response:
+            return JsonResponse(self.document())
+
+        each: list[BaseRoute] = [NamedRoute(f"/compat/{self.name}/openapi.json", document, methods=["GET"])]
+        for method, path, handler, _, _ in self.operations:
+            shapes = dict.fromkeys((path, path.rstrip("/")))
+            each += [NamedRoute(shape, self._endpoint(handler), methods=[method]) for shape in shapes]
+        return each + [NamedRoute(path, self._endpoint(not_supported), methods=_METHODS) for path in self.unsupported]
+
+    def document(self) -> dict[str, Any]:
+        paths: dict[str, dict[str, Any]] = {}
+        for method, path, handler, summary, model in self.operations:
+            words = {"name": handler.__name__.strip("_"), "root": path.split("/")[1], "method": method.lower()}
+            operation: dict[str, Any] = {
+                "operationId": self.operation_id.format(**words),
+                "summary": summary,
+                "responses": {"200": {"description": "Done."}, "400": {"description": "The request does not fit."}},
+            }
+            if model is not None:
+                operation["requestBody"] = {"content": {"application/json": {"schema": model.model_json_schema()}}}
+            paths.setdefault(path.replace(":path", ""), {})[method.lower()] = operation
+        return {
+            "openapi": "3.1.0",
+            "info": {"title": self.title, "version": __version__},
+            "components": {"securitySchemes": {"token": self.security}},
+            "security": [{"token": []}],
+            "paths": paths,
+        }
+
+    def _endpoint(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            try:
+                return await self.answer(handler, request)
+            except ValidationError as error:
+                return self._error_answer(bad_input(error))
+            except AgentMemoryError as error:
+                return self._error_answer(error)
+
+        return endpoint
+
+    def _error_answer(self, error: AgentMemoryError) -> Response:
+        """Return an error response, with status 400 instead of 422."""
+        if isinstance(error, NotSupported):
+            text = f"{error.message} is not supported by this server"
+        else:
+            text = f"{error.field}: {error.message}" if isinstance(error, BadInput) else error.message
+        line = text[:_MOST_TEXT].encode("utf-8", "replace").decode()
+        headers = {"Retry-After": str(error.retry_after)} if isinstance(error, RetryLater) else None
+        return JsonResponse({self.error_field: line, "code": error.code}, 400 if error.status == 422 else error.status, headers)
