@@ -8,12 +8,12 @@ days. Patterns of kind `none` match text that only looks like a date.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from typing import Any
+
+from agent_memory.foundation.core.tables import read_table
 
 CODES = ("en", "zh", "de", "es", "fr")
 _CHINESE = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "○": 0, "两": 2, "兩": 2}
@@ -88,8 +88,7 @@ def number(numeral: str) -> int:
 
 @lru_cache(maxsize=1)
 def tables() -> Mapping[str, Table]:
-    folder = resources.files("agent_memory.foundation.text.data").joinpath("dates")
-    return {code: _table(code, tomllib.loads(folder.joinpath(f"{code}.toml").read_text(encoding="utf-8"))) for code in CODES}
+    return {code: _table(code, read_table(f"text/data/dates/{code}.toml")) for code in CODES}
 
 
 def _table(code: str, source: Mapping[str, Any]) -> Table:
