@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agent_memory.foundation.text.languages.phrases import Language, ascii_vocabulary, ascii_words, languages, tokens
+from agent_memory.foundation.text.languages.phrases import Language, languages, tokens
 from agent_memory.foundation.text.terms import EDGES, STOP_WORDS, fold
 
 _MOST_CHARS = 20_000
@@ -28,9 +28,6 @@ _FROM_THE_END, _ELSEWHERE, _PART = 4, 5, 3
 _CONSONANTS = 6  # minimum number of letters in keyboard noise without a vowel
 _HOME = 7  # minimum number of letters in keyboard noise from the middle row alone
 
-
-# A query with `_ENOUGH` unknown words of at least `_SHORT` letters has content.
-_ENOUGH, _SHORT = 4, 3
 _LONGEST_WHOLE = 8  # words (or characters) of the longest text that the data files list as a whole
 _MOST_QUERY_CHARS = 500
 
@@ -120,10 +117,6 @@ def has_content(query: str) -> bool:
     """True if at least one word of a query has content. False for "thanks!", "ok", "x" and "👍"."""
     if len(query) > _MOST_QUERY_CHARS:
         return True
-    if query.isascii():
-        vocabulary = ascii_vocabulary("filler", "only beside", "beside", "laughter", "test", "keyboard")
-        if len({word for word in ascii_words(query) if len(word) >= _SHORT} - vocabulary) >= _ENOUGH:
-            return True
     words = _words(query)
     if (len(words) == 1 and words[0] in _answers()) or _whole().get(tuple(words)) is False:
         # Answers such as "yes" and "me too" ask for nothing.
