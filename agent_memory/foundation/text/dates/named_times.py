@@ -81,11 +81,6 @@ class _TimeMatch(NamedTuple):
     days: int
 
 
-def named_times(text: str, today: date) -> list[NamedTime]:
-    """Return the times in a text whose meaning is certain, in order. `today` is the day when the text was written."""
-    return [mention.time for mention in mentions(text, today) if mention.time is not None]
-
-
 def only_time(text: str, today: date) -> NamedTime | None:
     """Return the only time in a text, or the most precise of several nested times.
 
