@@ -23,7 +23,7 @@ _LAUGHTER = re.compile(r"(?:ha|he|ja|je|hi|xa|ah|lo++l|x++d++|rofl|lmfao|mdr|k{3
 # A clause with fewer words is an item of a list.
 _CLAUSE_WORDS = 4
 _CLAUSES = re.compile(r"[,;:，；：、]")
-_SMALL_TALK = frozenset(read_table("text/data/words.toml")["assent"].split())
+_SMALL_TALK = frozenset(read_table("text/data/words/common.toml")["assent"].split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ _MOST_CHUNKS = 32768
 # Longer texts are not memories and would fill the cache.
 _KNOWN_TEXT = 65536
 
-_WORDS = read_table("text/data/words.toml")
+_WORDS = read_table("text/data/words/common.toml")
 STOP_WORDS = frozenset(_WORDS["stop"].split())
 _FILLERS = frozenset(_WORDS["small_talk"].split())
 

@@ -11,7 +11,7 @@ _MAX_SENTENCE = 1000  # characters
 _CLOSING = "\"'”’»)\\]」』）"
 # The pattern visits a run of marks only once, at its beginning.
 _CANDIDATE = re.compile(rf"(?<![.!?…])[.!?…]++[{_CLOSING}*_]*+(?=\s)|[。！？｡]+[{_CLOSING}]*|\n\s*")
-_WORDS = read_table("text/data/words.toml")
+_WORDS = read_table("text/data/words/common.toml")
 _TITLES, _COUNTED = frozenset(_WORDS["titles"].split()), frozenset(_WORDS["counted"].split())
 # German ordinals: "am 2. Juni", "der 3. Stock".
 _ORDINAL = re.compile(

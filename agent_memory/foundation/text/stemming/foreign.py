@@ -34,7 +34,7 @@ _SCRIPTS = (
     (re.compile("[\u0b80-\u0bff]"), "tamil"),
 )
 _LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
-_WORDS = read_table("text/data/words.toml")
+_WORDS = read_table("text/data/words/common.toml")
 LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _WORDS["frequent"], strict=True))
 """Languages in Latin script, by the code of each language's data file."""
 _SHARED = frozenset(_WORDS["shared"].split())
