@@ -15,11 +15,9 @@ from agent_memory.foundation.text.languages.filler import is_filler
 from agent_memory.foundation.text.languages.memory_requests import memory_request
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES, own_words
 from agent_memory.foundation.text.redaction import redact
-from agent_memory.foundation.text.terms import carries_information, fold, words
+from agent_memory.foundation.text.terms import content_of, words
 from agent_memory_client.models import MemoryMessage
 
-# Laughter as `fold` spells it (Korean letters are decomposed). The pattern is unambiguous, so it never backtracks.
-_LAUGHTER = re.compile(r"(?:ha|he|ja|je|hi|xa|ah|lo++l|x++d++|rofl|lmfao|mdr|k{3,}+|w{3,}+|\u110f|\u1112|哈|呵|笑|草)++[hal]?")
 # A clause with fewer words is an item of a list.
 _CLAUSE_WORDS = 4
 _CLAUSES = re.compile(r"[,;:，；：、]")
@@ -88,10 +86,4 @@ def _asks_to_forget(text: str, role: str) -> bool:
 
 def worth_asking(text: str) -> bool:
     """True if a message could contain a fact: it says more than assent, thanks, a greeting or laughter."""
-    if not carries_information(text) or is_filler(text):
-        return False
-    return any(word not in _SMALL_TALK and not _LAUGHTER.fullmatch(word) and not _is_filler(word) for word in words(text))
-
-
-def _is_filler(word: str) -> bool:
-    return not carries_information(fold(word))
+    return not is_filler(text) and any(word not in _SMALL_TALK for word in content_of(text))
