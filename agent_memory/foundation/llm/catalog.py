@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import logging
-import tomllib
 from functools import lru_cache
-from importlib import resources
 
 from agent_memory.foundation.core.settings import ModelSettings
+from agent_memory.foundation.core.tables import read_table
 from agent_memory.foundation.llm.model_context import ModelContext
 
 logger = logging.getLogger(__name__)
 
-_TABLES = tomllib.loads(resources.files("agent_memory.foundation.llm").joinpath("data", "models.toml").read_text(encoding="utf-8"))
+_TABLES = read_table("llm/data/models.toml")
 CONTEXT_WINDOWS: dict[str, int] = _TABLES["context_windows"]
 FAMILIES: dict[str, int] = _TABLES["families"]
 EMBEDDING_DIMENSIONS: dict[str, int] = _TABLES["embedding_dimensions"]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
-from importlib import resources
+
+from agent_memory.foundation.core.tables import read_table
 
 _READ = 4000  # characters of a refusal that are read
 
@@ -18,9 +18,7 @@ class ContextOverflow:
     sent: int | None = None
 
 
-_SOURCE: dict[str, list[str]] = tomllib.loads(
-    resources.files("agent_memory.foundation.llm").joinpath("data", "context_refusals.toml").read_text(encoding="utf-8")
-)
+_SOURCE = read_table("llm/data/context_refusals.toml")
 _SAYS = re.compile("|".join(_SOURCE["refusals"]), re.IGNORECASE)
 # An exceeded rate limit is not an overflow, unless a single request exceeds it.
 _ALONE_TOO_LARGE = re.compile(r"request too large for", re.IGNORECASE)

@@ -9,7 +9,6 @@ from agent_memory.foundation.core.settings import ModelSettings, Settings
 from agent_memory.foundation.llm.base import ChatModel, EmbeddingModel, Reranker
 from agent_memory.foundation.llm.local.embedder import LocalEmbedder
 from agent_memory.foundation.llm.tokens import TokenCounter
-from agent_memory.foundation.llm.wrappers.redacting import RedactingChat, RedactingEmbedder
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ async def open_models(settings: Settings) -> Models:
         return opened
     from agent_memory.foundation.llm import rerank  # noqa: PLC0415
 
-    reranker = rerank.RemoteReranker(rerank.rerank_server(settings), settings.models.rerank_model)
+    reranker = rerank.RemoteReranker(settings.models)
     return replace(opened, reranker=reranker, description=f"{opened.description}; reranking {reranker.description}")
 
 
@@ -58,17 +57,15 @@ async def _open_models(settings: Settings) -> Models:
     chat_server = openai.chat_server(settings) if models.use_openai_chat else None
     chat = await openai.OpenAIChat.open(settings, server=chat_server, counter=counter) if chat_server else None
     about_chat = f"chat {chat.model} at {chat_server.shown_url}" if chat and chat_server else "summaries extractive (local)"
-    discreet = settings.longterm.redact_secrets
-    guarded_chat = RedactingChat(chat) if chat and discreet else chat
     if not models.use_openai_embeddings:
         local = await LocalEmbedder.open(settings)
-        return Models(local, guarded_chat, counter, f"embeddings {_local(local)}; {about_chat}")
+        return Models(local, chat, counter, f"embeddings {_local(local)}; {about_chat}")
     # Chat and embeddings of the same server share one circuit breaker.
     shared = chat_server if models.embedding_base_url is None and models.embedding_api_key is None else None
     server = shared or embeddings.embedding_server(settings)
     remote = await embeddings.OpenAIEmbedder.open(settings, server=server, counter=counter)
     where = f"embeddings {remote.model} at {server.shown_url} ({remote.dimensions} dimensions)"
-    return Models(RedactingEmbedder(remote) if discreet else remote, guarded_chat, counter, f"{where}; {about_chat}")
+    return Models(remote, chat, counter, f"{where}; {about_chat}")
 
 
 def _local(embedder: EmbeddingModel) -> str:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import openai
 
 from agent_memory.foundation.core.errors import ModelAnswerInvalid
-from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.core.settings import ModelSettings
 from agent_memory.foundation.llm.openai.server import ModelServer, RequestRefused
 
 # Rerankers read only a few hundred tokens, and reading takes most of their time.
@@ -17,15 +17,11 @@ _MOST_CHARACTERS = 4000
 
 
 class RemoteReranker:
-    def __init__(self, server: ModelServer, model: str) -> None:
-        self._server = server
-        self._model = model
-        self._what = f"{model} at {server.shown_url}"
-
-    @property
-    def description(self) -> str:
+    def __init__(self, models: ModelSettings) -> None:
+        self._server = ModelServer(models.rerank_base_url, models.rerank_api_key, models)
+        self._model = models.rerank_model
+        self.description = f"{self._model} at {self._server.shown_url}"
         """The name of the model and its server, without secrets."""
-        return self._what
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> list[float]:
         if not texts:
@@ -34,22 +30,15 @@ class RemoteReranker:
         body = {"model": self._model, "query": query[:_MOST_CHARACTERS], "documents": documents, "top_n": len(documents)}
 
         async def ask(client: openai.AsyncOpenAI) -> list[float]:
-            return _scores(await client.post("/rerank", body=body, cast_to=cast("type[Any]", object)), len(documents), self._what)
+            return _scores(await client.post("/rerank", body=body, cast_to=cast("type[Any]", object)), len(documents), self.description)
 
         try:
-            return await self._server.call(self._what, ask, timeout=timeout)
+            return await self._server.call(self.description, ask, timeout=timeout)
         except RequestRefused as refused:
-            raise refused.as_error(self._what) from refused
+            raise refused.as_error(self.description) from refused
 
     async def close(self) -> None:
         await self._server.close()
-
-
-def rerank_server(settings: Settings) -> ModelServer:
-    models = settings.models
-    return ModelServer(
-        models.rerank_base_url, models.rerank_api_key, timeout=models.timeout_seconds, max_concurrent_calls=models.max_concurrent_calls
-    )
 
 
 def _scores(answer: Any, count: int, what: str) -> list[float]:

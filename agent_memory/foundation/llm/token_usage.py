@@ -32,10 +32,14 @@ def metering() -> Generator[TokensUsed]:
         _METER.reset(token)
 
 
+def number(reported: object) -> int:
+    """Return a positive number that a server reported, or 0 for anything else."""
+    return reported if isinstance(reported, int) and not isinstance(reported, bool) and reported > 0 else 0
+
+
 def note(reported: object, *, chars: int) -> None:
     """Count a call's reported tokens, or estimate them from the `chars` characters of prompt and answer."""
-    is_count = isinstance(reported, int) and not isinstance(reported, bool) and reported > 0
-    tokens: int = reported if is_count else -(-chars // _CHARS_PER_TOKEN)  # pyright: ignore[reportAssignmentType]
+    tokens = number(reported) or -(-chars // _CHARS_PER_TOKEN)
     MODEL_TOKENS.inc(tokens)
     if (used := _METER.get()) is not None:
         used.tokens += tokens

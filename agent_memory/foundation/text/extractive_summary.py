@@ -23,7 +23,7 @@ from agent_memory.foundation.text.languages.phrases import BLANKLESS
 from agent_memory.foundation.text.languages.questions import is_bare_question
 from agent_memory.foundation.text.retrieval_units import day
 from agent_memory.foundation.text.summary_subjects import HEAD, Subjects, small_words
-from agent_memory.foundation.text.terms import STOP_WORDS, content_of, stems, terms, words
+from agent_memory.foundation.text.terms import content_of, stems, terms, words
 
 # Weights of names and numbers, and the exponent for the number of statements that have a word.
 _NAMED = 3.0
@@ -39,7 +39,6 @@ _OWN = re.compile(r"\b(?:I|[Ww]e|[Mm]y|[Oo]ur)\b")
 _MOST_TRIED = 4000
 # A capital inside a word makes it a name: "SQLite", "AutoCAD", "NOAA".
 _NAME = re.compile(r"(?<![.!?] )(?<=\s)[A-Z][A-Za-z]{2,40}|\b[A-Za-z]{1,40}[A-Z]\w{0,40}|\b\d[\d.,:]{0,20}")
-_FORMER_LINE = re.compile(r"\[(\d{4}-\d\d-\d\d) ([^\]\n]{1,100})\] ?(.*)")
 _DAY_LINE = re.compile(r"(\d{1,2}) ([A-Z][a-z]{2,8})(?: (\d{4}))?:")
 _SPEAKER_LINE = re.compile(r"([^:\n]{1,100}): (.*)")
 _LEAD = re.compile(r"^[^,.!?;:]{1,40}[,.!?;:]\s+")
@@ -55,7 +54,6 @@ _DEPENDENT = re.compile(
     re.IGNORECASE,
 )
 _ENDS = frozenset(".!?…。！？｡؟।:;,)]\"'”’»」")
-_MOST_CHARS = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +97,11 @@ def statements_of_summary(summary: str, split: Callable[[str], Sequence[str]], a
     statements: list[Statement] = []
     current: datetime | None = None
     for line in summary.splitlines():
-        former, spoken = _FORMER_LINE.fullmatch(line), _SPEAKER_LINE.fullmatch(line)
         if line.startswith(f"{HEAD}: "):
             statements.append(Statement(line.removeprefix(f"{HEAD}: "), HEAD, at))
         elif (m := _DAY_LINE.fullmatch(line)) is not None and (when := _day_of(m, current, at)) is not None:
             current = when
-        elif former is not None and (when := _iso_day(former[1], at)) is not None:
-            statements += [Statement(sentence, former[2], when) for sentence in split(former[3])]
-        elif current is not None and spoken is not None:
+        elif current is not None and (spoken := _SPEAKER_LINE.fullmatch(line)) is not None:
             statements += [Statement(sentence, spoken[1], current) for sentence in split(spoken[2])]
         else:
             statements += [Statement(sentence, "", at) for sentence in split(line)]
@@ -119,13 +114,6 @@ def _day_of(m: re.Match[str], before: datetime | None, at: datetime) -> datetime
         return None
     try:
         return datetime(int(year), list(calendar.month_name).index(m[2]), int(m[1]), tzinfo=at.tzinfo)
-    except ValueError:
-        return None
-
-
-def _iso_day(text: str, at: datetime) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=at.tzinfo)
     except ValueError:
         return None
 
@@ -253,9 +241,7 @@ class _Choice:
     def best(self) -> list[int]:
         """Return the chosen indices, best first."""
         chosen, weight = self._filled(())
-        if len(self._sizes) > _MOST_TRIED:
-            return sorted(chosen, key=self._density, reverse=True)
-        for index in tuple(chosen):
+        for index in tuple(chosen) if len(self._sizes) <= _MOST_TRIED else ():
             others, gained = self._filled([other for other in chosen if other != index], without=index)
             if gained > weight:
                 chosen, weight = others, gained
@@ -306,9 +292,3 @@ class _Choice:
                 continue
             left -= take(index)
         return chosen, gained
-
-
-def content_words(text: str) -> frozenset[str]:
-    """Return the stems of the content words in a text's first 32,768 characters."""
-    text = text[:_MOST_CHARS]
-    return frozenset(terms(" ".join(word for word in words(text) if word not in STOP_WORDS and len(word) > 1)))

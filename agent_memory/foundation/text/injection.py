@@ -8,11 +8,10 @@ want lasting instructions ("from now on, always …") remembered, so weak rules 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib import resources
 
+from agent_memory.foundation.core.tables import read_table
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
 from agent_memory.foundation.text.stemming.unicode_forms import normalized
 
@@ -21,24 +20,7 @@ _INVISIBLE = dict.fromkeys(
 )
 
 _Needs = Sequence[Sequence[str]]
-# Patterns look ahead from these words. A long text full of them counts as an attack.
-_VERBS = (
-    "ignore",
-    "disregard",
-    "forget",
-    "override",
-    "bypass",
-    "skip",
-    "do not",
-    "you are",
-    "act as",
-    "behave",
-    "send",
-    "post",
-    "reveal",
-    "if ",
-    "when",
-)
+_SOURCE = read_table("text/data/injection/rules.toml")
 _LONG, _SHARE = 4096, 40
 
 
@@ -53,16 +35,14 @@ class Rule:
 
 
 def _read_rules() -> list[Rule]:
-    text = resources.files("agent_memory.foundation.text").joinpath("data", "injection", "rules.toml").read_text(encoding="utf-8")
-    source = tomllib.loads(text)
     return [
         Rule(
             rule["name"],
             rule["needs"],
-            re.compile("|".join(rule["patterns"]).replace("{RULES}", source["rules"]), re.DOTALL),
+            re.compile("|".join(rule["patterns"]).replace("{RULES}", _SOURCE["rules"]), re.DOTALL),
             rule.get("weak", False),
         )
-        for rule in source["rule"]
+        for rule in _SOURCE["rule"]
     ]
 
 
@@ -102,7 +82,7 @@ def suspicion(text: str, *, of_user: bool, rules: Sequence[Rule] = _ALL) -> str 
         return None
     plain = _plain(text)
     applicable = [rule for rule in rules if not (of_user and rule.weak) and _has_one_of_each(plain, rule.needs)]
-    if applicable and len(plain) > _LONG and sum(map(plain.count, _VERBS)) * _SHARE > len(plain):
+    if applicable and len(plain) > _LONG and sum(map(plain.count, _SOURCE["verbs"])) * _SHARE > len(plain):
         return "override"
     for rule in applicable:
         if rule.pattern.search(plain):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from importlib import resources
 from typing import Literal, NamedTuple
 
+from agent_memory.foundation.core.tables import read_table
 from agent_memory.foundation.text.terms import fold
 
 NumberKind = Literal["plain", "date", "year", "clock"]
@@ -21,9 +20,7 @@ _CHINESE_UNITS = {"十": 10, "百": 100, "千": 1000}
 _MOST_DIGITS = 18
 _YEARS = range(1900, 2101)
 
-_SOURCE = tomllib.loads(
-    resources.files("agent_memory.foundation.text").joinpath("data", "numbers", "words.toml").read_text(encoding="utf-8")
-)
+_SOURCE = read_table("text/data/numbers/words.toml")
 _WORD_NUMBERS = {word: row.split()[0] for row in _SOURCE["numbers"].strip().splitlines() for word in row.split()[1:]}
 # Number words with another meaning: "sei" also means "you are" in Italian, "once" is also an English word.
 _DOUBTFUL = frozenset({"sei", "once", "elf", "due", "sept", "tre", "dix"})
@@ -31,8 +28,7 @@ _MONTH_NUMBERS = {fold(word): row.split()[0] for row in _SOURCE["months"].strip(
 MONTHS = frozenset(_MONTH_NUMBERS)
 DATE_WORDS = MONTHS | frozenset(map(fold, _SOURCE["days"].split()))
 _DAY_SIGNS = ("月", "日", "号", "월", "일")
-_BETWEEN_WORDS = "of de del den der am the st nd rd th du le di van er ere o a go го е ое من"
-_BETWEEN = frozenset(_BETWEEN_WORDS.split())
+_BETWEEN = frozenset(_SOURCE["between"].split())
 
 
 class Number(NamedTuple):

@@ -6,32 +6,14 @@ Every pattern takes linear time, because no pattern nests unbounded repetitions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from re import Match
+
+from agent_memory.foundation.core.tables import read_table
 
 _KEY_LABEL = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 # Documented formats of tokens, each with a text that it always contains.
-_TOKENS = (
-    ("sk-", r"sk-(?:proj-|ant-|or-|svcacct-)?[A-Za-z0-9_-]{20,200}"),
-    ("k_", r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{10,200}"),
-    ("whsec_", r"whsec_[A-Za-z0-9+/]{20,200}"),
-    *((f"gh{kind}_", rf"gh{kind}_[A-Za-z0-9]{{20,255}}") for kind in "pousr"),
-    ("github_pat_", r"github_pat_[A-Za-z0-9_]{20,255}"),
-    ("glpat-", r"glpat-[A-Za-z0-9_-]{16,255}"),
-    ("xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,255}"),
-    *((sign, rf"{sign}[0-9A-Z]{{16}}") for sign in ("AKIA", "ASIA")),
-    ("AIza", r"AIza[A-Za-z0-9_-]{30,60}"),
-    ("ya29.", r"ya29\.[A-Za-z0-9_-]{20,400}"),
-    ("hf_", r"hf_[A-Za-z0-9]{20,100}"),
-    ("npm_", r"npm_[A-Za-z0-9]{30,100}"),
-    ("pypi-", r"pypi-[A-Za-z0-9_-]{30,300}"),
-    ("shp", r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
-    ("dop_v1_", r"dop_v1_[0-9a-f]{64}"),
-    ("SG.", r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,128}"),
-    (":AA", r"\d{8,10}:AA[A-Za-z0-9_-]{32,40}"),
-    ("AGE-SECRET-KEY-1", r"AGE-SECRET-KEY-1[0-9A-Z]{50,70}"),
-    ("eyJ", r"eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,1000}"),
-)
+_TOKENS = [line.split(" ") for line in read_table("text/data/redaction/tokens.toml")["tokens"].split("\n") if line]
 _NAMES = (
     r"pass(?:word|wd|phrase|code)|pwd|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord"
     r"|(?:api|access|secret|private|account|auth|encryption|signing)[ _-]?(?:key|token|secret)|client[ _-]?secret|credentials?"
@@ -60,7 +42,6 @@ _TOKEN_SIGNS = tuple(sign for sign, _ in _TOKENS)
 _AROUND_SIGNS = ("bearer", "bas", "hooks.slack.com/", "/webhooks/")
 _NAME_SIGNS = ("pass", "key", "token", "secret", "pwd", "credent", "kennwort", "contrase", "senha", "wachtwoord")
 _CARD_DIGITS = b"0" * 13
-_CARDS_BEGIN = "23456"
 _ANY_DIGIT, _BETWEEN_DIGITS = bytes.maketrans(b"123456789", b"000000000"), b" -"
 
 
@@ -73,12 +54,27 @@ def redact_all(texts: Sequence[str]) -> Sequence[str]:
     folded = text.casefold()
     if "PRIVATE KEY" in text or "://" in text or _may_name_secrets(folded) or _may_hold_tokens(text, folded):
         done = [redact(one) for one in texts]
-    elif _without_cards(text, _marked) != text:
+    elif _without_cards(text) != text:
         # No match crosses a line.
-        done = [_without_cards(one, _marked) for one in texts]
+        done = [_without_cards(one) for one in texts]
     else:
         return texts
     return texts if done == texts else done
+
+
+def redact(text: str) -> str:
+    """Return the text with each secret replaced by its kind, or the same text if it has no secrets. Idempotent."""
+    if "PRIVATE KEY" in text:
+        text = _without_private_keys(text)
+    if _may_hold_tokens(text, text.casefold()):
+        text = _TOKEN.sub("[redacted: token]", text)
+        text = _BEARER.sub(lambda m: f"{m[1]} [redacted: token]" if any(c.isdigit() for c in m[2]) else m[0], text)
+        text = _WEBHOOK.sub(r"\1[redacted: webhook]", text)
+    if "://" in text:
+        text = _URL_PASSWORD.sub(r"\1[redacted: password]", text)
+    if _may_name_secrets(text.casefold()):
+        text = _NAMED.sub(_without_value, text)
+    return _without_cards(text)
 
 
 def _may_hold_tokens(text: str, folded: str) -> bool:
@@ -86,70 +82,31 @@ def _may_hold_tokens(text: str, folded: str) -> bool:
     return bool(long) and (any(sign in long for sign in _TOKEN_SIGNS) or any(sign in folded for sign in _AROUND_SIGNS))
 
 
-def _may_hold_cards(text: str) -> bool:
-    return not text.isascii() or _CARD_DIGITS in text.encode().translate(_ANY_DIGIT, _BETWEEN_DIGITS)
-
-
 def _may_name_secrets(folded: str) -> bool:
     return any(sign in folded for sign in _NAME_SIGNS)
 
 
-def _marked(kind: str) -> str:
-    return f"[redacted: {kind}]"
+def _without_value(m: Match[str]) -> str:
+    value = m["value"].rstrip(".!?)")
+    if not _secret_looking(value, assigned="=" in m["link"], quoted=bool(m["quote"])):
+        return m[0]
+    kind = "password" if re.match(r"pass|pwd|kenn|mot|contra|senha|wacht", m[1], re.IGNORECASE) else "key"
+    return f"{m[1]}{m['quote']}[redacted: {kind}]{m['value'][len(value) :]}"
 
 
-def redact(text: str) -> str:
-    """Return the text with each secret replaced by its kind, or the same text if it has no secrets. Idempotent."""
-    return _replaced(text, lambda kind: None)
+def _without_cards(text: str) -> str:
+    if text.isascii() and _CARD_DIGITS not in text.encode().translate(_ANY_DIGIT, _BETWEEN_DIGITS):
+        return text
+    return _CARD.sub(lambda m: "[redacted: card number]" if _is_card(re.sub(r"\D", "", m[0])) else m[0], text)
 
 
-def secrets_in(text: str) -> list[str]:
-    """Return the kinds of the secrets that `redact` would remove."""
-    kinds: list[str] = []
-    _replaced(text, kinds.append)
-    return kinds
-
-
-def _replaced(text: str, note: Callable[[str], None]) -> str:
-    def mark(kind: str) -> str:
-        note(kind)
-        return _marked(kind)
-
-    def named(m: Match[str]) -> str:
-        value = m["value"].rstrip(".!?)")
-        if not _secret_looking(value, assigned="=" in m["link"], quoted=bool(m["quote"])):
-            return m[0]
-        kind = "password" if re.match(r"pass|pwd|kenn|mot|contra|senha|wacht", m[1], re.IGNORECASE) else "key"
-        return f"{m[1]}{m['quote']}{mark(kind)}{m['value'][len(value) :]}"
-
-    if "PRIVATE KEY" in text:
-        text = _without_private_keys(text, lambda: mark("private key"))
-    if _may_hold_tokens(text, text.casefold()):
-        text = _TOKEN.sub(lambda _: mark("token"), text)
-        text = _BEARER.sub(lambda m: f"{m[1]} {mark('token')}" if any(c.isdigit() for c in m[2]) else m[0], text)
-        text = _WEBHOOK.sub(lambda m: m[1] + mark("webhook"), text)
-    if "://" in text:
-        text = _URL_PASSWORD.sub(lambda m: m[1] + mark("password"), text)
-    if _may_name_secrets(text.casefold()):
-        text = _NAMED.sub(named, text)
-    return _without_cards(text, mark)
-
-
-def _without_cards(text: str, mark: Callable[[str], str]) -> str:
-    def card(m: Match[str]) -> str:
-        number = m[0]
-        return mark("card number") if number[0] in _CARDS_BEGIN and _is_card(re.sub(r"\D", "", number)) else number
-
-    return _CARD.sub(card, text) if _may_hold_cards(text) else text
-
-
-def _without_private_keys(text: str, mark: Callable[[], str]) -> str:
+def _without_private_keys(text: str) -> str:
     parts: list[str] = []
     at = 0
     # After the last end mark, do not search for another one.
     last = max((end_match.end() for end_match in _KEY_END.finditer(text)), default=0)
     while begin := _KEY_BEGIN.search(text, at):
-        parts += [text[at : begin.start()], mark()]
+        parts += [text[at : begin.start()], "[redacted: private key]"]
         end = _KEY_END.search(text, begin.end()) if begin.end() < last else _KEY_BODY.match(text, begin.end())
         at = begin.end() if end is None else end.end()
     return "".join([*parts, text[at:]])
@@ -169,10 +126,8 @@ def _secret_looking(value: str, *, assigned: bool, quoted: bool) -> bool:
 
 
 def _is_card(digits: str) -> bool:
-    """True if the prefix, length and check digit (Luhn, ISO/IEC 7812-1) are valid for a card number."""
-    if not 13 <= len(digits) <= 19 or len(set(digits)) < 2:
-        return False
-    if digits[0] not in "3456" and not "2221" <= digits[:4] <= "2720":
+    """True if the prefix and the check digit (Luhn, ISO/IEC 7812-1) of 13 to 19 digits are valid for a card number."""
+    if len(set(digits)) < 2 or not (digits[0] in "3456" or "2221" <= digits[:4] <= "2720"):
         return False
     total = 0
     for place, digit in enumerate(reversed(digits)):

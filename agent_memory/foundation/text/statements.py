@@ -8,27 +8,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from agent_memory.foundation.core.tables import read_table
 from agent_memory.foundation.text.blocked_phrases import Blocklist
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
 from agent_memory.foundation.text.languages.filler import is_filler
 from agent_memory.foundation.text.languages.memory_requests import memory_request
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES, own_words
 from agent_memory.foundation.text.redaction import redact
-from agent_memory.foundation.text.terms import carries_information, fold, words
+from agent_memory.foundation.text.terms import content_of, words
 from agent_memory_client.models import MemoryMessage
 
-# Laughter as `fold` spells it (Korean letters are decomposed). The pattern is unambiguous, so it never backtracks.
-_LAUGHTER = re.compile(r"(?:ha|he|ja|je|hi|xa|ah|lo++l|x++d++|rofl|lmfao|mdr|k{3,}+|w{3,}+|\u110f|\u1112|哈|呵|笑|草)++[hal]?")
-# Words of assent, thanks and greeting in widespread languages. The English words are in `terms`.
-_ASSENT = """
-danke bitte ja nein gut genau klar super tschuss hallo stimmt merci oui non bonjour salut accord bien ouais gracias si vale hola bueno claro
-adios grazie ciao va bene certo obrigado obrigada sim nao tudo bem ola dank je graag prima hoi dag tak nej tack hej dziekuje nie dobrze
-spasibo da net хорошо спасибо да нет привет ок ладно понятно はい ありがとう うん 好 好的 谢谢 嗯 是 네 감사합니다 좋아
-"""
 # A clause with fewer words is an item of a list.
 _CLAUSE_WORDS = 4
 _CLAUSES = re.compile(r"[,;:，；：、]")
-_SMALL_TALK = frozenset(_ASSENT.split())
+_SMALL_TALK = frozenset(read_table("text/data/words/common.toml")["assent"].split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +86,4 @@ def _asks_to_forget(text: str, role: str) -> bool:
 
 def worth_asking(text: str) -> bool:
     """True if a message could contain a fact: it says more than assent, thanks, a greeting or laughter."""
-    if not carries_information(text) or is_filler(text):
-        return False
-    return any(word not in _SMALL_TALK and not _LAUGHTER.fullmatch(word) and not _is_filler(word) for word in words(text))
-
-
-def _is_filler(word: str) -> bool:
-    return not carries_information(fold(word))
+    return not is_filler(text) and any(word not in _SMALL_TALK for word in content_of(text))

@@ -16,6 +16,7 @@ from string import ascii_letters, digits
 
 import Stemmer
 
+from agent_memory.foundation.core.tables import read_table
 from agent_memory.foundation.text.cleaning.control_characters import plain_text
 from agent_memory.foundation.text.stemming.foreign import MARKS, VOWEL_SIGNS, foreign_stems, frequent_words, language_of
 from agent_memory.foundation.text.stemming.unicode_forms import normalized
@@ -44,22 +45,9 @@ _MOST_CHUNKS = 32768
 # Longer texts are not memories and would fill the cache.
 _KNOWN_TEXT = 65536
 
-_STOP = """
-a about am an and any are as at be been being but by can could did do does doing for from had has have having he her hers him his how i
-if in into is it its just me my no nor not of on or our ours she should so some such than that the their theirs them then there these
-they this those to too us very was we were what when where which while who whom whose why will with would you your yours s t d ll m re
-ve don didn doesn isn wasn aren won couldn shouldn wouldn hasn haven hadn weren
-"""
-STOP_WORDS = frozenset(_STOP.split())
-
-_SMALL_TALK = """
-hi hello hey heya yo hiya morning evening afternoon night good great ok okay k kk sure yes yeah yep yup nope nah thanks thank thx ty
-cheers welcome bye goodbye cya later see talk soon lol haha hahaha lmao wow oh ah um uh hm hmm cool nice awesome right well alright fine
-please sorry congrats congratulations got gotcha ya np problem worries take care day today really indeed absolutely exactly totally
-definitely happy glad love amazing wonderful perfect sounds everyone all guys friend dear u
-lot lots much many so very bit
-"""
-_FILLERS = frozenset(_SMALL_TALK.split())
+_WORDS = read_table("text/data/words/common.toml")
+STOP_WORDS = frozenset(_WORDS["stop"].split())
+_FILLERS = frozenset(_WORDS["small_talk"].split())
 
 _stemmer = Stemmer.Stemmer("english", 20000)
 

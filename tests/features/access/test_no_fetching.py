@@ -18,7 +18,7 @@ from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.llm.base import ChatMessage
 from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
 from agent_memory.foundation.llm.openai.embeddings import OpenAIEmbedder, embedding_server
-from agent_memory.foundation.llm.rerank import RemoteReranker, rerank_server
+from agent_memory.foundation.llm.rerank import RemoteReranker
 from tests.features.access.conftest import Guarded
 from tests.features.access.hostile import CASES, Ids
 from tests.features.access.tool_cases import TOOL_CASES
@@ -89,7 +89,7 @@ async def test_redirects_are_never_followed() -> None:
         settings = load_settings(OPENAI_BASE_URL=server.url, OPENAI_API_KEY="sk-test", RERANK_BASE_URL=server.url, EMBEDDING_DIMENSIONS=8)
         chat = await OpenAIChat.open(settings)
         embedder = await OpenAIEmbedder.open(settings)
-        reranker = RemoteReranker(rerank_server(settings), "any")
+        reranker = RemoteReranker(settings.models)
         for ask in (
             lambda: chat.text([ChatMessage("user", "hello")]),
             lambda: embedder.embed(["hello"]),
@@ -108,8 +108,10 @@ async def test_redirects_are_never_followed() -> None:
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "gopher://127.0.0.1", "ftp://127.0.0.1/x", "unix:///tmp/x", "http://", "data:,x"])
 def test_only_http_addresses_are_accepted(url: str) -> None:
-    for name, opens in (("OPENAI_BASE_URL", chat_server), ("EMBEDDING_BASE_URL", embedding_server), ("RERANK_BASE_URL", rerank_server)):
+    for name, opens in (("OPENAI_BASE_URL", chat_server), ("EMBEDDING_BASE_URL", embedding_server)):
         with pytest.raises(StartupError):
             opens(load_settings(**{name: url}))
+    with pytest.raises(StartupError):
+        RemoteReranker(load_settings(RERANK_BASE_URL=url).models)
     with pytest.raises(StartupError):
         fetching(load_settings(AUTH_MODE="oauth2", OAUTH2_ISSUER_URL="https://issuer.example", OAUTH2_JWKS_URL=url).auth)

@@ -14,7 +14,7 @@ from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.features.recall.service import RecallService
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
-from agent_memory.foundation.llm.rerank import RemoteReranker, rerank_server
+from agent_memory.foundation.llm.rerank import RemoteReranker
 from agent_memory_client.models import MemoryPromptRequest, MemoryRecordResultsResponse, SearchRequest
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig, record
@@ -172,7 +172,7 @@ async def test_query_rewrite_without_a_model_returns_a_notice(rig: Rig) -> None:
 @pytest.fixture
 async def reranked(make_rig: MakeRig, lookalike: Lookalike, request: pytest.FixtureRequest) -> AsyncGenerator[Rig]:
     settings = load_settings(RERANK_BASE_URL=lookalike.url, RERANK_API_KEY="sk-test-0001")
-    reranker = RemoteReranker(rerank_server(settings), settings.models.rerank_model)
+    reranker = RemoteReranker(settings.models)
     async with make_rig(reranker=reranker, RERANK_SECONDS=seconds(request), RERANK_CANDIDATES=4) as rig:
         # The look-alike prefers what shares the most words with the query, stop words aside, for its length.
         await rig.remember(*(record(f"ferry number {n} {'and more of it ' * n}".strip(), f"f{n}") for n in range(8)))

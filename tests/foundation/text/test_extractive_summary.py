@@ -50,8 +50,8 @@ def test_written_summary_is_parsed_back_into_the_same_statements() -> None:
 
 
 def test_lines_of_other_summary_formats_are_read_as_statements() -> None:
-    assert statements_of_summary("[2025-01-02 user] Ana likes figs.\nBo is well.", lambda text: [text], AT) == [
-        Statement("Ana likes figs.", "user", datetime(2025, 1, 2, tzinfo=UTC)),
+    assert statements_of_summary("user: Ana likes figs.\nBo is well.", lambda text: [text], AT) == [
+        Statement("user: Ana likes figs.", "", AT),
         Statement("Bo is well.", "", AT),
     ]
 

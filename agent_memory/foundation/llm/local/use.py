@@ -6,7 +6,6 @@ for Semantic Retrieval", ACL 2020. Its weights come from the package `fast-unive
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.llm.base import Vectors
+from agent_memory.foundation.llm.local.weights import import_extra
 
 NAME = "use-multilingual-v3"
 WIDTH = 512
@@ -71,12 +70,7 @@ class UseEncoder:
     @classmethod
     def load(cls, directory: Path, max_tokens: int) -> UseEncoder:
         """Read the package's folder `resources` (0.5 s). Raises StartupError."""
-        try:
-            pieces, threads = importlib.import_module("sentencepiece"), importlib.import_module("threadpoolctl")
-        except ImportError as error:
-            raise StartupError(
-                f"local embeddings need sentencepiece and threadpoolctl ({error}): `pip install 'agent-memory[local]'`"
-            ) from error
+        pieces, threads = import_extra("sentencepiece", "threadpoolctl")
         # This limits the whole process. With a thread per core, requests would wait for a batch.
         threads.threadpool_limits(limits=1, user_api="blas")
         with np.load(directory / "weights.npz", allow_pickle=False) as weights:

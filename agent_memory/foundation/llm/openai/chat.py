@@ -21,6 +21,7 @@ from agent_memory.foundation.llm.openai.server import Deadline, ModelServer, Req
 from agent_memory.foundation.llm.openai.streaming import Streaming, complete
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.text.redaction import redact
 
 log = logging.getLogger(__name__)
 
@@ -44,17 +45,15 @@ class _Reply:
 
 
 class OpenAIChat:
-    def __init__(
-        self, server: ModelServer, model: str, contexts: Callable[[str], ModelContext], counter: TokenCounter | None = None
-    ) -> None:
-        """`contexts` returns the recorded context of a model. Without a `counter`, the client estimates tokens."""
+    def __init__(self, server: ModelServer, model: str, settings: Settings, counter: TokenCounter | None = None) -> None:
+        """Without a `counter`, the client estimates tokens."""
         self._server = server
-        self._contexts = contexts
+        self._settings = settings
         self._counter = counter or TokenCounter()
         self._model = model
         if len(server.contexts) >= _MOST_MODELS:  # summary views may name any model
             server.contexts.clear()
-        self._context = server.contexts.setdefault(model, contexts(model))
+        self._context = server.contexts.setdefault(model, model_context(server.shown_url, model, settings.models))
         self._what = f"{model} at {server.shown_url}"
 
     @classmethod
@@ -63,17 +62,11 @@ class OpenAIChat:
 
         Raises StartupError for an unusable address or key.
         """
-        server = server or chat_server(settings)
-        where = server.shown_url
-
-        def contexts(model: str) -> ModelContext:
-            return model_context(where, model, settings.models)
-
-        return cls(server, settings.models.generation_model, contexts, counter)
+        return cls(server or chat_server(settings), settings.models.generation_model, settings, counter)
 
     def with_model(self, model: str) -> OpenAIChat:
         """Return a client for another model on the same server. Close only the original client."""
-        return OpenAIChat(self._server, model, self._contexts, self._counter)
+        return OpenAIChat(self._server, model, self._settings, self._counter)
 
     @property
     def model(self) -> str:
@@ -201,8 +194,9 @@ class OpenAIChat:
             body[name] = max_tokens + _THINKING_TOKENS if self._reasons else max_tokens
 
         def read_prompt() -> tuple[list[dict[str, str]], int, bytes]:
-            request = fingerprint(self._model, str(body.get(name or "")), *(part for m in messages for part in (m.role, m.content)))
-            return [{"role": m.role, "content": _sendable(m.content)} for m in messages], self._tokens(messages), request
+            prompt = [ChatMessage(m.role, self._sendable(m.content)) for m in messages]
+            request = fingerprint(self._model, str(body.get(name or "")), *(part for m in prompt for part in (m.role, m.content)))
+            return [{"role": m.role, "content": m.content} for m in prompt], self._tokens(prompt), request
 
         body["messages"], ours, request = await run_in_thread(read_prompt, sum(len(message.content) for message in messages))
         if self._context.refuses(request):
@@ -215,9 +209,9 @@ class OpenAIChat:
             counted = getattr(completion, "usage", None)
             token_usage.note(getattr(counted, "total_tokens", None), chars=_chars(messages, completion))
             reply = _reply(completion, self._what)
-            self._context.learn_acceptance(_number(getattr(counted, "prompt_tokens", 0)), ours)
+            self._context.learn_acceptance(token_usage.number(getattr(counted, "prompt_tokens", 0)), ours)
             limit = self._context.limit
-            full = reply.cut_off and limit.certain and _number(getattr(counted, "total_tokens", 0)) >= _FULL * limit.tokens
+            full = reply.cut_off and limit.certain and token_usage.number(getattr(counted, "total_tokens", 0)) >= _FULL * limit.tokens
             return _Reply(reply.text, reply.cut_off, full)
 
         try:
@@ -237,6 +231,9 @@ class OpenAIChat:
     def _tokens(self, messages: Sequence[ChatMessage]) -> int:
         return _REQUEST_TOKENS + sum(self._counter.count(m.content) + _MESSAGE_TOKENS for m in messages)
 
+    def _sendable(self, text: str) -> str:
+        return (redact(text) if self._settings.longterm.redact_secrets else text).encode("utf-8", "replace").decode("utf-8")
+
     def _no_room(self) -> ContextExceeded:
         limit = self._context.limit
         return ContextExceeded(f"{self._what}: no room for the answer within {limit.tokens} tokens ({limit.source})", reason="length")
@@ -244,10 +241,7 @@ class OpenAIChat:
 
 def chat_server(settings: Settings) -> ModelServer:
     """Return the server at OPENAI_BASE_URL."""
-    models = settings.models
-    return ModelServer(
-        models.openai_base_url, models.openai_api_key, timeout=models.timeout_seconds, max_concurrent_calls=models.max_concurrent_calls
-    )
+    return ModelServer(settings.models.openai_base_url, settings.models.openai_api_key, settings.models)
 
 
 def _chars(messages: Sequence[ChatMessage], completion: Any) -> int:
@@ -258,14 +252,6 @@ def _chars(messages: Sequence[ChatMessage], completion: Any) -> int:
 
 
 def _nothing() -> None: ...
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
-
-
-def _sendable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _reply(completion: Any, what: str) -> _Reply:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import logging
@@ -21,7 +20,9 @@ from agent_memory.foundation.llm.base import Vectors
 from agent_memory.foundation.llm.catalog import embedding_dimensions
 from agent_memory.foundation.llm.embedding_checks import clean_text, unit_rows
 from agent_memory.foundation.llm.openai.server import Deadline, ModelServer, RequestRefused
+from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.text.redaction import redact
 
 logger = logging.getLogger(__name__)
 
@@ -31,24 +32,21 @@ MAX_INPUTS = 256
 MAX_INPUT_TOKENS = 8191
 MAX_BATCH_CHARS = 400_000  # below the 300,000 tokens of a request: a token has two characters or more on average
 MIN_INPUT_TOKENS = 64
-_IN_THREAD_CHARS = 50_000
 _STATED_LIMIT = re.compile(r"(?:maximum|max|limit|most)\D{0,40}(\d{2,6})", re.IGNORECASE)
 
 
 class OpenAIEmbedder:
-    def __init__(
-        self, server: ModelServer, model: str, dimensions: int, *, ask_dimensions: bool = False, counter: TokenCounter | None = None
-    ) -> None:
-        """With `ask_dimensions`, requests contain the dimension, for models that can shorten their vectors."""
+    def __init__(self, server: ModelServer, settings: Settings, dimensions: int, counter: TokenCounter | None = None) -> None:
+        self.model = settings.models.embedding_model
+        self.dimensions = dimensions
         self._server = server
-        self._model = model
-        self._dimensions = dimensions
         self._counter = counter
-        self._what = f"{model} at {server.shown_url}"
+        self._redacts = settings.longterm.redact_secrets
+        self._what = f"{self.model} at {server.shown_url}"
         self._limit = MAX_INPUT_TOKENS
         # Parameters to try, best first. The first ones that the server accepts stay in use. base64 has a quarter of the
         # bytes and parses faster.
-        own_fields = [{"dimensions": dimensions}] if ask_dimensions else []
+        own_fields = [{"dimensions": dimensions}] if settings.models.embedding_dimensions else []
         self._ways: list[dict[str, Any]] = [
             {**extra, "encoding_format": form} for extra in [*own_fields, {}] for form in ("base64", "float")
         ]
@@ -61,28 +59,19 @@ class OpenAIEmbedder:
         server. If the call fails, log a warning and use 1536. Raises StartupError for an unusable address or key, but
         never for an unknown model or a server that does not answer.
         """
-        server = server or embedding_server(settings)
-        model, configured = settings.models.embedding_model, settings.models.embedding_dimensions
-        dimensions = configured or embedding_dimensions(model)
+        server, models = server or embedding_server(settings), settings.models
+        dimensions = models.embedding_dimensions or embedding_dimensions(models.embedding_model)
         if dimensions is None:
-            dimensions = await cls(server, model, 0).probe()
-        return cls(server, model, dimensions, ask_dimensions=configured is not None, counter=counter)
-
-    @property
-    def model(self) -> str:
-        return self._model
-
-    @property
-    def dimensions(self) -> int:
-        return self._dimensions
+            dimensions = await cls(server, settings, 0).probe()
+        return cls(server, settings, dimensions, counter)
 
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
         """Embed texts like `EmbeddingModel.embed`. Truncate texts that exceed the model's limit."""
         deadline = Deadline(timeout)
-        rows = np.empty((len(texts), self._dimensions), dtype=np.float32)
+        rows = np.empty((len(texts), self.dimensions), dtype=np.float32)
         for batch in _batches(texts):
             answer = await self._ask([texts[index] for index in batch], deadline)
-            rows[batch] = unit_rows(answer, count=len(batch), dimensions=self._dimensions, model=self._what)
+            rows[batch] = unit_rows(answer, count=len(batch), dimensions=self.dimensions, model=self._what)
         return rows
 
     async def close(self) -> None:
@@ -123,7 +112,7 @@ class OpenAIEmbedder:
 
     async def _once(self, texts: list[str], way: dict[str, Any], deadline: Deadline) -> list[Any]:
         # Read the raw answer, since the SDK's models cost more time than all our work.
-        body = {"model": self._model, "input": texts, **way}
+        body = {"model": self.model, "input": texts, **way}
         address = self._server.address("/embeddings")
 
         async def ask(client: openai.AsyncOpenAI) -> list[Any]:
@@ -133,12 +122,10 @@ class OpenAIEmbedder:
         return await self._server.call(self._what, ask, timeout=deadline.seconds_left)
 
     async def _fitted(self, texts: list[str]) -> list[str]:
-        if sum(map(len, texts)) > _IN_THREAD_CHARS:
-            return await asyncio.to_thread(lambda: [self._fit(text) for text in texts])
-        return [self._fit(text) for text in texts]
+        return await run_in_thread(lambda: [self._fit(text) for text in texts], sum(map(len, texts)))
 
     def _fit(self, text: str) -> str:
-        text = clean_text(text)
+        text = clean_text(redact(text) if self._redacts else text)
         if len(text) * 4 <= self._limit or len(text.encode()) <= self._limit:  # no token is shorter than a byte
             return text
         cut = self._counter.truncate(text, self._limit) if self._counter else text[: 3 * self._limit]
@@ -166,12 +153,7 @@ def embedding_server(settings: Settings) -> ModelServer:
     key = models.embedding_api_key
     if key is None and models.embedding_base_url in (None, models.openai_base_url):
         key = models.openai_api_key
-    return ModelServer(
-        models.embedding_base_url or models.openai_base_url,
-        key,
-        timeout=models.timeout_seconds,
-        max_concurrent_calls=models.max_concurrent_calls,
-    )
+    return ModelServer(models.embedding_base_url or models.openai_base_url, key, models)
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:

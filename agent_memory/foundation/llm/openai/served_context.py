@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from agent_memory.foundation.llm.token_usage import number
+
 Look = Callable[[str], Awaitable[Any]]
 """A function that returns the JSON at an address, or None."""
 
@@ -36,18 +38,13 @@ async def ask(look: Look, base_url: str, model: str) -> ServedContext | None:
     base = base_url.split("?", 1)[0].rstrip("/")
     root = base.removesuffix("/v1")
     entry = _entry(await look(f"{base}/models"), model)
-    tokens = _of_entry(entry)
-    if tokens is not None:
+    if tokens := _of_entry(entry):
         return ServedContext(tokens)
     for path, read in (("/props", _of_props), ("/api/v0/models", _of_lm_studio), ("/api/ps", _of_ollama), ("/info", _of_tgi)):
         served = read(await look(root + path), model)
         if served is not None:
             return served
     return None
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -67,20 +64,19 @@ def _entry(listed: Any, model: str) -> dict[str, Any]:
     return entries[0] if len(entries) == 1 else {}
 
 
-def _of_entry(entry: dict[str, Any]) -> int | None:
-    served = _number(_dict(entry.get("meta")).get("n_ctx"))
-    return served or next((value for name in _FIELDS if (value := _number(entry.get(name))) is not None), None)
+def _of_entry(entry: dict[str, Any]) -> int:
+    return next(filter(None, map(number, [_dict(entry.get("meta")).get("n_ctx"), *map(entry.get, _FIELDS)])), 0)
 
 
 def _of_props(answer: Any, _: str) -> ServedContext | None:
     """Return the context size of a slot (llama.cpp)."""
-    tokens = _number(_dict(_dict(answer).get("default_generation_settings")).get("n_ctx"))
+    tokens = number(_dict(_dict(answer).get("default_generation_settings")).get("n_ctx"))
     return ServedContext(tokens) if tokens else None
 
 
 def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
     """Return the context size of the loaded model, not the largest possible size (LM Studio)."""
-    tokens = _number(_entry(answer, model).get("loaded_context_length"))
+    tokens = number(_entry(answer, model).get("loaded_context_length"))
     return ServedContext(tokens) if tokens else None
 
 
@@ -95,12 +91,12 @@ def _of_ollama(answer: Any, model: str) -> ServedContext | None:
     names = {model, f"{model}:latest"}
     for entry in _list(_dict(answer)["models"]):
         if names & {entry.get("name"), entry.get("model")}:
-            tokens = _number(entry.get("context_length"))
+            tokens = number(entry.get("context_length"))
             return ServedContext(tokens) if tokens else ServedContext(_OLLAMA_DEFAULT, guess=True)
     return ServedContext(_OLLAMA_DEFAULT, guess=True)
 
 
 def _of_tgi(answer: Any, _: str) -> ServedContext | None:
     """Return the limit for prompt and answer together (Text Generation Inference)."""
-    tokens = _number(_dict(answer).get("max_total_tokens"))
+    tokens = number(_dict(answer).get("max_total_tokens"))
     return ServedContext(tokens) if tokens else None

@@ -21,6 +21,7 @@ import openai
 from pydantic import SecretStr
 
 from agent_memory.foundation.core.errors import AgentMemoryError, ContextExceeded, ModelAnswerInvalid, ModelUnavailable, StartupError
+from agent_memory.foundation.core.settings import ModelSettings
 from agent_memory.foundation.llm.context_refusals import ContextOverflow, overflow
 from agent_memory.foundation.llm.model_context import ModelContext
 from agent_memory.foundation.llm.openai import http11
@@ -88,11 +89,8 @@ class RequestRefused(Exception):
 class ModelServer:
     """One OpenAI-compatible server. The embedder and the chat model share it if both use its address."""
 
-    def __init__(self, base_url: str | None, api_key: SecretStr | None, *, timeout: float, max_concurrent_calls: int) -> None:
-        """`timeout` (s) limits calls that have no timeout of their own.
-
-        Raises StartupError for an unusable address or key.
-        """
+    def __init__(self, base_url: str | None, api_key: SecretStr | None, models: ModelSettings) -> None:
+        """Raises StartupError for an unusable address or key."""
         self.url = (base_url or OPENAI_URL).strip()
         self.shown_url = shown_url(self.url)
         self._key = (api_key.get_secret_value().strip() if api_key else "") or NO_KEY
@@ -100,7 +98,7 @@ class ModelServer:
             raise StartupError("OPENAI_API_KEY (or EMBEDDING_API_KEY) contains characters that cannot be sent: copy the key again")
         if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
             raise StartupError(f"OPENAI_BASE_URL (or EMBEDDING_BASE_URL) is not an http address: {self.shown_url}")
-        self._timeout = timeout
+        self._timeout = timeout = models.timeout_seconds  # for calls that have no timeout of their own
         self.breaker = Breaker(self.shown_url)
         self.rungs: dict[str, int] = {}
         """Maps each model to the response format (rung) that the server accepts."""
@@ -110,8 +108,8 @@ class ModelServer:
         """Maps each model to the way in which the server streams answers."""
         self.contexts: dict[str, ModelContext] = {}
         # Two pools: a query never waits behind background calls.
-        self._background = asyncio.Semaphore(max_concurrent_calls)
-        self._urgent = asyncio.Semaphore(max_concurrent_calls)
+        self._background = asyncio.Semaphore(models.max_concurrent_calls)
+        self._urgent = asyncio.Semaphore(models.max_concurrent_calls)
         # The SDK must not retry: on 429 it would wait up to a minute and occupy our slot. No redirects: they may lead
         # to a server that the operator did not name.
         if http11.suits(self.url):

@@ -42,31 +42,21 @@ def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
     question = sentences[-1].strip()
     mentioned = mentions(question, now.astimezone(zone).date())
     table = language_table(question)
-    if len(mentioned) != 1 or mentioned[0].time is None or table is None:
+    if len(mentioned) != 1 or (named := mentioned[0].time) is None or table is None:
         return None
-    mention, words = mentioned[0], question[mentioned[0].start : mentioned[0].end]
+    mention = mentioned[0]
     is_alone = len(sentences) == 1 and not _WORD.search(question[: mention.start] + question[mention.end :])
-    if not is_alone and not _asks_about(question, mention, table):
+    if not is_alone and not _asks_about(question, mention, named, table):
         return None
-    first, last = _ends(mentioned[0].time)
-    is_in_words = not mention.is_relative and mention.time is not None and mention.time.relation == "on"
-    return Span(midnight(first, zone), midnight(last, zone), words, is_in_words)
-
-
-def _ends(named: NamedTime) -> tuple[date, date]:
-    """Return the first day of a time, and the day after its last day."""
+    # The first day of the time, and the day after its last day.
     after = named.last + timedelta(days=1)
-    ends = {
-        "on": (named.first, after),
-        "since": (named.first, date.max),
-        "until": (date.min, after),
-        "before": (date.min, named.first),
-        "after": (after, date.max),
-    }
-    return ends[named.relation]
+    first = {"on": named.first, "since": named.first, "after": after}.get(named.relation, date.min)
+    end = {"on": after, "until": after, "before": named.first}.get(named.relation, date.max)
+    is_in_words = not mention.is_relative and named.relation == "on"
+    return Span(midnight(first, zone), midnight(end, zone), question[mention.start : mention.end], is_in_words)
 
 
-def _asks_about(question: str, mention: Mention, table: Table) -> bool:
+def _asks_about(question: str, mention: Mention, named: NamedTime, table: Table) -> bool:
     """True if a question asks about the mentioned time.
 
     Except in Chinese, the time must be at the question's beginning or end, or before a preposition.
@@ -85,8 +75,8 @@ def _asks_about(question: str, mention: Mention, table: Table) -> bool:
         return False
     if begins:
         return after.startswith((" ", ","))
-    if mention.time is not None and mention.time.relation != "on":
-        before = table.before[mention.time.relation].sub("", before)
+    if named.relation != "on":
+        before = table.before[named.relation].sub("", before)
     is_last = len(_WORD.findall(table.fillers.sub("", after))) <= table.tail and not after.startswith(("'", "’", "-"))
     return (is_last or table.goes_on.match(after.lstrip()) is not None) and table.attribute.search(before) is None
 

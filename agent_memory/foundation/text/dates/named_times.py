@@ -81,11 +81,6 @@ class _TimeMatch(NamedTuple):
     days: int
 
 
-def named_times(text: str, today: date) -> list[NamedTime]:
-    """Return the times in a text whose meaning is certain, in order. `today` is the day when the text was written."""
-    return [mention.time for mention in mentions(text, today) if mention.time is not None]
-
-
 def only_time(text: str, today: date) -> NamedTime | None:
     """Return the only time in a text, or the most precise of several nested times.
 
@@ -162,8 +157,7 @@ def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
     month = groups.get("month")
     if month is not None and groups.get("year") is None and table.words_too.match(month) and month.islower() and not text.islower():
         return True
-    street = table.before.get("street")
-    return street is not None and street.search(text[max(0, match.start() - _BEFORE_CHARS) : match.start()]) is not None
+    return table.before["street"].search(text[max(0, match.start() - _BEFORE_CHARS) : match.start()]) is not None
 
 
 def _tables_of(text: str) -> list[Table]:
@@ -228,13 +222,10 @@ def _mention(text: str, time_match: _TimeMatch, today: date, weekday: int | None
     except (ValueError, OverflowError):
         possible = ()  # beyond the calendar
     unit: Unit = possible[0].unit if possible else "day"
-    is_open = any(name in table.before and table.before[name].search(before) for name in ("part", "or"))
-    is_open = is_open or table.followed.match(text, end) is not None
-    if len(possible) != 1 or is_open:
+    if len(possible) != 1 or any(table.before[name].search(before) for name in ("part", "or")) or table.followed.match(text, end):
         return Mention(table.code, kind, unit, start, end, None, possible)
-    related: list[Relation] = [name for name in _RELATIONS if name in table.before and table.before[name].search(before)]
-    relation: Relation = related[0] if related else "on"
-    return Mention(table.code, kind, unit, start, end, NamedTime(*possible[0], start, end, relation), possible)
+    related: list[Relation] = [*(name for name in _RELATIONS if table.before[name].search(before)), "on"]
+    return Mention(table.code, kind, unit, start, end, NamedTime(*possible[0], start, end, related[0]), possible)
 
 
 def _has_year(time_match: _TimeMatch) -> bool:

@@ -8,12 +8,11 @@ days. Patterns of kind `none` match text that only looks like a date.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
 from typing import Any
+
+from agent_memory.foundation.core.tables import read_table
 
 CODES = ("en", "zh", "de", "es", "fr")
 _CHINESE = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "○": 0, "两": 2, "兩": 2}
@@ -29,48 +28,61 @@ NUMERIC = tuple(map(re.compile, _NUMERIC))
 """Numeric dates: 2024-03-05, 2024/03/05, 5.3.2024 and 3/5/2024. In the last form, day and month are ambiguous."""
 
 
-@dataclass(frozen=True)
 class Table:
     """The compiled date table of one language."""
 
-    code: str
-    blankless: bool
-    words: frozenset[str]
-    names: frozenset[str]
-    months: Sequence[re.Pattern[str]]
-    weekdays: Sequence[re.Pattern[str]]
-    units: Mapping[str, re.Pattern[str]]
-    numbers: Mapping[str, int]
-    words_too: re.Pattern[str]
-    patterns: Sequence[tuple[str, re.Pattern[str], int]]
-    """The kind and the pattern of each form. For near days ("yesterday"), also the number of days from today."""
-    before: Mapping[str, re.Pattern[str]]
-    """Patterns for words before a date.
-
-    The keys are "since", "until", "before", "after", "part", "street" and "or" (after another number or name).
-    """
-    joins: re.Pattern[str]
-    """Words that join the two ends of an interval."""
-    between: re.Pattern[str]
-    and_: re.Pattern[str]
-    yearly: re.Pattern[str]
-    """Words for yearly events. In a sentence with such a word, a day is certain only if it includes a year."""
-    followed: re.Pattern[str]
-    """Words after a date that change its meaning."""
-    tense: Mapping[str, re.Pattern[str]]
-    asks: re.Pattern[str]
-    asks_when: re.Pattern[str]
-    attribute: re.Pattern[str]
-    """Words before a time that describes a thing, as in "the photos of last week"."""
-    goes_on: re.Pattern[str]
-    """Prepositions that may follow the time, as in "last week in Rome"."""
-    fillers: re.Pattern[str]
-    tail: int
-    """The largest number of words that may follow the time in a question. In German, verbs come last."""
+    def __init__(self, code: str, source: Mapping[str, Any]) -> None:
+        self.code = code
+        self.blankless = bool(source.get("blankless"))
+        edge = "{}" if self.blankless else _EDGE
+        start, stop, blank = ("", "", r"\s*") if self.blankless else (r"(?<![^\W_])", r"(?![^\W_])", r"\s+")
+        names = frozenset(name for names in (*source["months"], *source["weekdays"]) for name in names.split("|") if name.isalpha())
+        self.names = frozenset[str]() if self.blankless else names
+        """The lower-case names of months and weekdays."""
+        self.words = frozenset([*source["words"].split(), *source["numbers"], *names])
+        self.months = list(map(_exact, source["months"]))
+        self.weekdays = list(map(_exact, source["weekdays"]))
+        self.units = {unit: _exact(forms) for unit, forms in source["units"].items()}
+        self.words_too = _exact(source.get("words_too", "(?!)"))
+        self._numbers: Mapping[str, int] = source["numbers"]
+        placeholders = _placeholders(source)
+        self.patterns = [("near", _compiled(edge, words, placeholders), days) for words, days in source["near"].items()]
+        """The kind and the pattern of each form. For near days ("yesterday"), also the number of days from today."""
+        for kind, templates in source["patterns"].items():
+            self.patterns += [(kind, _compiled(edge, template, placeholders), 0) for template in templates]
+        articles = "" if self.blankless else r"(?:\s+(?:the|le|la|el|los|den|dem|der|l['’]|in|im|en|on|am))*"
+        # Words before a date.
+        self.before = {
+            name: re.compile(rf"{start}(?:{source.get(name) or '(?!)'}){articles}\W*$", re.IGNORECASE)
+            for name in ("since", "until", "before", "after", "part", "street")
+        }
+        joint = f"{source['or']}|{source['and']}|{source['to']}"
+        number_or_name = rf"{start}(?:\d{{1,2}}(?:{source['ordinal']})?|{_longest_first([*source['months'], *source['weekdays']])})"
+        self.before["or"] = re.compile(rf"{number_or_name}(?:\s*[,/]|{blank}(?:{joint})(?: the| el| den| le)?)\s*$", re.IGNORECASE)
+        # Words that join the two ends of an interval.
+        self.joins = re.compile(rf"\s*(?:{source['to']})\s*(?:the |le |el |den |dem |am )?", re.IGNORECASE)
+        self.between = re.compile(rf"{start}(?:{source['between']})\s*(?:the |le |el |dem )?$", re.IGNORECASE)
+        self.and_ = re.compile(rf"\s*(?:{source['and']})\s*", re.IGNORECASE)
+        # In a sentence with a word for yearly events, a day is certain only if it includes a year.
+        self.yearly = _compiled(edge, source["yearly"], {})
+        # Words after a date that change its meaning.
+        more = rf"\s*(?:,|&|{source['or']}|{source['and']})\s*(?:0?[1-9]|[12]\d|3[01])(?:{source['ordinal']})?(?![\w:]|\s*[ap]\.?m)"
+        self.followed = re.compile(rf"\s*(?:{source['followed']}){stop}|{more}", re.IGNORECASE)
+        self.tense = {way: _compiled(edge, words, {}) for way, words in source["tense"].items()}
+        questions = source["questions"]
+        self.asks = _compiled(edge, questions["asks"], {})
+        self.asks_when = _compiled(edge, questions["silent"], {})
+        # Words before a time that describes a thing, as in "the photos of last week".
+        self.attribute = re.compile(rf"(?<![^\W_])(?:{questions['attribute']})\s*$", re.IGNORECASE)
+        # Prepositions that may follow the time, as in "last week in Rome".
+        self.goes_on = _compiled(edge, questions["goes_on"], {})
+        self.fillers = _compiled(edge, questions["fillers"], {})
+        # The largest number of words that may follow the time in a question. In German, verbs come last.
+        self.tail: int = questions["tail"]
 
     def count(self, word: str) -> int:
         """Return the number that a word or a string of digits means, or 0 for any other text."""
-        value = self.numbers.get(word.lower())
+        value = self._numbers.get(word.lower())
         return value if value is not None else number(word)
 
 
@@ -88,57 +100,7 @@ def number(numeral: str) -> int:
 
 @lru_cache(maxsize=1)
 def tables() -> Mapping[str, Table]:
-    folder = resources.files("agent_memory.foundation.text.data").joinpath("dates")
-    return {code: _table(code, tomllib.loads(folder.joinpath(f"{code}.toml").read_text(encoding="utf-8"))) for code in CODES}
-
-
-def _table(code: str, source: Mapping[str, Any]) -> Table:
-    blankless = bool(source.get("blankless"))
-    edge = "{}" if blankless else _EDGE
-    placeholders = _placeholders(source)
-    patterns = [("near", _compiled(edge, words, placeholders), days) for words, days in source["near"].items()]
-    for kind, templates in source["patterns"].items():
-        patterns += [(kind, _compiled(edge, template, placeholders), 0) for template in templates]
-    articles = "" if blankless else r"(?:\s+(?:the|le|la|el|los|den|dem|der|l['’]|in|im|en|on|am))*"
-    start, stop = ("", "") if blankless else (r"(?<![^\W_])", r"(?![^\W_])")
-    before = {
-        name: re.compile(rf"{start}(?:{source[name]}){articles}\W*$", re.IGNORECASE)
-        for name in ("since", "until", "before", "after", "part", "street")
-        if source.get(name)
-    }
-    names = _longest_first([*source["months"], *source["weekdays"]])
-    joint = f"{source['or']}|{source['and']}|{source['to']}"
-    more = rf"\s*(?:,|&|{source['or']}|{source['and']})\s*(?:0?[1-9]|[12]\d|3[01])(?:{source['ordinal']})?(?![\w:]|\s*[ap]\.?m)"
-    blank = r"\s*" if blankless else r"\s+"
-    number_or_name = rf"{start}(?:\d{{1,2}}(?:{source['ordinal']})?|{names})"
-    before["or"] = re.compile(rf"{number_or_name}(?:\s*[,/]|{blank}(?:{joint})(?: the| el| den| le)?)\s*$", re.IGNORECASE)
-    tense = {way: _compiled(edge, words, {}) for way, words in source["tense"].items()}
-    questions = source["questions"]
-    return Table(
-        code,
-        blankless,
-        frozenset([*source["words"].split(), *source["numbers"], *_names(source)]),
-        frozenset() if blankless else _names(source),
-        [_exact(names) for names in source["months"]],
-        [_exact(names) for names in source["weekdays"]],
-        {unit: _exact(forms) for unit, forms in source["units"].items()},
-        source["numbers"],
-        _exact(source.get("words_too", "(?!)")),
-        patterns,
-        before,
-        re.compile(rf"\s*(?:{source['to']})\s*(?:the |le |el |den |dem |am )?", re.IGNORECASE),
-        re.compile(rf"{start}(?:{source['between']})\s*(?:the |le |el |dem )?$", re.IGNORECASE),
-        re.compile(rf"\s*(?:{source['and']})\s*", re.IGNORECASE),
-        _compiled(edge, source["yearly"], {}),
-        re.compile(rf"\s*(?:{source['followed']}){stop}|{more}", re.IGNORECASE),
-        tense,
-        _compiled(edge, questions["asks"], {}),
-        _compiled(edge, questions["silent"], {}),
-        re.compile(rf"(?<![^\W_])(?:{questions['attribute']})\s*$", re.IGNORECASE),
-        _compiled(edge, questions["goes_on"], {}),
-        _compiled(edge, questions["fillers"], {}),
-        questions["tail"],
-    )
+    return {code: Table(code, read_table(f"text/data/dates/{code}.toml")) for code in CODES}
 
 
 def _placeholders(source: Mapping[str, Any]) -> Mapping[str, str]:
@@ -171,10 +133,6 @@ def calendar_names() -> frozenset[str]:
     return frozenset(name for table in tables().values() for name in table.names)
 
 
-def _names(source: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(name for names in (*source["months"], *source["weekdays"]) for name in names.split("|") if name.isalpha())
-
-
 def _longest_first(names: Sequence[str]) -> str:
     return "|".join(sorted((form for each in names for form in each.split("|")), key=len, reverse=True))
 
@@ -182,7 +140,7 @@ def _longest_first(names: Sequence[str]) -> str:
 def _compiled(edge: str, template: str, placeholders: Mapping[str, str]) -> re.Pattern[str]:
     for name, source in placeholders.items():
         template = template.replace(name, source)
-    return re.compile(edge.format(f"(?:{template})") if edge == "{}" else edge.replace("{}", f"(?:{template})"), re.IGNORECASE)
+    return re.compile(edge.replace("{}", f"(?:{template})"), re.IGNORECASE)
 
 
 def _exact(forms: str) -> re.Pattern[str]:

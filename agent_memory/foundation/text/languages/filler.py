@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from agent_memory.foundation.text.languages.phrases import Language, ascii_vocabulary, ascii_words, languages, tokens
+from agent_memory.foundation.text.languages.phrases import Language, languages, tokens
 from agent_memory.foundation.text.terms import EDGES, STOP_WORDS, fold
 
 _MOST_CHARS = 20_000
@@ -20,17 +20,12 @@ _LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 _DIGITS = "0123456789"
 _GLUED = frozenset("+#")  # "C" is not "C++"
 _AS_EMOJI = "\ufe0f"
-_VOWELS = frozenset("aeiouy")
-_LATIN = re.compile(r"[a-z]+")
+_LATIN_CONSONANTS = re.compile(r"[b-df-hj-np-tv-xz]+")
 _LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
 # Minimum length of a run of neighboring keys: from the left end of a row, elsewhere, and as one of several runs.
 _FROM_THE_END, _ELSEWHERE, _PART = 4, 5, 3
 _CONSONANTS = 6  # minimum number of letters in keyboard noise without a vowel
-_HOME = 7  # minimum number of letters in keyboard noise from the middle row alone
 
-
-# A query with `_ENOUGH` unknown words of at least `_SHORT` letters has content.
-_ENOUGH, _SHORT = 4, 3
 _LONGEST_WHOLE = 8  # words (or characters) of the longest text that the data files list as a whole
 _MOST_QUERY_CHARS = 500
 
@@ -120,10 +115,6 @@ def has_content(query: str) -> bool:
     """True if at least one word of a query has content. False for "thanks!", "ok", "x" and "👍"."""
     if len(query) > _MOST_QUERY_CHARS:
         return True
-    if query.isascii():
-        vocabulary = ascii_vocabulary("filler", "only beside", "beside", "laughter", "test", "keyboard")
-        if len({word for word in ascii_words(query) if len(word) >= _SHORT} - vocabulary) >= _ENOUGH:
-            return True
     words = _words(query)
     if (len(words) == 1 and words[0] in _answers()) or _whole().get(tuple(words)) is False:
         # Answers such as "yes" and "me too" ask for nothing.
@@ -179,20 +170,12 @@ def _is_shape(word: str) -> bool:
 
 
 def _is_keys(word: str) -> bool:
-    """True if a word looks like random typing.
-
-    Such a word consists of neighboring keys ("asdf", "qweqwe"), has no vowels, or is a long word from the middle row of
-    keys.
-    """
+    """True if a word looks like random typing: neighboring keys ("asdf", "qweqwe"), or consonants alone."""
     bare = word.rstrip(_DIGITS)
     if len(bare) < _FROM_THE_END:
         return False
-    if _LATIN.fullmatch(bare):
-        vowels = sum(letter in _VOWELS for letter in bare)
-        if len(bare) >= _CONSONANTS and not vowels and len(frozenset(bare)) > 2:
-            return True
-        if len(bare) >= _HOME and vowels * 5 <= len(bare) and frozenset("asdfghjkl").issuperset(bare):
-            return True
+    if len(bare) >= _CONSONANTS and len(frozenset(bare)) > 2 and _LATIN_CONSONANTS.fullmatch(bare):
+        return True
     runs = _key_runs(bare)
     if len(runs) == 1:
         return len(bare) >= (_FROM_THE_END if any(row.startswith(bare) for row in _rows()) else _ELSEWHERE)

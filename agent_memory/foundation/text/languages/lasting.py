@@ -20,7 +20,7 @@ def says_name(text: str) -> bool:
     if len(text) > _MOST_CHARS:
         return False
     text_tokens = tokens(text)
-    return any(pattern.search(language.join(text_tokens).text) is not None for language, pattern in _names())
+    return any(pattern.search(language.join(text_tokens).text) for language, pattern in _names())
 
 
 def is_lasting(text: str) -> bool:
@@ -47,7 +47,7 @@ def lasting_terms() -> Sequence[str]:
 
 @lru_cache(maxsize=1)
 def _names() -> Sequence[tuple[Language, re.Pattern[str]]]:
-    return [(language, pattern) for language in languages().values() if (pattern := language.anywhere("name")) is not None]
+    return [(language, language.anywhere("name")) for language in languages().values()]
 
 
 @lru_cache(maxsize=1)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from agent_memory.foundation.text.languages.phrases import Joined, Language, Token, languages, tokens
+from agent_memory.foundation.text.languages.phrases import NOTHING, Joined, Language, Token, languages, tokens
 
 RequestKind = Literal["remember", "forget"]
 
@@ -36,72 +35,45 @@ class MemoryRequest(NamedTuple):
     """True if the request covers everything about the subject: "forget everything about Anna"."""
 
 
-@dataclass(frozen=True, slots=True)
 class _Requests:
-    language: Language
-    lead: re.Pattern[str] | None
-    trail: re.Pattern[str] | None
-    remember: re.Pattern[str] | None
-    remember_behind: re.Pattern[str] | None
-    remind: re.Pattern[str] | None
-    remind_behind: re.Pattern[str] | None
-    announced: re.Pattern[str] | None
-    none: re.Pattern[str] | None
-    forget: re.Pattern[str] | None
-    forget_behind: re.Pattern[str] | None
-    about: re.Pattern[str] | None
-    no_forgetting: re.Pattern[str] | None
-    no_forgetting_behind: re.Pattern[str] | None
-    told_before: re.Pattern[str] | None
-    kept_words: frozenset[str]
-    endings: frozenset[str]
-    telling_words: frozenset[str]
-    everything: re.Pattern[str] | None
-    everything_about: re.Pattern[str] | None
+    """The requests of a language."""
 
-    @classmethod
-    def of(cls, language: Language) -> _Requests:
-        ahead, behind = language.openings, language.suffix_pattern
-        return cls(
-            language,
-            ahead("lead"),
-            language.closings("trail"),
-            language.pattern("remember"),
-            behind("remember"),
-            language.pattern("remind"),
-            behind("remind"),
-            ahead("announced"),
-            language.pattern("no request"),
-            language.pattern("forget"),
-            behind("forget"),
-            ahead("about"),
-            language.pattern("no forgetting"),
-            behind("no forgetting"),
-            ahead("told before"),
-            language.words("kept"),
-            language.words("endings") if language.blankless else frozenset(),
-            frozenset(language.sections.get("told with accent", ())),
-            language.anywhere("all"),
-            language.closings("all about"),
-        )
+    def __init__(self, language: Language) -> None:
+        self._language = language
+        self._lead = language.openings("lead")
+        self._trail = language.closings("trail")
+        self._remember, self._remember_behind = language.pattern("remember"), language.suffix_pattern("remember")
+        self._remind, self._remind_behind = language.pattern("remind"), language.suffix_pattern("remind")
+        self._forget, self._forget_behind = language.pattern("forget"), language.suffix_pattern("forget")
+        self._no_forgetting, self._no_forgetting_behind = language.pattern("no forgetting"), language.suffix_pattern("no forgetting")
+        self._announced = language.openings("announced")
+        self._none = language.pattern("no request")
+        self._about = language.openings("about")
+        self._told_before = language.openings("told before")
+        self._kept_words = language.words("kept")
+        self._endings = language.words("endings") if language.blankless else frozenset[str]()
+        self._telling_words = frozenset(language.sections.get("told with accent", ()))
+        self._everything = language.anywhere("all")
+        self._everything_about = language.closings("all about")
+        self._puts_verbs_last = any(p is not NOTHING for p in (self._forget_behind, self._remember_behind, self._remind_behind))
 
     def read(self, text: str, text_tokens: Sequence[Token]) -> MemoryRequest | None:
         head = text_tokens[:_HEAD_TOKENS]
-        if self.telling_words and text[head[0].start : head[0].end].lower() in self.telling_words:
+        if text[head[0].start : head[0].end].lower() in self._telling_words:
             return None
-        joined = self.language.join(head)
+        joined = self._language.join(head)
         for at in self._beginnings(joined):
             rest = joined.text[at:]
-            if (subject := self._announced(text, text_tokens, joined, at)) is not None:
+            if (subject := self._announcement(text, text_tokens, joined, at)) is not None:
                 return MemoryRequest("remember", subject)
-            if self.none is not None and self.none.match(rest):
+            if self._none.match(rest):
                 return None
-            if self.remember is not None and (m := self.remember.match(rest)):
+            if m := self._remember.match(rest):
                 return self._remembered(text, text_tokens, joined, at + m.end(), polite=at > 0)
-            if self.remind is not None and self.remind.match(rest):
+            if self._remind.match(rest):
                 return MemoryRequest("remember", text.strip())
-            if self.forget is not None and (m := self.forget.match(rest)):
-                if self.no_forgetting is not None and self.no_forgetting.match(rest):
+            if m := self._forget.match(rest):
+                if self._no_forgetting.match(rest):
                     return None
                 if m.lastindex is None:
                     return self._forgotten(text, text_tokens, joined, self._kept_from(text_tokens, joined, at + m.end()), polite=at > 0)
@@ -113,7 +85,7 @@ class _Requests:
     def _beginnings(self, joined: Joined) -> list[int]:
         """Return the positions where a request may begin: at the start of the text, or after polite words."""
         places = [0]
-        while self.lead is not None and len(places) <= _LEADS and (m := self.lead.match(joined.text, places[-1])) and m.end() > places[-1]:
+        while len(places) <= _LEADS and (m := self._lead.match(joined.text, places[-1])) and m.end() > places[-1]:
             places.append(m.end())
         return places
 
@@ -123,14 +95,14 @@ class _Requests:
         The last word of the request phrase may already belong to the subject.
         """
         count = sum(stop <= end for stop in joined.ends)
-        return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self.kept_words else end
+        return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self._kept_words else end
 
-    def _announced(self, text: str, text_tokens: Sequence[Token], joined: Joined, at: int) -> str | None:
+    def _announcement(self, text: str, text_tokens: Sequence[Token], joined: Joined, at: int) -> str | None:
         """Return the subject that follows an introductory word and a colon, or None.
 
         The subject may be in any language: "Remember: ich bin Linkshänder".
         """
-        m = None if self.announced is None else self.announced.match(joined.text, at)
+        m = self._announced.match(joined.text, at)
         count = 0 if m is None else sum(stop <= m.end() for stop in joined.ends)
         if not 0 < count < len(text_tokens) or text[text_tokens[count - 1].end : text_tokens[count].start].strip() not in _ANNOUNCING:
             return None
@@ -143,7 +115,7 @@ class _Requests:
         count = sum(stop <= end for stop in joined.ends)
         subject = text[text_tokens[count].start :].strip(_EDGES) if count < len(text_tokens) else ""
         bare = subject.rstrip("?？؟ ")
-        for ending in self.endings if polite else ():
+        for ending in self._endings if polite else ():
             bare = bare.removesuffix(ending)
         return MemoryRequest("remember", bare) if bare else None
 
@@ -152,7 +124,7 @@ class _Requests:
             return None
         demonstrative = end
         for _ in range(_LEADS):
-            m = None if self.about is None else self.about.match(joined.text, end)
+            m = self._about.match(joined.text, end)
             if m is None or m.end() == end:
                 break
             end = m.end()
@@ -165,33 +137,30 @@ class _Requests:
 
         The request covers everything about the subject if words for "everything" follow or surround the subject.
         """
-        thing = self._cut(subject, self.everything_about)
+        thing = self._cut(subject, self._everything_about)
         if thing != subject:
             return MemoryRequest("forget", thing, about=True)
         around = tokens(" ".join(text.rpartition(subject)[::2]))
-        asks_for_all = self.everything is not None and self.everything.search(self.language.join(around).text) is not None
-        return MemoryRequest("forget", subject, about=asks_for_all)
+        return MemoryRequest("forget", subject, about=self._everything.search(self._language.join(around).text) is not None)
 
     def _read_behind(self, text: str, text_tokens: Sequence[Token]) -> MemoryRequest | None:
         """Read a request in a language that puts the verb last."""
-        if self.forget_behind is None and self.remember_behind is None and self.remind_behind is None:
+        if not self._puts_verbs_last or _SENTENCE_END.search(text.rstrip(_ENDS + "?？")):  # a statement comes before the request
             return None
         tail = text_tokens[-_TAIL_TOKENS:]
-        joined = self.language.join(tail)
-        if _SENTENCE_END.search(text.rstrip(_ENDS + "?？")):
-            return None  # a statement comes before the request
-        if self.no_forgetting_behind is not None and self.no_forgetting_behind.search(joined.text):
+        joined = self._language.join(tail)
+        if self._no_forgetting_behind.search(joined.text):
             return None
-        kinds: list[tuple[RequestKind, re.Pattern[str] | None]] = [("forget", self.forget_behind), ("remember", self.remember_behind)]
-        if self.remind_behind is not None and self.remind_behind.search(joined.text):
+        if self._remind_behind.search(joined.text):
             return MemoryRequest("remember", text.strip())
-        whole = self.language.join(text_tokens[:_HEAD_TOKENS]).text
-        if any(pattern is not None and pattern.match(whole) for pattern in (self.none, self.no_forgetting)):
+        whole = self._language.join(text_tokens[:_HEAD_TOKENS]).text
+        if self._none.match(whole) or self._no_forgetting.match(whole) or text.rstrip().endswith(_MARKS):
             return None
-        is_reported = self.told_before is not None and self.told_before.match(whole) is not None
+        kinds: list[tuple[RequestKind, re.Pattern[str]]] = [("remember", self._remember_behind)]
+        if not self._told_before.match(whole):  # not a reported request
+            kinds.insert(0, ("forget", self._forget_behind))
         for kind, pattern in kinds:
-            m = None if pattern is None or (is_reported and kind == "forget") else pattern.search(joined.text)
-            if m is None or text.rstrip().endswith(_MARKS):
+            if (m := pattern.search(joined.text)) is None:
                 continue
             count = len(text_tokens) - len(tail) + sum(end <= m.start() for end in joined.ends)
             subject = self._without_lead(text, text_tokens[:count]).strip(_EDGES)
@@ -200,18 +169,18 @@ class _Requests:
         return None
 
     def _without_lead(self, text: str, text_tokens: Sequence[Token]) -> str:
-        joined = self.language.join(text_tokens)
+        joined = self._language.join(text_tokens)
         start = self._beginnings(joined)[-1]
         return _from(text, text_tokens, joined, start) or _from(text, text_tokens, joined, 0)
 
     def _bare(self, subject: str) -> str:
-        return self._cut(subject.strip(_ENDS), self.trail)
+        return self._cut(subject.strip(_ENDS), self._trail)
 
-    def _cut(self, subject: str, closing: re.Pattern[str] | None) -> str:
+    def _cut(self, subject: str, closing: re.Pattern[str]) -> str:
         """Remove the closing words of a subject, unless the subject contains nothing else."""
         text_tokens = tokens(subject)
-        joined = self.language.join(text_tokens)
-        m = None if closing is None else closing.search(joined.text)
+        joined = self._language.join(text_tokens)
+        m = closing.search(joined.text)
         if m is None:
             return subject
         count = sum(end <= m.start() for end in joined.ends)
@@ -225,7 +194,7 @@ def _from(text: str, text_tokens: Sequence[Token], joined: Joined, end: int) -> 
 
 @lru_cache(maxsize=1)
 def _all() -> Sequence[_Requests]:
-    return [_Requests.of(language) for language in languages().values()]
+    return list(map(_Requests, languages().values()))
 
 
 def memory_request(text: str) -> MemoryRequest | None:

@@ -15,7 +15,7 @@ accents, apostrophes and punctuation make no difference.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -37,12 +37,15 @@ _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\
 _TOKEN = re.compile(f"[{_BLANKLESS}]|(?:(?![{_BLANKLESS}_])[\\w{_MARKS}])+")
 BLANKLESS = re.compile(f"[{_BLANKLESS}]")
 """Match one character of a script without blanks."""
-_OPTIONAL = re.compile(r"\([^()]*\)")
 _APOSTROPHES = re.compile("['’ʼ`´]")
 _PROLONGED = "ー"
 # Longer words rarely repeat and would fill memory.
 _MOST_CACHED = 48
 _HARAKAT = re.compile("[\u0640\u064b-\u0652\u0670]")
+
+
+NOTHING = re.compile("(?!)")
+"""The pattern of a section without phrases."""
 
 
 class Token(NamedTuple):
@@ -114,11 +117,6 @@ class Language:
         lines = (line for section in sections for line in self.sections.get(section, ()))
         return frozenset(token.word for line in lines for token in tokens(line.replace("_", " ")))
 
-    def least_words(self, section: str) -> int:
-        """Return the number of words in a section's shortest phrase, but at most two. Optional words do not count."""
-        lines = (_OPTIONAL.sub(" ", line).split() for line in self.sections.get(section, ()))
-        return min((min(len(parts), 2) for parts in lines), default=0)
-
     def join(self, text_tokens: Sequence[Token]) -> Joined:
         ends: list[int] = []
         length = 0
@@ -127,42 +125,32 @@ class Language:
             ends.append(length)
         return Joined("".join(token.word + self._between for token in text_tokens), ends)
 
-    def pattern(self, section: str) -> re.Pattern[str] | None:
+    def pattern(self, section: str) -> re.Pattern[str]:
         """Return a pattern for joined tokens that are a phrase, or that begin with a phrase ending in `*`.
 
-        Return None if the section has no phrases. Call the pattern's `match`. For phrases that begin with `*`, use
-        `suffix_pattern`.
+        Call the pattern's `match`. For phrases that begin with `*`, use `suffix_pattern`.
         """
         lines = [line for line in self.sections.get(section, ()) if not line.startswith(REST)]
         # More specific phrases come first.
-        sources = [self._source(line) for line in sorted(lines, key=lambda line: REST not in line.split()[:-1])]
-        return re.compile("|".join(sources)) if sources else None
+        return _either(map(self._source, sorted(lines, key=lambda line: REST not in line.split()[:-1])))
 
-    def suffix_pattern(self, section: str) -> re.Pattern[str] | None:
+    def suffix_pattern(self, section: str) -> re.Pattern[str]:
         """Return a pattern for the end of joined tokens, made from the phrases that begin with `*`."""
-        sources = [
-            ("" if self.blankless else r"(?<=\s)") + self._source(line[1:])
-            for line in self.sections.get(section, ())
-            if line.startswith(REST)
-        ]
-        return re.compile("|".join(sources)) if sources else None
+        lines = [line for line in self.sections.get(section, ()) if line.startswith(REST)]
+        return _either((self._source(line[1:]) for line in lines), "" if self.blankless else r"(?<=\s)")
 
-    def openings(self, section: str) -> re.Pattern[str] | None:
+    def openings(self, section: str) -> re.Pattern[str]:
         """Return a pattern for tokens that begin with a phrase. It tries the longest phrase first."""
-        lines = sorted(self.sections.get(section, ()), key=len, reverse=True)
-        return re.compile("|".join(self._source(line + REST) for line in lines)) if lines else None
+        return _either(self._source(line + REST) for line in sorted(self.sections.get(section, ()), key=len, reverse=True))
 
-    def closings(self, section: str) -> re.Pattern[str] | None:
+    def closings(self, section: str) -> re.Pattern[str]:
         """Return a pattern for tokens that end with a phrase."""
-        before = "" if self.blankless else r"(?<=\s)"
-        lines = self.sections.get(section, ())
-        return re.compile("|".join(before + self._source(line) for line in lines)) if lines else None
+        return _either(map(self._source, self.sections.get(section, ())), "" if self.blankless else r"(?<=\s)")
 
-    def anywhere(self, section: str) -> re.Pattern[str] | None:
+    def anywhere(self, section: str) -> re.Pattern[str]:
         """Return a pattern that finds a phrase anywhere in joined tokens. Call its `search`."""
-        before = "" if self.blankless else r"(?:^|(?<=\s))"
-        sources = [self._source(line + REST) for line in self.sections.get(section, ())]
-        return re.compile(before + "(?:" + "|".join(sources) + ")") if sources else None
+        lines = self.sections.get(section, ())
+        return _either((self._source(line + REST) for line in lines), "" if self.blankless else r"(?:^|(?<=\s))")
 
     def _choices(self, part: str) -> Iterator[str]:
         for choice in _alternatives(part):
@@ -191,6 +179,11 @@ class Language:
         return "(?:" + "".join(parts) + ("" if rest else "$") + ")"
 
 
+def _either(sources: Iterable[str], before: str = "") -> re.Pattern[str]:
+    either = "|".join(sources)
+    return re.compile(f"{before}(?:{either})") if either else NOTHING
+
+
 def _alternatives(part: str) -> list[str]:
     optional = part.startswith("(") and part.endswith(")")
     choices = (part[1:-1] if optional else part).replace("_", " ").split("|")
@@ -206,24 +199,6 @@ def languages() -> Mapping[str, Language]:
 def function_words(code: str) -> frozenset[str]:
     """Return a language's function words, or an empty set if its file does not list them."""
     return languages()[code].vocabulary("function words") if code in CODES else frozenset()
-
-
-_ASCII_WORD = re.compile(r"[a-z]+")
-
-
-def ascii_words(text: str) -> list[str]:
-    """Return the lower-case ASCII words of a text. Apostrophes do not split words."""
-    return _ASCII_WORD.findall(text.lower().replace("'", "").replace("`", ""))
-
-
-@lru_cache(maxsize=4)
-def ascii_vocabulary(*sections: str) -> frozenset[str]:
-    """Return all ASCII words in these sections of all languages.
-
-    Looking up a word is a hundred times as fast as matching phrases.
-    """
-    lines = (line for language in languages().values() for section in sections for line in language.sections.get(section, ()))
-    return frozenset(word for line in lines for word in ascii_words(line.replace("_", " ")))
 
 
 def _read(code: str) -> Language:

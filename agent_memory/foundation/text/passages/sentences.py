@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import re
 
+from agent_memory.foundation.core.tables import read_table
+
 _MAX_SENTENCE = 1000  # characters
 
 _CLOSING = "\"'”’»)\\]」』）"
 # The pattern visits a run of marks only once, at its beginning.
 _CANDIDATE = re.compile(rf"(?<![.!?…])[.!?…]++[{_CLOSING}*_]*+(?=\s)|[。！？｡]+[{_CLOSING}]*|\n\s*")
-# These abbreviations never end a sentence. Others ("etc.", "p.m.") end it before a capital letter.
-_TITLES = frozenset(
-    {"mr", "mrs", "ms", "dr", "prof", "st", "mt", "vs", "e.g", "i.e", "cf", "approx", "capt", "lt", "sgt", "gen", "rev", "hon"}
-)
-# These abbreviations do not end a sentence before a number: "Jan. 5th", "No. 7".
-_COUNTED = frozenset(
-    {"no", "nos", "vol", "fig", "ch", "sec", "p", "pp", "ca"}
-    | {"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"}
-)
+_WORDS = read_table("text/data/words/common.toml")
+_TITLES, _COUNTED = frozenset(_WORDS["titles"].split()), frozenset(_WORDS["counted"].split())
 # German ordinals: "am 2. Juni", "der 3. Stock".
 _ORDINAL = re.compile(
     r"\b(?:am|vom|zum|bis|im|ab|beim|seit|nach|de[rnms]|die|das|jede[nrms]?|und|ihre?[nrm]?|meine?[nrm]?) \d{1,2}\.$",

@@ -11,6 +11,8 @@ from functools import lru_cache
 
 import Stemmer
 
+from agent_memory.foundation.core.tables import read_table
+
 # `\w` does not match vowel signs, but they are parts of words.
 MARKS = (
     "\u0300-\u036f\u0653-\u065f\u0670\u06d6-\u06ed\u0730-\u074a\u07a6-\u07b0\u07eb-\u07f3\u0900-\u0963\u0966-\u096f\u0971-\u0df3"
@@ -32,28 +34,12 @@ _SCRIPTS = (
     (re.compile("[\u0b80-\u0bff]"), "tamil"),
 )
 _LATIN = re.compile("[a-z\u00df-\u024f\u1e00-\u1eff]")
-_FREQUENT = {
-    "german": "der das und ist nicht ich wir sie ein eine einen einem mit von zu auf für den dem im mein meine meinen habe sind wie wo wer "
-    "wann auch noch dass aber oder bei nach über wird",
-    "spanish": "el los las una uno que y es en del con por para mi su se lo como donde cuando quién qué pero más muy está soy tengo yo le "
-    "al",
-    "french": "le les un une des et est dans du avec pour mon ma mes je il elle nous vous que qui où ne pas sur ce cette suis ai j au aux",
-    "portuguese": "os um uma que é em do da dos das com por para meu minha eu não ele ela no na se mas mais como onde quando está tenho",
-    "italian": "il lo gli un una che è di del della con per mio mia io non sono ho nel nella dove quando ma più anche si al",
-    "dutch": "het een en van ik niet dat op te zijn met voor mijn wij jij hij zij waar wanneer heb heeft naar ook maar aan",
-    "swedish": "och är en ett att jag inte det på som med för min mitt har av till var vi han hon",
-    "turkish": "bir ve bu için ile ben benim mi mı çok ne değil var nerede daha gibi",
-    "polish": "i w na z się nie jest to że do jak ja mój moja mam gdzie kiedy ale oraz dla od po",
-}
-LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _FREQUENT, strict=True))
+_WORDS = read_table("text/data/words/common.toml")
+LANGUAGE_CODES = dict(zip(["de", "es", "fr", "pt", "it", "nl", "sv", "tr", "pl"], _WORDS["frequent"], strict=True))
 """Languages in Latin script, by the code of each language's data file."""
-_NO_FOREIGN = """
-the a an and is are was were i you he she it we they me my to of in for with on at as or so no that this have has had not do does did
-"""
-# Frequent in several languages.
-_SHARED = frozenset(["de", "la", "a", "o", "e", "en", "di", "da", "du", "le", "se", "que", "as"])
-_ENGLISH = frozenset(_NO_FOREIGN.split())
-_LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _FREQUENT.items()}
+_SHARED = frozenset(_WORDS["shared"].split())
+_ENGLISH = frozenset(_WORDS["english"].split())
+_LANGUAGES = {language: frozenset(words.split()) - _ENGLISH for language, words in _WORDS["frequent"].items()}
 _ALL = frozenset().union(*_LANGUAGES.values())
 _LEAST = 2  # frequent words from which a language is recognized
 _LONGEST = 64  # characters; a word of this length or more gets no stem

@@ -22,24 +22,24 @@ class PromptOptions(BaseModel):
 
     # Descriptions instead of docstrings, because models read them over MCP, too.
     profile: ProfileInPrompt | None = Field(
-        None,
+        default=None,
         description="Shows stable and current facts about the user. The text changes only with these facts. Default: not shown.",
     )
     timeline: TimelineInPrompt | None = Field(
-        None,
+        default=None,
         description="Shows the user's events in the time that `query` names, otherwise in the latest past days, weeks and months. "
         "Default: not shown.",
     )
     pinned: PinnedInPrompt | None = Field(
-        None,
+        default=None,
         description="Shows the user's pinned memories for any query. The text changes only with these memories. Default: not shown.",
     )
     procedures: ProcedurePromptOptions | None = Field(
-        None,
+        default=None,
         description="The number of procedures for situations like `query` to show after the memories, and their tokens. Default: none.",
     )
     blocks: BlocksInPrompt | None = Field(
-        None,
+        default=None,
         description="Shows the time of the last edit of a block, and the numbers of searchable memories and messages. Default: not shown.",
     )
 

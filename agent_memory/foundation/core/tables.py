@@ -1,0 +1,12 @@
+"""Read the tables of this package, such as `text/data/words/common.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from typing import Any
+
+
+def read_table(path: str) -> dict[str, Any]:
+    """Return the content of a TOML file, by its path below `agent_memory/foundation`."""
+    return tomllib.loads(resources.files("agent_memory.foundation").joinpath(path).read_text(encoding="utf-8"))
