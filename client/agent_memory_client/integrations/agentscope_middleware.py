@@ -13,10 +13,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, Literal
 
 from agent_memory_client.errors import MemoryUnavailableError
-from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
 from agent_memory_client.models import MemoryMessage
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from agentscope.message import Msg, TextBlock, ToolResultState
@@ -42,7 +40,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
     def __init__(
         self,
         session_id: str,
-        client: MemoryClient | SyncMemoryClient,
+        client: AnyClient,
         *,
         user_id: str | None = None,
         namespace: str | None = None,

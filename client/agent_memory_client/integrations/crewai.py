@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from agent_memory_client.integrations._shared import EitherClient
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, EitherClient
 from agent_memory_client.models import MAX_ITEM_OPERATIONS, DeleteItem, PutItem, ScoredItem
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from crewai.memory.types import MemoryMatch, MemoryRecord, ScopeInfo, compute_composite_score
@@ -37,7 +35,7 @@ class AgentMemoryStorage:
     NotImplementedError. Calls raise the errors of `agent_memory_client.errors`.
     """
 
-    def __init__(self, client: MemoryClient | SyncMemoryClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
+    def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
         self._access = EitherClient(client, user_id, namespace)
 
     def save(self, records: list[MemoryRecord]) -> None:
@@ -144,9 +142,7 @@ class AgentMemoryMemory(Memory):
     `agent_memory_client.errors`. After an error, an agent continues without memories.
     """
 
-    def __init__(
-        self, client: MemoryClient | SyncMemoryClient, *, user_id: str | None = None, namespace: str | None = None, **fields: Any
-    ) -> None:
+    def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, **fields: Any) -> None:
         super().__init__(**fields, storage=AgentMemoryStorage(client, user_id=user_id, namespace=namespace))
 
     def remember(

@@ -15,10 +15,17 @@ from typing import Any
 from uuid import uuid4
 
 from agent_memory_client.errors import MemoryNotFoundError
-from agent_memory_client.integrations._shared import EitherClient, Recall, SessionMessages, our_message, raw_of, their_session_id, tool_call
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import (
+    AnyClient,
+    EitherClient,
+    Recall,
+    SessionMessages,
+    our_message,
+    raw_of,
+    their_session_id,
+    tool_call,
+)
 from agent_memory_client.models import DeleteItem, MemoryMessage, MemoryRecordResult, PutItem, SearchItems
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from google.adk.errors.already_exists_error import AlreadyExistsError
@@ -49,7 +56,7 @@ class AgentMemorySessionService(BaseSessionService):
     ADK's own services.
     """
 
-    def __init__(self, client: MemoryClient | SyncMemoryClient) -> None:
+    def __init__(self, client: AnyClient) -> None:
         self._client = client
 
     async def create_session(
@@ -85,7 +92,7 @@ class AgentMemorySessionService(BaseSessionService):
         The session that was written most recently comes last.
         """
         sessions: list[Session] = []
-        for owner, session_id in await SessionMessages(self._client, "-", user_id, app_name).aidentities():
+        for owner, session_id in await EitherClient(self._client, user_id, app_name).aidentities():
             if owner is None:  # no session of ADK
                 continue
             access = _Access(self._client, app_name, owner, session_id)
@@ -134,7 +141,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
     services. The app is the namespace. A search returns at most `limit` memories.
     """
 
-    def __init__(self, client: MemoryClient | SyncMemoryClient, *, limit: int = 10) -> None:
+    def __init__(self, client: AnyClient, *, limit: int = 10) -> None:
         self._client = client
         self._limit = limit
 
@@ -181,11 +188,8 @@ class AgentMemoryMemoryService(BaseMemoryService):
 
 
 class _Access(SessionMessages):
-    def __init__(self, client: MemoryClient | SyncMemoryClient, app_name: str, user_id: str, session_id: str) -> None:
+    def __init__(self, client: AnyClient, app_name: str, user_id: str, session_id: str) -> None:
         super().__init__(client, session_id.strip(), user_id, app_name)
-
-    def get(self, client: Any, limit: int | None) -> Any:
-        return self._get(client, limit)
 
     async def read_state(self) -> dict[str, Any]:
         """Return the state of the session, user and app, with ADK's names."""

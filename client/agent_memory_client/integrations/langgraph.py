@@ -15,10 +15,8 @@ from typing import Any, cast
 
 from agent_memory_client._wire.requests import checked
 from agent_memory_client.errors import MemoryValidationError
-from agent_memory_client.integrations._shared import EitherClient
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, EitherClient
 from agent_memory_client.models import MAX_ITEM_OPERATIONS, ItemBatch, ItemOperation, ItemResult
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from langgraph.store.base import (
@@ -55,7 +53,7 @@ class AgentMemoryStore(BaseStore):
 
     def __init__(
         self,
-        client: MemoryClient | SyncMemoryClient,
+        client: AnyClient,
         *,
         user_id: str | None = None,
         namespace: str | None = None,

@@ -12,10 +12,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, tool_call, tool_schemas
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, Recall, SessionMessages, Tools, our_message, tool_call, tool_schemas
 from agent_memory_client.models import MemoryMessage
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from agents import FunctionTool
@@ -38,7 +36,7 @@ class AgentMemorySession:
     def __init__(
         self,
         session_id: str,
-        client: MemoryClient | SyncMemoryClient,
+        client: AnyClient,
         *,
         user_id: str | None = None,
         namespace: str | None = None,
@@ -94,7 +92,7 @@ def item_of(message: MemoryMessage) -> dict[str, Any]:
 
 
 def get_memory_tools(
-    client: MemoryClient | SyncMemoryClient,
+    client: AnyClient,
     session_id: str,
     user_id: str | None = None,
     namespace: str | None = None,
@@ -122,12 +120,7 @@ def _tool(tools: Tools, schema: Mapping[str, Any]) -> FunctionTool:
 
 
 def memory_filter(
-    client: MemoryClient | SyncMemoryClient,
-    *,
-    user_id: str | None = None,
-    namespace: str | None = None,
-    limit: int = 5,
-    needed: bool = False,
+    client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, limit: int = 5, needed: bool = False
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Return a hook that adds the user's memories to the instructions: `RunConfig(call_model_input_filter=…)`.
 

@@ -254,8 +254,7 @@ def _record_kind(value: Any) -> str:
 
 
 SessionMemory: TypeAlias = Annotated[
-    Annotated[MemoryRecord, Tag("MemoryRecord")] | Annotated[ClientMemoryRecord, Tag("ClientMemoryRecord")],
-    Discriminator(_record_kind),
+    Annotated[MemoryRecord, Tag("MemoryRecord")] | Annotated[ClientMemoryRecord, Tag("ClientMemoryRecord")], Discriminator(_record_kind)
 ]
 """A structured memory in a session. Its id is optional."""
 

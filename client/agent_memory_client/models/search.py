@@ -27,17 +27,7 @@ from agent_memory_client.models.memories import MemoryRecordResult
 
 MAX_SEARCH_LIMIT = 100
 MAX_SEARCH_OFFSET = 1_000_000
-TEXT_SCORERS = (
-    "BM25STD",
-    "BM25",
-    "BM25STD.NORM",
-    "BM25STD.TANH",
-    "TFIDF",
-    "TFIDF.DOCNORM",
-    "DISMAX",
-    "DOCSCORE",
-    "HAMMING",
-)
+TEXT_SCORERS = ("BM25STD", "BM25", "BM25STD.NORM", "BM25STD.TANH", "TFIDF", "TFIDF.DOCNORM", "DISMAX", "DOCSCORE", "HAMMING")
 
 
 class SearchModeEnum(StrEnum):

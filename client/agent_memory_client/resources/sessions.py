@@ -50,13 +50,7 @@ class Sessions(Resource):
     """Read and write sessions. The client's config supplies the default namespace, model and window."""
 
     async def list(
-        self,
-        limit: int = 20,
-        offset: int = 0,
-        namespace: str | None = None,
-        user_id: str | None = None,
-        *,
-        identities: bool = False,
+        self, limit: int = 20, offset: int = 0, namespace: str | None = None, user_id: str | None = None, *, identities: bool = False
     ) -> SessionListResponse:
         """Return a page of session ids (`limit` 1 to 100). With `identities`, include the sessions' users."""
         params = query(limit=limit, offset=offset, **self._scope(namespace, user_id), identities=identities or None)
@@ -245,13 +239,7 @@ class Sessions(Resource):
         return parse_acknowledgement(await self._send(call))
 
     async def delete(
-        self,
-        session_id: str,
-        namespace: str | None = None,
-        user_id: str | None = None,
-        *,
-        memories: bool = False,
-        wait: Wait = None,
+        self, session_id: str, namespace: str | None = None, user_id: str | None = None, *, memories: bool = False, wait: Wait = None
     ) -> Acknowledgement:
         """Delete a session. A missing session is not an error.
 

@@ -22,8 +22,7 @@ class PromptOptions(BaseModel):
 
     # Descriptions instead of docstrings, because models read them over MCP, too.
     profile: ProfileInPrompt | None = Field(
-        None,
-        description="Shows stable and current facts about the user. The text changes only with these facts. Default: not shown.",
+        None, description="Shows stable and current facts about the user. The text changes only with these facts. Default: not shown."
     )
     timeline: TimelineInPrompt | None = Field(
         None,
@@ -31,8 +30,7 @@ class PromptOptions(BaseModel):
         "Default: not shown.",
     )
     pinned: PinnedInPrompt | None = Field(
-        None,
-        description="Shows the user's pinned memories for any query. The text changes only with these memories. Default: not shown.",
+        None, description="Shows the user's pinned memories for any query. The text changes only with these memories. Default: not shown."
     )
     procedures: ProcedurePromptOptions | None = Field(
         None,
