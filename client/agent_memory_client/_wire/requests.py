@@ -123,16 +123,12 @@ def wait_seconds(wait: MessageWait) -> float:
     return float(wait or 0.0)
 
 
-def search_body(
-    filters: Mapping[str, Any], default_namespace: str | None, recency: RecencyConfig | None = None, **values: Any
-) -> dict[str, Any]:
+def search_body(default_namespace: str | None, recency: RecencyConfig | None = None, **values: Any) -> dict[str, Any]:
     """Build the body of a search from filters (models or mappings) and plain values.
 
     If there is no namespace filter, use the default namespace.
     """
-    body: dict[str, Any] = {key: jsonable(value) for key, value in values.items() if value is not None}
-    body.update({key: _filter(value) for key, value in filters.items() if value is not None})
-    within(body, default_namespace)
+    body = within({key: _search_value(value) for key, value in values.items() if value is not None}, default_namespace)
     for key, value in (recency.model_dump(exclude_none=True) if recency is not None else {}).items():
         plain = key in ("recency_boost", "server_side_recency")
         body[key if plain else f"recency_{key}"] = value
@@ -146,8 +142,8 @@ def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
     return search
 
 
-def _filter(value: Any) -> Any:
-    """Return a filter as JSON without `field`, because the filter's key already says which field it applies to."""
+def _search_value(value: Any) -> Any:
+    """Return a value as JSON. Filters lose their `field`, because their key already says which field they apply to."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True, exclude={"field", "enum_class"})
     return jsonable(value)

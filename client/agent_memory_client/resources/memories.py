@@ -175,23 +175,20 @@ class Memories(Resource):
         are used to resolve times in the text ("last week"). `explain` adds a scoring breakdown to each hit. `min_trust`
         and `min_relevance` (0 to 1) exclude memories that score lower.
         """
-        filters: dict[str, Any] = {
-            "session_id": session_id,
-            "namespace": namespace,
-            "topics": topics,
-            "entities": entities,
-            "created_at": created_at,
-            "last_accessed": last_accessed,
-            "user_id": user_id,
-            "memory_type": memory_type,
-            "extraction_strategy": extraction_strategy,
-            "event_date": event_date,
-            "agent_id": agent_id,
-        }
         body = search_body(
-            filters,
             self._config.default_namespace,
             recency,
+            session_id=session_id,
+            namespace=namespace,
+            topics=topics,
+            entities=entities,
+            created_at=created_at,
+            last_accessed=last_accessed,
+            user_id=user_id,
+            memory_type=memory_type,
+            extraction_strategy=extraction_strategy,
+            event_date=event_date,
+            agent_id=agent_id,
             text=text,
             search_mode=search_mode,
             hybrid_alpha=hybrid_alpha,

@@ -8,8 +8,8 @@ from typing import Any, Unpack, cast
 from pydantic import BaseModel
 
 from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
-from agent_memory_client._wire.requests import Call, as_body, checked, query, search_body, within
-from agent_memory_client.models import PromptFormat, RecencyConfig, SearchModeEnum, SearchRequest
+from agent_memory_client._wire.requests import Call, as_body, query, search_body, within
+from agent_memory_client.models import PromptFormat, SearchModeEnum, SearchRequest
 from agent_memory_client.models.features.prompt_options import PromptOptionArguments, PromptOptions
 from agent_memory_client.resources.base import Resource
 
@@ -89,32 +89,25 @@ class Prompts(Resource):
         min_relevance: float | None = None,
     ) -> PromptAnswer:
         """Return a prompt that contains only long-term memories: those matching `query` and the filters."""
-        filters: dict[str, Any] = {
-            "session_id": session_id,
-            "namespace": namespace,
-            "topics": topics,
-            "entities": entities,
-            "created_at": created_at,
-            "last_accessed": last_accessed,
-            "user_id": user_id,
-            "memory_type": memory_type,
-            "event_date": event_date,
-        }
-        recency = checked(
-            RecencyConfig,
-            recency_boost=recency_boost,
-            semantic_weight=recency_semantic_weight,
-            recency_weight=recency_recency_weight,
-            freshness_weight=recency_freshness_weight,
-            novelty_weight=recency_novelty_weight,
-            half_life_last_access_days=recency_half_life_last_access_days,
-            half_life_created_days=recency_half_life_created_days,
-            server_side_recency=server_side_recency,
-        )
         search = search_body(
-            filters,
             self._config.default_namespace,
-            recency,
+            session_id=session_id,
+            namespace=namespace,
+            topics=topics,
+            entities=entities,
+            created_at=created_at,
+            last_accessed=last_accessed,
+            user_id=user_id,
+            memory_type=memory_type,
+            event_date=event_date,
+            recency_boost=recency_boost,
+            recency_semantic_weight=recency_semantic_weight,
+            recency_recency_weight=recency_recency_weight,
+            recency_freshness_weight=recency_freshness_weight,
+            recency_novelty_weight=recency_novelty_weight,
+            recency_half_life_last_access_days=recency_half_life_last_access_days,
+            recency_half_life_created_days=recency_half_life_created_days,
+            server_side_recency=server_side_recency,
             limit=limit,
             offset=offset,
             search_mode=search_mode,
