@@ -111,14 +111,6 @@ _BY_STATUS: dict[int, type[MemoryServerError]] = {
 }
 
 
-def is_under_way(response: httpx.Response) -> bool:
-    """True if the first request with an Idempotency-Key is still running. Read the response body first."""
-    if response.status_code != 409:
-        return False
-    body = _json_object(response)
-    return body.get("code") == "request_under_way" or "Idempotency-Key is under way" in str(body.get("detail"))
-
-
 def error_of_response(response: httpx.Response) -> MemoryClientError:
     """Return the error for a status outside 2xx. Read the response body first."""
     body = _json_object(response)
@@ -128,7 +120,7 @@ def error_of_response(response: httpx.Response) -> MemoryClientError:
     if response.status_code < 400:
         return MemoryProtocolError(f"{_place(response)} answered {response.status_code}: is the base URL right? {message}".rstrip())
     code = body.get("code")
-    kind = MemoryRequestUnderWayError if is_under_way(response) else _BY_STATUS.get(response.status_code, MemoryServerError)
+    kind = MemoryRequestUnderWayError if code == "request_under_way" else _BY_STATUS.get(response.status_code, MemoryServerError)
     return kind(
         message,
         response.status_code,

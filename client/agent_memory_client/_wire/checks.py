@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_memory_client._wire.requests import checked
+from agent_memory_client._wire.requests import checked, given
 from agent_memory_client.errors import MemoryValidationError
 from agent_memory_client.models import ClientMemoryRecord, MemoryRecord, SearchRequest, WorkingMemory, new_id
 
@@ -38,7 +38,7 @@ def _record(memory: Mapping[str, Any]) -> MemoryRecord:
     unknown = sorted(map(str, memory.keys() - ClientMemoryRecord.model_fields.keys()))
     if unknown:
         raise MemoryValidationError(f"a memory has no field {', '.join(unknown)}: remove it, or put it into `metadata`")
-    return checked(ClientMemoryRecord, **{name: value for name, value in memory.items() if value is not None})
+    return checked(ClientMemoryRecord, **given(**memory))
 
 
 def check_search(parameters: Mapping[str, Any]) -> None:
@@ -51,5 +51,4 @@ def check_search(parameters: Mapping[str, Any]) -> None:
 
 def new_session(session_id: str, namespace: str | None, user_id: str | None, **fields: Any) -> WorkingMemory:
     """Return a new session that is not stored yet. Raises MemoryValidationError."""
-    present = {key: value for key, value in fields.items() if value is not None}
-    return checked(WorkingMemory, session_id=session_id, namespace=namespace, user_id=user_id, **present)
+    return checked(WorkingMemory, session_id=session_id, namespace=namespace, user_id=user_id, **given(**fields))

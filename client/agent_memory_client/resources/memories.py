@@ -14,6 +14,7 @@ from agent_memory_client._wire.requests import (
     Wait,
     as_body,
     checked,
+    given,
     idempotency_headers,
     query,
     search_body,
@@ -309,8 +310,8 @@ class Memories(Resource):
         client has a default. If the request could mean different things, nothing is deleted, and the `ambiguous`
         response lists the candidates. To undo the call, pass its `receipt_id` to `undo_forget` before `undo_until`.
         """
-        values = {"text": text, "ids": ids, "user_id": user_id, "namespace": namespace, "session_id": session_id, "dry_run": dry_run}
-        body = as_body(checked(ForgetMemoryRequest, **{name: value for name, value in values.items() if value is not None}))
+        values = given(text=text, ids=ids, user_id=user_id, namespace=namespace, session_id=session_id, dry_run=dry_run)
+        body = as_body(checked(ForgetMemoryRequest, **values))
         # Sent only once: a second request would find nothing, and the first request's receipt would be lost.
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 
