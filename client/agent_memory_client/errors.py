@@ -177,16 +177,14 @@ def _json_object(response: httpx.Response) -> dict[str, Any]:
 
 def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """Return the server's message as one line, and the entries of a 422 response."""
-    detail = body.get("detail", body.get("message"))
+    detail, answered = body.get("detail", body.get("message")), f"{_place(response)} answered {response.status_code}"
     if isinstance(detail, list):
         problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", detail) if isinstance(problem, dict)]
-        return "; ".join(map(_problem_line, problems))[
-            :MAX_MESSAGE_CHARS
-        ] or f"{_place(response)} answered {response.status_code}", problems
+        return "; ".join(map(_problem_line, problems))[:MAX_MESSAGE_CHARS] or answered, problems
     if isinstance(detail, str) and detail:
         return detail[:MAX_MESSAGE_CHARS], []
     text = response.text.strip()[:MAX_MESSAGE_CHARS]
-    return f"{_place(response)} answered {response.status_code}" + (f": {text}" if text else ""), []
+    return answered + (f": {text}" if text else ""), []
 
 
 def _problem_line(problem: Mapping[str, Any]) -> str:

@@ -124,8 +124,7 @@ async def _work(worker: Worker, relay: Relay, ends: Sequence[asyncio.Event], gra
         feeding.cancel()
         # When cancelled, docket's loop takes no new task and waits for running ones.
         running.cancel()
-        done, unfinished = await asyncio.wait({running, feeding}, timeout=grace)
+        _, unfinished = await asyncio.wait({running, feeding}, timeout=grace)
         if unfinished:
             log.warning("some tasks did not finish within %.0f s; they stay queued", grace)
         log.info("worker stopped")
-        del done

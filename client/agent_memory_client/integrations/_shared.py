@@ -207,20 +207,16 @@ class Recall(EitherClient):
 
     def lines(self, text: str) -> str:
         """Return matching memories as lines for a model's instructions, or "" if nothing matches."""
-        if is_blank(text):
-            return ""
         try:
-            return _lines(self._render(self.blocking, text))
+            return "" if is_blank(text) else _lines(self._render(self.blocking, text))
         except MemoryUnavailableError:
             if self.needed:
                 raise
             return ""
 
     async def alines(self, text: str) -> str:
-        if is_blank(text):
-            return ""
         try:
-            return _lines(await self.awaited(lambda client: self._render(client, text)))
+            return "" if is_blank(text) else _lines(await self.awaited(lambda client: self._render(client, text)))
         except MemoryUnavailableError:
             if self.needed:
                 raise

@@ -59,23 +59,18 @@ class AgentMemoryChatMessageStore:
         await self._access.session(chat_history_id).adelete()
 
 
-class AgentMemoryRecall:
+class AgentMemoryRecall(Recall):
     """Return a user's memories as system messages, or an empty list if nothing matches.
 
     If the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError instead.
     """
 
-    def __init__(
-        self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, limit: int = 5, needed: bool = False
-    ) -> None:
-        self._recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
-
     def run(self, query: str) -> list[ChatMessage]:
-        lines = self._recall.lines(query)
+        lines = self.lines(query)
         return [ChatMessage.from_system(lines)] if lines else []
 
     async def run_async(self, query: str) -> list[ChatMessage]:
-        lines = await self._recall.alines(query)
+        lines = await self.alines(query)
         return [ChatMessage.from_system(lines)] if lines else []
 
 

@@ -171,10 +171,4 @@ def _result(op: Op, result: ItemResult | None) -> Result:
 
 
 def _fields(item: Any) -> dict[str, Any]:
-    return {
-        "namespace": tuple(item.path),
-        "key": item.key,
-        "value": item.value,
-        "created_at": item.created_at,
-        "updated_at": item.updated_at,
-    }
+    return {"namespace": tuple(item.path), **item.model_dump(include={"key", "value", "created_at", "updated_at"})}

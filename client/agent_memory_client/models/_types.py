@@ -218,10 +218,6 @@ def _check_memory_text(value: str, info: ValidationInfo) -> str:
     return value
 
 
-def _empty_as_none(value: Any) -> Any:
-    return None if value == "" else value
-
-
 FreeText: TypeAlias = Annotated[str, _TextRule()]
 """Text that may be blank and may contain any JSON characters. U+FFFD replaces lone surrogates."""
 
@@ -250,7 +246,9 @@ ItemKey: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ITEM_KEY_CHARS), Fie
 _MAYBE_EMPTY: JsonSchemaValue = {"type": "string", "maxLength": MAX_ID_BYTES}
 
 OptionalIdentifier: TypeAlias = Annotated[
-    Identifier | None, BeforeValidator(_empty_as_none), WithJsonSchema({"anyOf": [_MAYBE_EMPTY, {"type": "null"}]})
+    Identifier | None,
+    BeforeValidator(lambda value: None if value == "" else value),
+    WithJsonSchema({"anyOf": [_MAYBE_EMPTY, {"type": "null"}]}),
 ]
 """An `Identifier` or None. An empty string counts as None."""
 
@@ -297,12 +295,8 @@ class _DayOrInstantRule:
     """Annotation for an `Instant` or a plain day. A plain day stays a `date`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        as_it_is = core_schema.plain_serializer_function_ser_schema(_same, return_schema=core_schema.any_schema())
+        as_it_is = core_schema.plain_serializer_function_ser_schema(lambda value: value, return_schema=core_schema.any_schema())
         return core_schema.no_info_wrap_validator_function(_day_or_check, handler.generate_schema(Instant), serialization=as_it_is)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 DayOrInstant: TypeAlias = Annotated[date, _DayOrInstantRule()]
@@ -433,9 +427,5 @@ WindowTokens: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 """A context window in tokens. 0 means "not set". Numeric strings are accepted."""
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-Absent = Field(default=None, exclude_if=_is_none)
+Absent = Field(default=None, exclude_if=lambda value: value is None)
 """A field that responses omit if it has no value, so that older programs get only the fields that they know."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from agent_memory_client._wire.answers import Acknowledgement, add_up, parse, parse_acknowledgement
-from agent_memory_client._wire.checks import as_records, check_memory, check_search
+from agent_memory_client._wire.checks import as_records
 from agent_memory_client._wire.requests import (
     Call,
     Wait,
@@ -62,6 +63,7 @@ from agent_memory_client.resources.base import Resource
 COMPACTION_SECONDS = 20.0
 """Seconds that the server waits for a compaction before it returns `pending`."""
 
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _FORGET = "/v1/memory/forget"
 _PATH = "/v1/long-term-memory"
 
@@ -347,11 +349,15 @@ class Memories(Resource):
 
         Sends nothing.
         """
-        check_memory(memory)
+        checked(MemoryRecord, **memory.model_dump())
+        if not _ULID.fullmatch(memory.id):
+            raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
 
     def validate_search(self, **filters: Any) -> None:
         """Raise MemoryValidationError if the server would reject a search with these parameters. Sends nothing."""
-        check_search(filters)
+        if unknown := sorted(set(filters) - set(SearchRequest.model_fields)):
+            raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
+        checked(SearchRequest, **filters)
 
 
 def _path(memory_id: str) -> str:

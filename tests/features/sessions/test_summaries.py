@@ -18,8 +18,8 @@ from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import MemoryMessage
-from agent_memory_worker.extraction.batches import LINE_TOKENS
-from agent_memory_worker.sessions.summarize import chunks, summarize_session
+from agent_memory_worker.extraction.batches import LINE_TOKENS, within
+from agent_memory_worker.sessions.summarize import summarize_session
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 
@@ -136,7 +136,11 @@ def stored(number: int, tokens: int) -> StoredMessage:
 
 def test_chunks_fit_the_limit_including_prompt_overhead() -> None:
     messages = [stored(number, tokens) for number, tokens in enumerate([1] * 200 + [5000] + [300] * 10)]
-    runs = chunks(messages, 1000)
+    runs: list[list[StoredMessage]] = []
+    rest = messages
+    while rest:
+        runs.append(within(rest, 1000, 1000))
+        rest = rest[len(runs[-1]) :]
     assert [m for run in runs for m in run] == messages
     for run in runs:
         assert len(run) == 1 or sum(m.tokens + LINE_TOKENS for m in run) <= 1000
