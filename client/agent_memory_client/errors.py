@@ -81,10 +81,7 @@ class MemoryPreconditionFailedError(MemoryConflictError):
 
 
 class MemoryRequestUnderWayError(MemoryConflictError):
-    """The first request with this Idempotency-Key is still running, or its process died.
-
-    Retry after `retry_after` seconds.
-    """
+    """The first request with this Idempotency-Key still runs, or has died. Retry after `retry_after` seconds."""
 
 
 class MemoryUnavailableError(MemoryServerError):

@@ -51,10 +51,7 @@ class Relay:
         self._queued = math.inf
 
     async def run(self) -> None:
-        """Pass marks to docket until stopped.
-
-        The relay continues after a failure, because the marks remain in Redis.
-        """
+        """Pass marks to docket until stopped. Continue after a failure, because the marks remain in Redis."""
         while not self._stop.is_set():
             began = monotonic()
             try:
@@ -129,10 +126,7 @@ class Relay:
         return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
 
     def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
-        """Group marks into batches, each for one call.
-
-        Retries run alone, so that a failing mark does not block others.
-        """
+        """Group marks into batches, one per call. Retries run alone, so that a failing mark does not block others."""
         size = self._runtime.settings.worker.index_batch
         new = [claim for claim in claims if claim.attempt == 1]
         alone = [[claim] for claim in claims if claim.attempt > 1]

@@ -35,10 +35,7 @@ _BROKEN_OFF = (*_NEVER_SENT, httpx.ReadError, httpx.WriteError, httpx.CloseError
 
 
 def headers_of(config: MemoryClientConfig) -> dict[str, str]:
-    """Return the headers that every request has.
-
-    Raises MemoryValidationError if a header cannot carry the credentials.
-    """
+    """Return the headers of every request. Raises MemoryValidationError if one cannot carry the credentials."""
     for name, secret in (("api_key", config.api_key), ("bearer_token", config.bearer_token)):
         if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
             raise MemoryValidationError(f"{name}: must be printable ASCII and not empty")

@@ -1,7 +1,4 @@
-"""History and memory for Microsoft's Agent Framework.
-
-Needs the extra: `pip install 'agent-memory-api-client[agent-framework]'`.
-"""
+"""History and memory for Microsoft's Agent Framework."""
 
 # agent-framework-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false

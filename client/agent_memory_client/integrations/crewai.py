@@ -1,4 +1,4 @@
-"""A memory for CrewAI agents, crews and flows. Needs the extra: `pip install 'agent-memory-api-client[crewai]'`."""
+"""A memory for CrewAI agents, crews and flows."""
 
 # crewai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false

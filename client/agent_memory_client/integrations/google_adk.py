@@ -1,7 +1,4 @@
-"""Session and memory services for Google's ADK.
-
-Needs the extra: `pip install 'agent-memory-api-client[google-adk]'`.
-"""
+"""Session and memory services for Google's ADK."""
 
 # google-adk is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
@@ -87,10 +84,7 @@ class AgentMemorySessionService(BaseSessionService):
         return await _session(access, stored, events)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return the sessions of one user or of all users, without events.
-
-        The session that was written most recently comes last.
-        """
+        """Return the sessions of one user or of all users, without events, in the order of their last writes."""
         sessions: list[Session] = []
         for owner, session_id in await EitherClient(self._client, user_id, app_name).aidentities():
             if owner is None:  # no session of ADK
@@ -115,10 +109,7 @@ class AgentMemorySessionService(BaseSessionService):
         return _values(await access.awaited(lambda client: client.items.search([STATE, "user"], limit=10_000, **access.owner)))
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event. An event that is already stored changes nothing.
-
-        Raises SessionNotFoundError.
-        """
+        """Append an event. An event that is already stored changes nothing. Raises SessionNotFoundError."""
         if event.partial:
             return event
         access = _Access(self._client, session.app_name, session.user_id, session.id)

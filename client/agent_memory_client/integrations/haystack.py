@@ -1,7 +1,4 @@
-"""A chat message store, memory and tools for Haystack.
-
-Needs the extra: `pip install 'agent-memory-api-client[haystack]'`.
-"""
+"""A chat message store, memory and tools for Haystack."""
 
 # haystack-ai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false

@@ -1,7 +1,4 @@
-"""A chat message history, a retriever and tools for LangChain.
-
-Needs the extra: `pip install 'agent-memory-api-client[langchain]'`.
-"""
+"""A chat message history, a retriever and tools for LangChain."""
 
 # langchain-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false

@@ -1,7 +1,4 @@
-"""Chat stores and a memory block for LlamaIndex.
-
-Needs the extra: `pip install 'agent-memory-api-client[llama-index]'`.
-"""
+"""Chat stores and a memory block for LlamaIndex."""
 
 # llama-index-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false

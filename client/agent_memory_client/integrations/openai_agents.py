@@ -1,7 +1,4 @@
-"""Sessions, tools and memory for the OpenAI Agents SDK.
-
-Needs the extra: `pip install 'agent-memory-api-client[openai-agents]'`.
-"""
+"""Sessions, tools and memory for the OpenAI Agents SDK."""
 
 # openai-agents is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false

@@ -1,7 +1,4 @@
-"""Message history, tools and memory for Pydantic AI.
-
-Needs the extra: `pip install 'agent-memory-api-client[pydantic-ai]'`.
-"""
+"""Message history, tools and memory for Pydantic AI."""
 
 # pydantic-ai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false

@@ -244,10 +244,7 @@ class MemoryRecordResult(MemoryRecord):
 
 
 def _record_kind(value: Any) -> str:
-    """Return the name of the class for an entry in a session's `memories`.
-
-    Entries without an id use the class that generates ids.
-    """
+    """Return the class name for an entry in a session's `memories`: without an id, the class that generates ids."""
     if isinstance(value, MemoryRecord):
         return "ClientMemoryRecord" if isinstance(value, ClientMemoryRecord) else "MemoryRecord"
     return "ClientMemoryRecord" if isinstance(value, dict) and "id" not in value else "MemoryRecord"

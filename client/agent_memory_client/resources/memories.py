@@ -288,10 +288,7 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete the memories that `policy` selects.
-
-        With `dry_run`, only list them. A repeated request returns the first report.
-        """
+        """Delete (with `dry_run`, only list) the memories that `policy` selects. A repeat returns the first report."""
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))
@@ -318,10 +315,7 @@ class Memories(Resource):
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 
     async def undo_forget(self, receipt_id: str) -> ForgetUndoResponse:
-        """Undo `forget_by_request`. A repeated call changes nothing.
-
-        Raises MemoryNotFoundError after the time limit.
-        """
+        """Undo `forget_by_request`. A repeat changes nothing. Raises MemoryNotFoundError after the time limit."""
         return await self._read(ForgetUndoResponse, Call("POST", f"{_FORGET}/{segment('receipt_id', receipt_id)}/undo"))
 
     async def purge(
@@ -345,10 +339,7 @@ class Memories(Resource):
         return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
 
     def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID.
-
-        Sends nothing.
-        """
+        """Raise MemoryValidationError if the server would reject the record, or its id is not a ULID. Sends nothing."""
         checked(MemoryRecord, **memory.model_dump())
         if not _ULID.fullmatch(memory.id):
             raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")

@@ -34,10 +34,7 @@ class OwnerData(Resource):
 
 
 class Users(OwnerData):
-    """Export, import and erase users.
-
-    These calls ignore the client's default namespace: None means all namespaces.
-    """
+    """Export, import and erase users. These calls ignore the client's default namespace."""
 
     def export(self, user_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
         """Yield a user's data as JSON Lines, from `namespace`, or from all namespaces if `namespace` is None.

@@ -212,10 +212,7 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace a fact's id if another owner's memory already has that id.
-
-    This can happen because callers can compute ids.
-    """
+    """Replace a fact's id if another owner's memory has it, because callers can compute ids."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [

@@ -167,10 +167,7 @@ class _Erasing:
         return await eraser.erase_owner(self._scope, Owner(what.namespace, what.user_id or ""))
 
     async def _erase_traces(self) -> None:
-        """Delete traces of a user or agent in API keys, orders and cached answers.
-
-        Also ask Redis to rewrite its append-only file.
-        """
+        """Delete traces of a user or agent in API keys, orders, cached answers and the append-only file."""
         traces, what, counts = self._runtime[TraceStore], self._what, self.counts
         await traces.forget_claims(self._scope)
         if what.session_id is not None:

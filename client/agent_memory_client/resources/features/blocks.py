@@ -51,10 +51,7 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Create a block, or change the given fields.
-
-        Raises MemoryServerError if the text exceeds the block's limit.
-        """
+        """Create a block, or change the given fields. Raises MemoryServerError if the text exceeds its limit."""
         body = given(value=value, description=description, limit=limit, limit_tokens=limit_tokens, read_only=read_only)
         return await self._read(BlockEdit, self._call("PUT", label, owner, json=body, headers=_matching(if_match)))
 
