@@ -1,7 +1,6 @@
 """History and memory for Microsoft's Agent Framework."""
 
-# agent-framework-core is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 

@@ -3,9 +3,7 @@
 For 2.x, use `agent_memory_client.integrations.agentscope_middleware`.
 """
 
-# agentscope is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
-# pyright: reportUnnecessaryIsInstance=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnnecessaryIsInstance=false
 
 from __future__ import annotations
 

@@ -3,8 +3,7 @@
 For 1.x, use `agent_memory_client.integrations.agentscope`.
 """
 
-# agentscope is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """Session and memory services for Google's ADK."""
 
-# google-adk is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

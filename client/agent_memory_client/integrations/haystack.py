@@ -1,7 +1,6 @@
 """A chat message store, memory and tools for Haystack."""
 
-# haystack-ai is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """A chat message history, a retriever and tools for LangChain."""
 
-# langchain-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations

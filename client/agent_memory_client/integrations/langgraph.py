@@ -4,7 +4,6 @@ Install it with `pip install 'agent-memory-api-client[langgraph]'`. LangMem's to
 use this store. It is not a checkpointer. For that, use one of LangGraph's own.
 """
 
-# langgraph is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations

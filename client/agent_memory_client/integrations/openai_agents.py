@@ -1,6 +1,5 @@
 """Sessions, tools and memory for the OpenAI Agents SDK."""
 
-# openai-agents is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Message history, tools and memory for Pydantic AI."""
 
-# pydantic-ai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
