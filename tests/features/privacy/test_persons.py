@@ -292,7 +292,7 @@ async def test_invalid_import_lines_are_reported_and_the_rest_is_imported(face: 
     assert (await face.ok("GET", f"/v1/long-term-memory/{ANN}-f1"))["text"] == "trombone lessons on Tuesday"
     assert sum(report.imported.values()) == len(rest) - 1
     for body, status in ((b"", 422), (b"{}", 422), (bent(header, version=99), 422), (bent(header, format="x"), 422)):
-        sent = {"content": body, "headers": {"content-type": "application/x-ndjson"}}
+        sent: dict[str, Any] = {"content": body, "headers": {"content-type": "application/x-ndjson"}}
         assert (await face.http.post(f"/v1/users/{ANN}/import", **sent)).status_code == status
     assert (await face.http.post(f"/v1/users/{ANN}/import", json={})).status_code == 415
 

@@ -136,5 +136,9 @@ def test_threads_share_one_client() -> None:
 
     config = MemoryClientConfig(base_url="http://memory")
     with SyncMemoryAPIClient(config, transport=httpx.MockTransport(serve)) as client, ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda number: client.list_sessions(user_id=f"u{number}").sessions, range(200)))
+
+        def sessions_of(number: int) -> list[str]:
+            return client.list_sessions(user_id=f"u{number}").sessions
+
+        answers = list(threads.map(sessions_of, range(200)))
     assert answers == [[f"u{number}"] for number in range(200)]
