@@ -81,10 +81,7 @@ class MemoryPreconditionFailedError(MemoryConflictError):
 
 
 class MemoryRequestUnderWayError(MemoryConflictError):
-    """The first request with this Idempotency-Key is still running, or its process died.
-
-    Retry after `retry_after` seconds.
-    """
+    """The first request with this Idempotency-Key still runs, or has died. Retry after `retry_after` seconds."""
 
 
 class MemoryUnavailableError(MemoryServerError):
@@ -111,14 +108,6 @@ _BY_STATUS: dict[int, type[MemoryServerError]] = {
 }
 
 
-def is_under_way(response: httpx.Response) -> bool:
-    """True if the first request with an Idempotency-Key is still running. Read the response body first."""
-    if response.status_code != 409:
-        return False
-    body = _json_object(response)
-    return body.get("code") == "request_under_way" or "Idempotency-Key is under way" in str(body.get("detail"))
-
-
 def error_of_response(response: httpx.Response) -> MemoryClientError:
     """Return the error for a status outside 2xx. Read the response body first."""
     body = _json_object(response)
@@ -128,7 +117,7 @@ def error_of_response(response: httpx.Response) -> MemoryClientError:
     if response.status_code < 400:
         return MemoryProtocolError(f"{_place(response)} answered {response.status_code}: is the base URL right? {message}".rstrip())
     code = body.get("code")
-    kind = MemoryRequestUnderWayError if is_under_way(response) else _BY_STATUS.get(response.status_code, MemoryServerError)
+    kind = MemoryRequestUnderWayError if code == "request_under_way" else _BY_STATUS.get(response.status_code, MemoryServerError)
     return kind(
         message,
         response.status_code,
@@ -185,16 +174,14 @@ def _json_object(response: httpx.Response) -> dict[str, Any]:
 
 def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     """Return the server's message as one line, and the entries of a 422 response."""
-    detail = body.get("detail", body.get("message"))
+    detail, answered = body.get("detail", body.get("message")), f"{_place(response)} answered {response.status_code}"
     if isinstance(detail, list):
         problems = [cast("dict[str, Any]", problem) for problem in cast("list[Any]", detail) if isinstance(problem, dict)]
-        return "; ".join(map(_problem_line, problems))[
-            :MAX_MESSAGE_CHARS
-        ] or f"{_place(response)} answered {response.status_code}", problems
+        return "; ".join(map(_problem_line, problems))[:MAX_MESSAGE_CHARS] or answered, problems
     if isinstance(detail, str) and detail:
         return detail[:MAX_MESSAGE_CHARS], []
     text = response.text.strip()[:MAX_MESSAGE_CHARS]
-    return f"{_place(response)} answered {response.status_code}" + (f": {text}" if text else ""), []
+    return answered + (f": {text}" if text else ""), []
 
 
 def _problem_line(problem: Mapping[str, Any]) -> str:

@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-from agent_memory_client.errors import (
-    MemoryAuthError,
-    MemoryClientError,
-    MemoryConflictError,
-    MemoryNotFoundError,
-    MemoryPreconditionFailedError,
-    MemoryProtocolError,
-    MemoryRateLimitError,
-    MemoryRequestUnderWayError,
-    MemoryServerError,
-    MemoryTimeoutError,
-    MemoryUnavailableError,
-    MemoryValidationError,
-)
-
-__all__ = [
-    "MemoryAuthError",
-    "MemoryClientError",
-    "MemoryConflictError",
-    "MemoryNotFoundError",
-    "MemoryPreconditionFailedError",
-    "MemoryProtocolError",
-    "MemoryRateLimitError",
-    "MemoryRequestUnderWayError",
-    "MemoryServerError",
-    "MemoryTimeoutError",
-    "MemoryUnavailableError",
-    "MemoryValidationError",
-]
+from agent_memory_client.errors import MemoryAuthError as MemoryAuthError
+from agent_memory_client.errors import MemoryClientError as MemoryClientError
+from agent_memory_client.errors import MemoryConflictError as MemoryConflictError
+from agent_memory_client.errors import MemoryNotFoundError as MemoryNotFoundError
+from agent_memory_client.errors import MemoryPreconditionFailedError as MemoryPreconditionFailedError
+from agent_memory_client.errors import MemoryProtocolError as MemoryProtocolError
+from agent_memory_client.errors import MemoryRateLimitError as MemoryRateLimitError
+from agent_memory_client.errors import MemoryRequestUnderWayError as MemoryRequestUnderWayError
+from agent_memory_client.errors import MemoryServerError as MemoryServerError
+from agent_memory_client.errors import MemoryTimeoutError as MemoryTimeoutError
+from agent_memory_client.errors import MemoryUnavailableError as MemoryUnavailableError
+from agent_memory_client.errors import MemoryValidationError as MemoryValidationError

@@ -22,10 +22,7 @@ async def create_memory_client(
     bearer_token: str | None = None,
     max_retries: int = 2,
 ) -> MemoryAPIClient:
-    """Create a client, and return it once its server has responded.
-
-    Raises MemoryClientError if the server does not respond.
-    """
+    """Return a client whose server has responded. Raises MemoryClientError if the server does not respond."""
     config = MemoryClientConfig(
         base_url=base_url,
         timeout=timeout,

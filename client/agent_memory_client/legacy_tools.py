@@ -6,13 +6,12 @@ from typing import Any
 
 from agent_memory_client._tools import calls
 from agent_memory_client._tools import definitions as tools
-from agent_memory_client._tools.calls import ToolCallResolutionResult, UnifiedToolCall
 from agent_memory_client.tool_schema import SchemaFormat, ToolSchema, ToolSchemaCollection
 
 
 def _schema(tool: str, schema_format: SchemaFormat = "openai") -> classmethod[Any, [], ToolSchema]:
     def get_schema(cls: type[Any]) -> ToolSchema:
-        return tools.schema(tool, schema_format)
+        return tools.BY_NAME[tool].schema(schema_format)
 
     get_schema.__doc__ = f"The schema of the tool {tool} in {'OpenAI' if schema_format == 'openai' else 'Anthropic'}'s shape."
     return classmethod(get_schema)
@@ -60,6 +59,3 @@ class Tools:
     forget_memory_tool_schema_anthropic = _schema(tools.FORGET_MEMORY, "anthropic")
     get_current_datetime_tool_schema = _schema(tools.GET_CURRENT_DATETIME)
     get_current_datetime_tool_schema_anthropic = _schema(tools.GET_CURRENT_DATETIME, "anthropic")
-
-
-__all__ = ["ToolCallResolutionResult", "Tools", "UnifiedToolCall"]

@@ -60,10 +60,8 @@ class ToolSchema:
         """Return a copy in Anthropic's format."""
         if self._format == "anthropic":
             return self.copy()
-        head = deepcopy(self._head())
-        return ToolSchema(
-            {"name": head["name"], "description": head["description"], "input_schema": deepcopy(self._rules())}, schema_format="anthropic"
-        )
+        head = self._head()
+        return ToolSchema(deepcopy({"name": head["name"], "description": head["description"], "input_schema": self._rules()}), "anthropic")
 
     def __getitem__(self, key: str) -> Any:
         return self._schema[key]

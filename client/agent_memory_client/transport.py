@@ -64,11 +64,10 @@ class Transport:
 
     async def lines(self, call: Call) -> AsyncIterator[bytes]:
         """Yield the lines of a long response, without line endings. Never retries. Raises MemoryClientError."""
-        params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
         rest = b""
         try:
             pool = await self._pools.current()
-            async with pool.stream(call.method, call.path, params=params, headers=dict(call.headers)) as response:
+            async with pool.stream(call.method, call.path, params=call.params, headers=dict(call.headers)) as response:
                 if not response.is_success:
                     await response.aread()
                     raise error_of_response(response)
@@ -84,7 +83,6 @@ class Transport:
     async def _request(self, call: Call, body: bytes | None) -> httpx.Response:
         media = "application/json" if call.lines is None else MEDIA_TYPE
         headers = {**call.headers, "Content-Type": media} if body is not None else dict(call.headers)
-        params = {key: value if isinstance(value, str) else list(value) for key, value in call.params.items()}
         timeout = self._timeout + call.wait
         pool = await self._pools.current()
-        return await pool.request(call.method, call.path, params=params, content=body, headers=headers, timeout=timeout)
+        return await pool.request(call.method, call.path, params=call.params, content=body, headers=headers, timeout=timeout)

@@ -1,14 +1,13 @@
 """Makes the blocking client of the asynchronous one: `python client/scripts/make_sync.py`, which needs Python alone.
 
 The build of the package runs it too, also that of an editable installation. `_sync/` is not committed, and every line of it comes from
-here, so that the two clients cannot drift apart: what waits in one blocks in the other. With `--check` it only compares.
+here, so that the two clients cannot drift apart: what waits in one blocks in the other.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "agent_memory_client"
@@ -84,23 +83,6 @@ def write_twins(package: Path) -> list[Path]:
     return [*changed, *gone]
 
 
-def stale_twins(package: Path) -> list[Path]:
-    """The files that `write_twins` would change."""
-    wanted = twins(package)
-    present = {path: path.read_text("utf-8") for path in (package / "_sync").rglob("*.py")}
-    return sorted(path for path in wanted.keys() | present.keys() if wanted.get(path) != present.get(path))
-
-
-def main() -> int:
-    if "--check" in sys.argv[1:]:
-        stale = stale_twins(PACKAGE)
-        print("\n".join(f"{path.relative_to(PACKAGE)}: not what make_sync.py makes" for path in stale) or "blocking client: ok")
-        return 1 if stale else 0
-    changed = write_twins(PACKAGE)
-    if changed:
-        print(f"blocking client: {len(changed)} files made")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    if changed := write_twins(PACKAGE):
+        print(f"blocking client: {len(changed)} files made")

@@ -17,7 +17,7 @@ from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.dead_messages import Carrier, CarrierGuard
 from agent_memory.runtime import Runtime
 from agent_memory_worker.plain_serializer import only_plain_data
-from agent_memory_worker.relay import Relay
+from agent_memory_worker.relay import Relay, pause
 from agent_memory_worker.task_handlers import Tasks
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
                     await _run_docket(runtime, docket, settings, stop, moved)
         except RedisUnavailable as error:
             log.warning("task loop is waiting for Redis: %s", error)
-            await _pause(stop, _RESTART_SECONDS)
+            await pause(stop, _RESTART_SECONDS)
 
 
 async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop: asyncio.Event, moved: asyncio.Event) -> None:
@@ -68,7 +68,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
             carrier = Carrier(docket.stream_key, docket.worker_group_name)
             if dead := await runtime[CarrierGuard].move_unread(carrier, _DELIVERIES, docket.cancel):
                 log.error("moved %d unreadable queue messages to the dead messages", dead)
-            await _pause(stop, _RESTART_SECONDS)
+            await pause(stop, _RESTART_SECONDS)
     await tasks.close()
 
 
@@ -79,7 +79,7 @@ async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -
             await runtime[Reindexer].reindex_for_model()
         except RedisUnavailable as error:
             log.warning("worker is waiting for Redis: %s", error)
-            await _pause(stop, _RESTART_SECONDS)
+            await pause(stop, _RESTART_SECONDS)
         else:
             return
 
@@ -101,13 +101,6 @@ def _worker(docket: Docket, tasks: Tasks, settings: Settings) -> Worker:
     )
 
 
-async def _pause(stop: asyncio.Event, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(stop.wait(), seconds)
-    except TimeoutError:
-        return
-
-
 async def _work(worker: Worker, relay: Relay, ends: Sequence[asyncio.Event], grace: float) -> None:
     running = asyncio.create_task(worker.run_forever())
     feeding = asyncio.create_task(relay.run())
@@ -124,8 +117,7 @@ async def _work(worker: Worker, relay: Relay, ends: Sequence[asyncio.Event], gra
         feeding.cancel()
         # When cancelled, docket's loop takes no new task and waits for running ones.
         running.cancel()
-        done, unfinished = await asyncio.wait({running, feeding}, timeout=grace)
+        _, unfinished = await asyncio.wait({running, feeding}, timeout=grace)
         if unfinished:
             log.warning("some tasks did not finish within %.0f s; they stay queued", grace)
         log.info("worker stopped")
-        del done

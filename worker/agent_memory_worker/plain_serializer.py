@@ -32,10 +32,7 @@ def loads(data: bytes) -> Any:
 
 
 def only_plain_data() -> None:
-    """Restrict docket in this process.
-
-    Raises StartupError if the installed docket version pickles in a different way.
-    """
+    """Restrict docket in this process. Raises StartupError if the installed docket pickles in another way."""
     for module in (execution, strikelist):
         if not hasattr(module, "cloudpickle"):
             raise StartupError("unsupported version of pydocket, whose messages could run code: install the version of the lock")

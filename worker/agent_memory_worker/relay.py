@@ -51,23 +51,20 @@ class Relay:
         self._queued = math.inf
 
     async def run(self) -> None:
-        """Pass marks to docket until stopped.
-
-        The relay continues after a failure, because the marks remain in Redis.
-        """
+        """Pass marks to docket until stopped. Continue after a failure, because the marks remain in Redis."""
         while not self._stop.is_set():
             began = monotonic()
             try:
                 wait = await self._round()
                 if wait > 0:
                     await self._runtime.outbox.wait_for_due(wait)
-                await self._pause(began + _ROUND_SECONDS - monotonic())
+                await pause(self._stop, began + _ROUND_SECONDS - monotonic())
             except RedisUnavailable as error:
                 log.warning("relay is waiting for Redis: %s", error.__cause__ or error)
-                await self._pause(_IDLE_SECONDS)
+                await pause(self._stop, _IDLE_SECONDS)
             except Exception:
                 log.exception("relay failed; continuing")
-                await self._pause(_IDLE_SECONDS)
+                await pause(self._stop, _IDLE_SECONDS)
 
     async def _round(self) -> float:
         """Pass due marks of every kind to docket; return the seconds until the next round."""
@@ -77,7 +74,7 @@ class Relay:
         if self._queued >= worker.concurrency * _ROUNDS_AHEAD:
             self._queued = await self._runtime.queued(self._docket)
             if self._queued >= worker.concurrency * _ROUNDS_AHEAD:
-                await self._pause(_FULL_SECONDS)
+                await pause(self._stop, _FULL_SECONDS)
                 return 0.0
         limits = {kind: worker.index_batch * 2 if kind in _BATCHED else worker.concurrency for kind in DueKind}
         claims = await self._runtime.outbox.claim_each(
@@ -129,10 +126,7 @@ class Relay:
         return self._docket.call(TASK_OF[kind].value, key=f"{kind}:{claim.member}")(claim.member, claim.lease, claim.attempt)
 
     def _batches(self, claims: Sequence[Claim]) -> list[list[Claim]]:
-        """Group marks into batches, each for one call.
-
-        Retries run alone, so that a failing mark does not block others.
-        """
+        """Group marks into batches, one per call. Retries run alone, so that a failing mark does not block others."""
         size = self._runtime.settings.worker.index_batch
         new = [claim for claim in claims if claim.attempt == 1]
         alone = [[claim] for claim in claims if claim.attempt > 1]
@@ -142,10 +136,9 @@ class Relay:
         call = self._docket.call(TASK_OF[kind].value, key=f"{kind}:{batch[0].member}:{batch[0].lease}")
         return call([claim.member for claim in batch], [claim.lease for claim in batch], [claim.attempt for claim in batch])
 
-    async def _pause(self, seconds: float) -> None:
-        if seconds <= 0:
-            return
-        try:
-            await asyncio.wait_for(self._stop.wait(), seconds)
-        except TimeoutError:
-            return
+
+async def pause(stop: asyncio.Event, seconds: float) -> None:
+    """Wait for `seconds`, or until `stop` is set."""
+    if seconds > 0:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), seconds)

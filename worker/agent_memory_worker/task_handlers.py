@@ -15,6 +15,7 @@ from typing import Any, cast
 from docket import CurrentExecution, Docket, Execution, Timeout
 
 from agent_memory.feature_list import FEATURES
+from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.errors import AgentMemoryError, ModelAnswerInvalid, RedisUnavailable
 from agent_memory.foundation.core.feature import import_name
 from agent_memory.foundation.core.scope import Work, carrying_out
@@ -29,7 +30,6 @@ from agent_memory_worker.periodic_runner import register_jobs
 from agent_memory_worker.privacy.erase import erase
 from agent_memory_worker.retry_policy import is_outage, seconds_until_retry
 from agent_memory_worker.sessions.promote import promote_session
-from agent_memory_worker.sessions.settle import settle_session
 from agent_memory_worker.sessions.summarize import summarize_session
 
 log = logging.getLogger(__name__)
@@ -79,14 +79,14 @@ class Tasks:
             for claim in claims:
                 self._embed_beside(await promote_session(self._runtime, member))
                 await summarize_session(self._runtime, member, plainly=claim.attempt > _PATIENCE)
-                await settle_session(self._runtime, member)
+                await _settle(self._runtime, member)
 
     async def extract_facts(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
         async with self._begun(DueKind.EXTRACTION, [member]) as claims:
             for claim in claims:
                 if claim.attempt <= self._runtime.settings.worker.max_attempts or not await set_aside_failed(self._runtime, member):
                     await extract_facts(self._runtime, member)
-                await settle_session(self._runtime, member)
+                await _settle(self._runtime, member)
 
     async def index_memories(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
         await self._embed(members)
@@ -181,3 +181,16 @@ class Tasks:
                 await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=delay, forgive=is_outage(error))
             except RedisUnavailable as second:
                 log.warning("cannot record a failure; the lease will expire: %s", second)
+
+
+async def _settle(runtime: Runtime, member: str) -> None:
+    """Clear the record of pending work if nothing is waiting. Also clear a finished batch that was set aside."""
+    sid, batch, _ = member.partition(".")
+    owner = await runtime[SessionStore].owner(member)
+    if owner is None:
+        return
+    if batch:
+        journal = await runtime[SessionStore].journal(member, "je", 1)
+        if journal is None or journal.waiting:
+            return
+    await runtime[SessionStore].settle(sid, *owner, batch=member if batch else None)

@@ -69,10 +69,7 @@ def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) ->
 
 
 def _relevance(memory: MemoryRecordResult) -> float | None:
-    """Return a memory's relevance, at most 1.
-
-    Compute it from the distance in a semantic search. Otherwise, use the server's score.
-    """
+    """Return a relevance of at most 1: from the distance in a semantic search, otherwise the server's score."""
     if memory.score_type in (None, SearchScoreTypeEnum.SEMANTIC):
         return max(0.0, 1.0 - memory.dist)
     return memory.score

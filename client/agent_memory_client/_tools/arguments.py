@@ -61,13 +61,9 @@ class ReadArguments(BaseModel):
     memory_id: Annotated[str, Field(min_length=1)]
 
 
-class NewMemory(BaseModel):
+class NewMemory(NoteArguments):
     """A memory to store. It has no id: a model that could choose ids could overwrite any memory."""
 
-    text: Annotated[str, Field(min_length=1)]
-    memory_type: MemoryTypeEnum = MemoryTypeEnum.SEMANTIC
-    topics: list[str] | None = None
-    entities: list[str] | None = None
     event_date: str | None = None
     namespace: str | None = None
     user_id: str | None = None
@@ -125,6 +121,6 @@ def parse_arguments(model: type[Arguments], arguments: Mapping[str, Any]) -> Arg
         raise validation_error(error) from error
 
 
-def record_of(memory: NewMemory | NoteArguments, namespace: str | None, user_id: str | None) -> ClientMemoryRecord:
+def record_of(memory: NoteArguments, namespace: str | None, user_id: str | None) -> ClientMemoryRecord:
     """Convert a memory to a record in the given scope. Raises MemoryValidationError."""
     return parse_arguments(ClientMemoryRecord, {**memory.model_dump(), "namespace": namespace, "user_id": user_id})

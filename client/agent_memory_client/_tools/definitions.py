@@ -36,10 +36,11 @@ class Definition:
     parameters: dict[str, Rule] = field(default_factory=dict[str, Rule])
     required: tuple[str, ...] = ()
 
-    def schema(self) -> ToolSchema:
-        """Return a new schema in OpenAI's format. The caller may modify it."""
+    def schema(self, schema_format: SchemaFormat = "openai") -> ToolSchema:
+        """Return a new schema. The caller may modify it."""
         rules = {"type": "object", "properties": deepcopy(self.parameters), "required": list(self.required)}
-        return ToolSchema({"type": "function", "function": {"name": self.name, "description": self.description, "parameters": rules}})
+        openai = ToolSchema({"type": "function", "function": {"name": self.name, "description": self.description, "parameters": rules}})
+        return openai if schema_format == "openai" else openai.to_anthropic()
 
 
 def text_rule(description: str, **more: Any) -> Rule:
@@ -208,15 +209,5 @@ ARCHIVED: tuple[Definition, ...] = tuple(definition for definition in DEFINITION
 """The nine tools of the archived client."""
 
 
-def schema(name: str, schema_format: SchemaFormat) -> ToolSchema:
-    """Return a new schema of a tool. The caller may modify it."""
-    return _in_format(BY_NAME[name], schema_format)
-
-
 def schemas(schema_format: SchemaFormat, selected: Iterable[Definition]) -> ToolSchemaCollection:
-    return ToolSchemaCollection([_in_format(definition, schema_format) for definition in selected])
-
-
-def _in_format(definition: Definition, schema_format: SchemaFormat) -> ToolSchema:
-    openai = definition.schema()
-    return openai if schema_format == "openai" else openai.to_anthropic()
+    return ToolSchemaCollection([definition.schema(schema_format) for definition in selected])

@@ -25,10 +25,7 @@ class ToolScope:
         return _own_or_wanted("user_id", self.user_id, requested)
 
     def space(self, requested: str | None) -> str | None:
-        """Return the namespace to use for a call.
-
-        Raises MemoryValidationError if the model requests a different namespace.
-        """
+        """Return the namespace to use for a call. Raises MemoryValidationError if the model requests another one."""
         return _own_or_wanted("namespace", self.namespace, requested)
 
     @property
@@ -37,10 +34,7 @@ class ToolScope:
         return self.user_id is not None or self.namespace is not None
 
     def check(self, memory: MemoryRecord) -> None:
-        """Raise MemoryNotFoundError if the memory belongs to another user or namespace.
-
-        The error is the same as for an unknown id.
-        """
+        """Raise MemoryNotFoundError, as for an unknown id, if the memory belongs to another user or namespace."""
         others = (
             self.user_id is not None and memory.user_id not in (None, self.user_id),
             self.namespace is not None and memory.namespace not in (None, self.namespace),

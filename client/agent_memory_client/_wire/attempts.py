@@ -13,10 +13,10 @@ from agent_memory_client._wire.requests import IDEMPOTENCY_KEY, Call
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.errors import (
     MemoryClientError,
+    MemoryRequestUnderWayError,
     MemoryValidationError,
     error_of_exception,
     error_of_response,
-    is_under_way,
     retry_after_of,
 )
 from agent_memory_client.models import MEMORY_TYPES_HEADER, MemoryTypeEnum
@@ -35,10 +35,7 @@ _BROKEN_OFF = (*_NEVER_SENT, httpx.ReadError, httpx.WriteError, httpx.CloseError
 
 
 def headers_of(config: MemoryClientConfig) -> dict[str, str]:
-    """Return the headers that every request has.
-
-    Raises MemoryValidationError if a header cannot carry the credentials.
-    """
+    """Return the headers of every request. Raises MemoryValidationError if one cannot carry the credentials."""
     for name, secret in (("api_key", config.api_key), ("bearer_token", config.bearer_token)):
         if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
             raise MemoryValidationError(f"{name}: must be printable ASCII and not empty")
@@ -98,7 +95,8 @@ class Attempts:
 
     def wait_after_refusal(self, response: httpx.Response) -> float:
         """Return the delay in seconds after a status outside 2xx. Raises MemoryClientError after the last attempt."""
-        if self._is_under_way(response):
+        error = error_of_response(response)
+        if isinstance(error, MemoryRequestUnderWayError) and self.call.idempotent and IDEMPOTENCY_KEY in self.call.headers:
             # The first request usually ends in a moment. If its process died, the key is free after `Retry-After`.
             self.under_way += 1
             last = self.failed + 1 >= self.max_retries
@@ -107,11 +105,8 @@ class Attempts:
             repeatable = self.call.idempotent and response.status_code in RETRIED_STATUSES
             wait = self._wait(repeatable or response.status_code == NOT_RECEIVED, response)
         if wait is None:
-            raise error_of_response(response)
+            raise error
         return wait
-
-    def _is_under_way(self, response: httpx.Response) -> bool:
-        return self.call.idempotent and IDEMPOTENCY_KEY in self.call.headers and is_under_way(response)
 
     def _wait(self, repeatable: bool, response: httpx.Response | None) -> float | None:
         self.failed += 1

@@ -1,23 +1,17 @@
-"""Validate requests before the client sends them."""
+"""Validate and convert what callers give, before the client sends it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agent_memory_client._wire.requests import checked
+from pydantic import ValidationError
+
+from agent_memory_client._wire.requests import checked, given, jsonable, validation_error
 from agent_memory_client.errors import MemoryValidationError
-from agent_memory_client.models import ClientMemoryRecord, MemoryRecord, SearchRequest, WorkingMemory, new_id
+from agent_memory_client.models import ClientMemoryRecord, MemoryMessage, MemoryRecord, WorkingMemory, new_id
 
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
-
-
-def check_memory(memory: ClientMemoryRecord | MemoryRecord) -> None:
-    """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID."""
-    checked(MemoryRecord, **memory.model_dump())
-    if not _ULID.fullmatch(memory.id):
-        raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
+_OUR_FIELDS = frozenset({"id", "created_at", "persisted_at", "discrete_memory_extracted"})
 
 
 def as_records(memories: Sequence[ClientMemoryRecord | MemoryRecord | Mapping[str, Any]]) -> list[MemoryRecord]:
@@ -38,18 +32,32 @@ def _record(memory: Mapping[str, Any]) -> MemoryRecord:
     unknown = sorted(map(str, memory.keys() - ClientMemoryRecord.model_fields.keys()))
     if unknown:
         raise MemoryValidationError(f"a memory has no field {', '.join(unknown)}: remove it, or put it into `metadata`")
-    return checked(ClientMemoryRecord, **{name: value for name, value in memory.items() if value is not None})
-
-
-def check_search(parameters: Mapping[str, Any]) -> None:
-    """Raise MemoryValidationError if the server would reject a search with these parameters."""
-    unknown = sorted(set(parameters) - set(SearchRequest.model_fields))
-    if unknown:
-        raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
-    checked(SearchRequest, **parameters)
+    return checked(ClientMemoryRecord, **given(**memory))
 
 
 def new_session(session_id: str, namespace: str | None, user_id: str | None, **fields: Any) -> WorkingMemory:
     """Return a new session that is not stored yet. Raises MemoryValidationError."""
-    present = {key: value for key, value in fields.items() if value is not None}
-    return checked(WorkingMemory, session_id=session_id, namespace=namespace, user_id=user_id, **present)
+    return checked(WorkingMemory, session_id=session_id, namespace=namespace, user_id=user_id, **given(**fields))
+
+
+def as_messages(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[MemoryMessage]:
+    """Convert messages in any chat API's format to models. Raises MemoryValidationError."""
+    try:
+        return [message if isinstance(message, MemoryMessage) else _message(message) for message in messages]
+    except ValidationError as error:
+        raise validation_error(error) from error
+    except AttributeError as error:
+        raise MemoryValidationError("messages: give each as a mapping with 'role' and 'content' or as a MemoryMessage") from error
+
+
+def _message(message: Mapping[str, Any]) -> MemoryMessage:
+    """Parse a mapping. None in one of the API's own fields means "not given"."""
+    return MemoryMessage.model_validate({key: value for key, value in message.items() if value is not None or key not in _OUR_FIELDS})
+
+
+def message_body(message: MemoryMessage) -> dict[str, Any]:
+    """Return a message's request body.
+
+    It contains the API's own fields that have a value, and all of the message's other fields, even if they are null.
+    """
+    return jsonable(message) | {name: None for name, value in message.own_fields.items() if value is None}

@@ -56,6 +56,11 @@ def jsonable(value: Any) -> Any:
         raise MemoryValidationError(f"the request cannot be sent as JSON: {error}") from error
 
 
+def given(**values: Any) -> dict[str, Any]:
+    """Return the values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def as_body(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
     """Convert a model or mapping to a new JSON object. Raises MemoryValidationError."""
     return jsonable(value if isinstance(value, BaseModel) else dict(value))
@@ -84,7 +89,7 @@ def segment(name: str, value: str) -> str:
 
 def query(**values: Any) -> dict[str, str]:
     """Return query parameters as text. Omit parameters that are None."""
-    present = {key: str(to_jsonable_python(value)) for key, value in values.items() if value is not None}
+    present = {key: str(to_jsonable_python(value)) for key, value in given(**values).items()}
     return {key: text.lower() if isinstance(values[key], bool) else text for key, text in present.items()}
 
 
@@ -123,16 +128,12 @@ def wait_seconds(wait: MessageWait) -> float:
     return float(wait or 0.0)
 
 
-def search_body(
-    filters: Mapping[str, Any], default_namespace: str | None, recency: RecencyConfig | None = None, **values: Any
-) -> dict[str, Any]:
+def search_body(default_namespace: str | None, recency: RecencyConfig | None = None, **values: Any) -> dict[str, Any]:
     """Build the body of a search from filters (models or mappings) and plain values.
 
     If there is no namespace filter, use the default namespace.
     """
-    body: dict[str, Any] = {key: jsonable(value) for key, value in values.items() if value is not None}
-    body.update({key: _filter(value) for key, value in filters.items() if value is not None})
-    within(body, default_namespace)
+    body = within({key: _search_value(value) for key, value in given(**values).items()}, default_namespace)
     for key, value in (recency.model_dump(exclude_none=True) if recency is not None else {}).items():
         plain = key in ("recency_boost", "server_side_recency")
         body[key if plain else f"recency_{key}"] = value
@@ -146,8 +147,8 @@ def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
     return search
 
 
-def _filter(value: Any) -> Any:
-    """Return a filter as JSON without `field`, because the filter's key already says which field it applies to."""
+def _search_value(value: Any) -> Any:
+    """Return a value as JSON. Filters lose their `field`, because their key already says which field they apply to."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True, exclude={"field", "enum_class"})
     return jsonable(value)

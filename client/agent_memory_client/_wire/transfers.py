@@ -50,22 +50,11 @@ def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
     return whole
 
 
-class ExportEnd:
-    """Count the lines of an export, and check at the end that the export is complete."""
-
-    def __init__(self) -> None:
-        self._count = 0
-        self._last = b""
-
-    def pass_line(self, line: bytes) -> None:
-        self._count += 1
-        self._last = line
-
-    def check(self) -> None:
-        """Raise MemoryProtocolError unless the last line is an end line that states the right number of lines."""
-        try:
-            last = json.loads(self._last) if len(self._last) < 10_000 else {}
-        except ValueError:
-            last = {}
-        if not isinstance(last, dict) or last.get("kind") != "end" or last.get("lines") != self._count - 1:
-            raise MemoryProtocolError(f"the export broke off after {self._count} lines: export again")
+def check_export_end(count: int, last_line: bytes) -> None:
+    """Raise MemoryProtocolError unless the last of `count` lines is an end line that states the right number of lines."""
+    try:
+        last = json.loads(last_line) if len(last_line) < 10_000 else {}
+    except ValueError:
+        last = {}
+    if not isinstance(last, dict) or last.get("kind") != "end" or last.get("lines") != count - 1:
+        raise MemoryProtocolError(f"the export broke off after {count} lines: export again")

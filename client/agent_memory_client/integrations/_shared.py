@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, cast
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -25,6 +25,8 @@ from agent_memory_client.models import (
 )
 from agent_memory_client.sync import SyncMemoryClient
 
+AnyClient: TypeAlias = MemoryClient | SyncMemoryClient
+
 NEVER_SUMMARIZED = 2**53 - 1
 """A context window (tokens) that no session fills, so that the server never summarizes."""
 _ID: TypeAdapter[str] = TypeAdapter(Identifier)
@@ -38,7 +40,7 @@ class EitherClient:
     or namespace is an empty string.
     """
 
-    def __init__(self, client: MemoryClient | SyncMemoryClient, user_id: str | None = None, namespace: str | None = None) -> None:
+    def __init__(self, client: AnyClient, user_id: str | None = None, namespace: str | None = None) -> None:
         for name, value in (("user_id", user_id), ("namespace", namespace)):
             if value is not None and not value:
                 raise MemoryValidationError(f"{name}: must not be empty; leave it out for none")
@@ -78,22 +80,49 @@ class EitherClient:
         """The user and namespace, as filters for a search."""
         return {name: {"eq": value} for name, value in self.owner.items() if value is not None}
 
+    def session(self, session_id: str) -> SessionMessages:
+        """Return the messages of a session of this user and namespace."""
+        return SessionMessages(self.client, session_id, self.user_id, self.namespace)
 
-class SessionMessages(EitherClient):
-    """All messages of one session, without summaries. Calls raise the errors of `agent_memory_client.errors`."""
+    def keys(self) -> list[str]:
+        """Return the ids of all sessions that belong to this user and namespace."""
+        keys: list[str] = []
+        while page := self._list(self.blocking, len(keys)).sessions:
+            keys += page
+        return [their_session_id(key) for key in keys]
 
-    def __init__(
-        self, client: MemoryClient | SyncMemoryClient, session_id: str, user_id: str | None = None, namespace: str | None = None
-    ) -> None:
+    async def akeys(self) -> list[str]:
+        keys: list[str] = []
+        while page := (await self.awaited(lambda client: self._list(client, len(keys)))).sessions:
+            keys.extend(page)
+        return [their_session_id(key) for key in keys]
+
+    async def aidentities(self) -> list[tuple[str | None, str]]:
+        """Return the user and id of each session. If this object has no user, return the sessions of all users."""
+        identities: list[tuple[str | None, str]] = []
+        while page := (await self.awaited(lambda client: self._list(client, len(identities), identities=True))).identities:
+            identities.extend((session.user_id, their_session_id(session.session_id)) for session in page)
+        return identities
+
+    def _list(self, client: Any, offset: int, *, identities: bool = False) -> Any:
+        return client.sessions.list(100, offset, **self.owner, identities=identities)
+
+
+class _OfSession(EitherClient):
+    def __init__(self, client: AnyClient, session_id: str, user_id: str | None = None, namespace: str | None = None) -> None:
         super().__init__(client, user_id, namespace)
         self.session_id = our_session_id(session_id)
+
+
+class SessionMessages(_OfSession):
+    """All messages of one session, without summaries."""
 
     def read(self, limit: int | None = None) -> list[MemoryMessage]:
         """Return messages, oldest first. If `limit` is given, return only the newest messages."""
         messages: list[MemoryMessage] = []
         try:
             for window in _windows(limit):
-                messages = self._get(self.blocking, window).messages
+                messages = self.get(self.blocking, window).messages
                 if limit is not None and len(messages) >= limit:
                     break
         except MemoryNotFoundError:
@@ -104,7 +133,7 @@ class SessionMessages(EitherClient):
         messages: list[MemoryMessage] = []
         try:
             for window in _windows(limit):
-                messages = (await self.awaited(lambda client, window=window: self._get(client, window))).messages
+                messages = (await self.awaited(lambda client, window=window: self.get(client, window))).messages
                 if limit is not None and len(messages) >= limit:
                     break
         except MemoryNotFoundError:
@@ -149,7 +178,7 @@ class SessionMessages(EitherClient):
     async def adelete(self) -> None:
         await self.awaited(lambda client: client.sessions.delete(self.session_id, self.namespace, self.user_id))
 
-    def _get(self, client: Any, limit: int | None) -> Any:
+    def get(self, client: Any, limit: int | None) -> Any:
         return client.sessions.get(self.session_id, **self.owner, context_window_max=NEVER_SUMMARIZED, recent_messages_limit=limit)
 
     def _append(self, client: Any, messages: Sequence[MemoryMessage], wait: MessageWait = None) -> Any:
@@ -162,31 +191,6 @@ class SessionMessages(EitherClient):
         session = checked(WorkingMemory, session_id=self.session_id, messages=list(messages), **self.owner)
         return client.sessions.put(self.session_id, session, self.user_id, context_window_max=NEVER_SUMMARIZED)
 
-    def keys(self) -> list[str]:
-        """Return the ids of all sessions that belong to this user and namespace."""
-        keys: list[str] = []
-        while page := self._list(self.blocking, len(keys)).sessions:
-            keys += page
-        return [their_session_id(key) for key in keys]
-
-    async def akeys(self) -> list[str]:
-        keys: list[str] = []
-        while page := (await self.awaited(lambda client, keys=keys: self._list(client, len(keys)))).sessions:
-            keys += page
-        return [their_session_id(key) for key in keys]
-
-    async def aidentities(self) -> list[tuple[str | None, str]]:
-        """Return the user and id of each session. If this object has no user, return the sessions of all users."""
-        identities: list[tuple[str | None, str]] = []
-        while page := (
-            await self.awaited(lambda client, identities=identities: self._list(client, len(identities), identities=True))
-        ).identities:
-            identities += [(session.user_id, their_session_id(session.session_id)) for session in page]
-        return identities
-
-    def _list(self, client: Any, offset: int, *, identities: bool = False) -> Any:
-        return client.sessions.list(100, offset, **self.owner, identities=identities)
-
 
 class Recall(EitherClient):
     """Find a user's memories that match a text, and format them for a prompt.
@@ -195,13 +199,7 @@ class Recall(EitherClient):
     """
 
     def __init__(
-        self,
-        client: MemoryClient | SyncMemoryClient,
-        user_id: str | None = None,
-        namespace: str | None = None,
-        *,
-        limit: int = 5,
-        needed: bool = False,
+        self, client: AnyClient, user_id: str | None = None, namespace: str | None = None, *, limit: int = 5, needed: bool = False
     ) -> None:
         super().__init__(client, user_id, namespace)
         self.limit = limit
@@ -209,47 +207,36 @@ class Recall(EitherClient):
 
     def lines(self, text: str) -> str:
         """Return matching memories as lines for a model's instructions, or "" if nothing matches."""
-        if is_blank(text):
-            return ""
         try:
-            return _lines(self._render(self.blocking, text))
+            return "" if is_blank(text) else _lines(self._render(self.blocking, text))
         except MemoryUnavailableError:
             if self.needed:
                 raise
             return ""
 
     async def alines(self, text: str) -> str:
-        if is_blank(text):
-            return ""
         try:
-            return _lines(await self.awaited(lambda client: self._render(client, text)))
+            return "" if is_blank(text) else _lines(await self.awaited(lambda client: self._render(client, text)))
         except MemoryUnavailableError:
             if self.needed:
                 raise
             return ""
 
-    def search(self, query: str, limit: int | None = None, **more: Any) -> list[MemoryRecordResult]:
-        return self._search(self.blocking, query, limit, more).memories
+    def search(self, query: str, limit: int | None = None) -> list[MemoryRecordResult]:
+        return self._search(self.blocking, query, limit).memories
 
-    async def asearch(self, query: str, limit: int | None = None, **more: Any) -> list[MemoryRecordResult]:
-        results = await self.awaited(lambda client: self._search(client, query, limit, more))
-        return results.memories
+    async def asearch(self, query: str, limit: int | None = None) -> list[MemoryRecordResult]:
+        return (await self.awaited(lambda client: self._search(client, query, limit))).memories
 
     def _render(self, client: Any, text: str) -> Any:
         return client.prompts.render(text, long_term_search={"limit": self.limit, **self.filters})
 
-    def _search(self, client: Any, query: str, limit: int | None, more: dict[str, Any]) -> Any:
-        return client.memories.search(query, limit=self.limit if limit is None else limit, **(self.filters | more))
+    def _search(self, client: Any, query: str, limit: int | None) -> Any:
+        return client.memories.search(query, limit=self.limit if limit is None else limit, **self.filters)
 
 
-class Tools(EitherClient):
+class Tools(_OfSession):
     """Call the memory tools for a conversation of one user and namespace."""
-
-    def __init__(
-        self, client: MemoryClient | SyncMemoryClient, session_id: str, user_id: str | None = None, namespace: str | None = None
-    ) -> None:
-        super().__init__(client, user_id, namespace)
-        self.session_id = our_session_id(session_id)
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
         """Return the tool's result for the model. Mistakes made by the model never raise an error."""
@@ -257,6 +244,14 @@ class Tools(EitherClient):
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
         return await self.awaited(lambda client: self._resolve(client, name, arguments))
+
+    def function(self, name: str) -> Callable[..., Awaitable[str]]:
+        """Return an awaitable function that runs a tool with keyword arguments and returns the text for the model."""
+
+        async def call(**arguments: Any) -> str:
+            return (await self.acall(name, arguments))["formatted_response"]
+
+        return call
 
     def _resolve(self, client: Any, name: str, arguments: Mapping[str, Any] | str) -> Any:
         sent = arguments if isinstance(arguments, str) else dict(arguments)

@@ -1,10 +1,6 @@
-"""History and memory for Microsoft's Agent Framework.
+"""History and memory for Microsoft's Agent Framework."""
 
-Needs the extra: `pip install 'agent-memory-api-client[agent-framework]'`.
-"""
-
-# agent-framework-core is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 
@@ -13,10 +9,18 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from agent_memory_client.errors import MemoryValidationError
-from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import (
+    AnyClient,
+    EitherClient,
+    Recall,
+    SessionMessages,
+    Tools,
+    our_message,
+    raw_of,
+    tool_call,
+    tool_schemas,
+)
 from agent_memory_client.models import MemoryMessage
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from agent_framework import ContextProvider, FunctionTool, HistoryProvider, Message
@@ -39,7 +43,7 @@ class AgentMemoryHistoryProvider(HistoryProvider):
 
     def __init__(
         self,
-        client: MemoryClient | SyncMemoryClient,
+        client: AnyClient,
         source_id: str = DEFAULT_SOURCE_ID,
         *,
         user_id: str | None = None,
@@ -47,9 +51,7 @@ class AgentMemoryHistoryProvider(HistoryProvider):
         **options: Any,
     ) -> None:
         super().__init__(source_id, **options)
-        self._client = client
-        self._user_id = user_id
-        self._namespace = namespace
+        self._access = EitherClient(client, user_id, namespace)
 
     async def get_messages(self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any) -> list[Message]:
         return [_their(message) for message in await self._session(session_id).aread()]
@@ -66,7 +68,7 @@ class AgentMemoryHistoryProvider(HistoryProvider):
     def _session(self, session_id: str | None) -> SessionMessages:
         if session_id is None:
             raise MemoryValidationError("session_id: a history needs the id of a session")
-        return SessionMessages(self._client, session_id, self._user_id, self._namespace)
+        return self._access.session(session_id)
 
 
 class AgentMemoryContextProvider(ContextProvider):
@@ -81,7 +83,7 @@ class AgentMemoryContextProvider(ContextProvider):
 
     def __init__(
         self,
-        client: MemoryClient | SyncMemoryClient,
+        client: AnyClient,
         source_id: str = DEFAULT_SOURCE_ID,
         *,
         user_id: str | None = None,
@@ -104,10 +106,8 @@ class AgentMemoryContextProvider(ContextProvider):
 
 
 def _tool(calls: Tools, schema: dict[str, Any]) -> FunctionTool:
-    async def call(**arguments: Any) -> str:
-        return (await calls.acall(schema["name"], arguments))["formatted_response"]
-
-    return FunctionTool(name=schema["name"], description=schema["description"], input_model=schema["parameters"], func=call)
+    name = schema["name"]
+    return FunctionTool(name=name, description=schema["description"], input_model=schema["parameters"], func=calls.function(name))
 
 
 def _our(message: Message) -> MemoryMessage:

@@ -3,9 +3,7 @@
 For 2.x, use `agent_memory_client.integrations.agentscope_middleware`.
 """
 
-# agentscope is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
-# pyright: reportUnnecessaryIsInstance=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnnecessaryIsInstance=false
 
 from __future__ import annotations
 
@@ -14,10 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from agent_memory_client.errors import MemoryClientError
-from agent_memory_client.integrations._shared import Recall, SessionMessages, our_message, raw_of, tool_call
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, Recall, SessionMessages, our_message, raw_of, tool_call
 from agent_memory_client.models import MemoryMessage, new_id
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from agentscope.memory import LongTermMemoryBase, MemoryBase
@@ -43,14 +39,7 @@ class AgentMemoryMemory(MemoryBase):
     messages to long-term memory.
     """
 
-    def __init__(
-        self,
-        session_id: str,
-        client: MemoryClient | SyncMemoryClient,
-        *,
-        user_id: str | None = None,
-        namespace: str | None = None,
-    ) -> None:
+    def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
         super().__init__()
         self._session = SessionMessages(client, session_id, user_id, namespace)
 
@@ -151,12 +140,7 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
     """
 
     def __init__(
-        self,
-        client: MemoryClient | SyncMemoryClient,
-        *,
-        user_id: str | None = None,
-        namespace: str | None = None,
-        session_id: str = "agentscope",
+        self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, session_id: str = "agentscope"
     ) -> None:
         super().__init__()
         self._session = SessionMessages(client, session_id, user_id, namespace)

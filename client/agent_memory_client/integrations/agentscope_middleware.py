@@ -3,8 +3,7 @@
 For 1.x, use `agent_memory_client.integrations.agentscope`.
 """
 
-# agentscope is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 
@@ -13,10 +12,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, Literal
 
 from agent_memory_client.errors import MemoryUnavailableError
-from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
 from agent_memory_client.models import MemoryMessage
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from agentscope.message import Msg, TextBlock, ToolResultState
@@ -42,7 +39,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
     def __init__(
         self,
         session_id: str,
-        client: MemoryClient | SyncMemoryClient,
+        client: AnyClient,
         *,
         user_id: str | None = None,
         namespace: str | None = None,

@@ -1,8 +1,6 @@
-"""A memory for CrewAI agents, crews and flows. Needs the extra: `pip install 'agent-memory-api-client[crewai]'`."""
+"""A memory for CrewAI agents, crews and flows."""
 
-# crewai is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -12,10 +10,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from agent_memory_client.integrations._shared import EitherClient
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, EitherClient
 from agent_memory_client.models import MAX_ITEM_OPERATIONS, DeleteItem, PutItem, ScoredItem
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from crewai.memory.types import MemoryMatch, MemoryRecord, ScopeInfo, compute_composite_score
@@ -37,7 +33,7 @@ class AgentMemoryStorage:
     NotImplementedError. Calls raise the errors of `agent_memory_client.errors`.
     """
 
-    def __init__(self, client: MemoryClient | SyncMemoryClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
+    def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
         self._access = EitherClient(client, user_id, namespace)
 
     def save(self, records: list[MemoryRecord]) -> None:
@@ -144,9 +140,7 @@ class AgentMemoryMemory(Memory):
     `agent_memory_client.errors`. After an error, an agent continues without memories.
     """
 
-    def __init__(
-        self, client: MemoryClient | SyncMemoryClient, *, user_id: str | None = None, namespace: str | None = None, **fields: Any
-    ) -> None:
+    def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, **fields: Any) -> None:
         super().__init__(**fields, storage=AgentMemoryStorage(client, user_id=user_id, namespace=namespace))
 
     def remember(

@@ -1,11 +1,6 @@
-"""Session and memory services for Google's ADK.
+"""Session and memory services for Google's ADK."""
 
-Needs the extra: `pip install 'agent-memory-api-client[google-adk]'`.
-"""
-
-# google-adk is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -15,10 +10,17 @@ from typing import Any
 from uuid import uuid4
 
 from agent_memory_client.errors import MemoryNotFoundError
-from agent_memory_client.integrations._shared import EitherClient, Recall, SessionMessages, our_message, raw_of, their_session_id, tool_call
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import (
+    AnyClient,
+    EitherClient,
+    Recall,
+    SessionMessages,
+    our_message,
+    raw_of,
+    their_session_id,
+    tool_call,
+)
 from agent_memory_client.models import DeleteItem, MemoryMessage, MemoryRecordResult, PutItem, SearchItems
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from google.adk.errors.already_exists_error import AlreadyExistsError
@@ -49,7 +51,7 @@ class AgentMemorySessionService(BaseSessionService):
     ADK's own services.
     """
 
-    def __init__(self, client: MemoryClient | SyncMemoryClient) -> None:
+    def __init__(self, client: AnyClient) -> None:
         self._client = client
 
     async def create_session(
@@ -80,12 +82,9 @@ class AgentMemorySessionService(BaseSessionService):
         return await _session(access, stored, events)
 
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
-        """Return the sessions of one user or of all users, without events.
-
-        The session that was written most recently comes last.
-        """
+        """Return the sessions of one user or of all users, without events, in the order of their last writes."""
         sessions: list[Session] = []
-        for owner, session_id in await SessionMessages(self._client, "-", user_id, app_name).aidentities():
+        for owner, session_id in await EitherClient(self._client, user_id, app_name).aidentities():
             if owner is None:  # no session of ADK
                 continue
             access = _Access(self._client, app_name, owner, session_id)
@@ -108,10 +107,7 @@ class AgentMemorySessionService(BaseSessionService):
         return _values(await access.awaited(lambda client: client.items.search([STATE, "user"], limit=10_000, **access.owner)))
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event. An event that is already stored changes nothing.
-
-        Raises SessionNotFoundError.
-        """
+        """Append an event. An event that is already stored changes nothing. Raises SessionNotFoundError."""
         if event.partial:
             return event
         access = _Access(self._client, session.app_name, session.user_id, session.id)
@@ -134,7 +130,7 @@ class AgentMemoryMemoryService(BaseMemoryService):
     services. The app is the namespace. A search returns at most `limit` memories.
     """
 
-    def __init__(self, client: MemoryClient | SyncMemoryClient, *, limit: int = 10) -> None:
+    def __init__(self, client: AnyClient, *, limit: int = 10) -> None:
         self._client = client
         self._limit = limit
 
@@ -181,11 +177,8 @@ class AgentMemoryMemoryService(BaseMemoryService):
 
 
 class _Access(SessionMessages):
-    def __init__(self, client: MemoryClient | SyncMemoryClient, app_name: str, user_id: str, session_id: str) -> None:
+    def __init__(self, client: AnyClient, app_name: str, user_id: str, session_id: str) -> None:
         super().__init__(client, session_id.strip(), user_id, app_name)
-
-    def get(self, client: Any, limit: int | None) -> Any:
-        return self._get(client, limit)
 
     async def read_state(self) -> dict[str, Any]:
         """Return the state of the session, user and app, with ADK's names."""

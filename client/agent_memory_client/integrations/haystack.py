@@ -1,10 +1,6 @@
-"""A chat message store, memory and tools for Haystack.
+"""A chat message store, memory and tools for Haystack."""
 
-Needs the extra: `pip install 'agent-memory-api-client[haystack]'`.
-"""
-
-# haystack-ai is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 
@@ -12,10 +8,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, EitherClient, Recall, Tools, our_message, raw_of, tool_call, tool_schemas
 from agent_memory_client.models import MemoryMessage
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from haystack.dataclasses import ChatMessage
@@ -34,66 +28,50 @@ class AgentMemoryChatMessageStore:
     long-term memory. Calls raise the errors of `agent_memory_client.errors`.
     """
 
-    def __init__(self, client: MemoryClient | SyncMemoryClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
-        self._client = client
-        self._user_id = user_id
-        self._namespace = namespace
+    def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
+        self._access = EitherClient(client, user_id, namespace)
 
     def write_messages(self, chat_history_id: str, messages: Sequence[ChatMessage]) -> int:
         """Append messages. Return the number of appended messages."""
-        self._session(chat_history_id).append([_our(message) for message in messages])
+        self._access.session(chat_history_id).append([_our(message) for message in messages])
         return len(messages)
 
     async def write_messages_async(self, chat_history_id: str, messages: Sequence[ChatMessage]) -> int:
-        await self._session(chat_history_id).aappend([_our(message) for message in messages])
+        await self._access.session(chat_history_id).aappend([_our(message) for message in messages])
         return len(messages)
 
     def retrieve_messages(self, chat_history_id: str, last_k: int | None = None) -> list[ChatMessage]:
         """Return messages, oldest first. If `last_k` is given, return only the newest messages."""
-        return [_their(message) for message in self._session(chat_history_id).read(last_k)]
+        return [_their(message) for message in self._access.session(chat_history_id).read(last_k)]
 
     async def retrieve_messages_async(self, chat_history_id: str, last_k: int | None = None) -> list[ChatMessage]:
-        return [_their(message) for message in await self._session(chat_history_id).aread(last_k)]
+        return [_their(message) for message in await self._access.session(chat_history_id).aread(last_k)]
 
     def delete_messages(self, chat_history_id: str) -> None:
         """Delete all messages. Memories made from them are not deleted."""
-        self._session(chat_history_id).delete()
+        self._access.session(chat_history_id).delete()
 
     async def delete_messages_async(self, chat_history_id: str) -> None:
-        await self._session(chat_history_id).adelete()
-
-    def _session(self, chat_history_id: str) -> SessionMessages:
-        return SessionMessages(self._client, chat_history_id, self._user_id, self._namespace)
+        await self._access.session(chat_history_id).adelete()
 
 
-class AgentMemoryRecall:
+class AgentMemoryRecall(Recall):
     """Return a user's memories as system messages, or an empty list if nothing matches.
 
     If the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError instead.
     """
 
-    def __init__(
-        self,
-        client: MemoryClient | SyncMemoryClient,
-        *,
-        user_id: str | None = None,
-        namespace: str | None = None,
-        limit: int = 5,
-        needed: bool = False,
-    ) -> None:
-        self._recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
-
     def run(self, query: str) -> list[ChatMessage]:
-        lines = self._recall.lines(query)
+        lines = self.lines(query)
         return [ChatMessage.from_system(lines)] if lines else []
 
     async def run_async(self, query: str) -> list[ChatMessage]:
-        lines = await self._recall.alines(query)
+        lines = await self.alines(query)
         return [ChatMessage.from_system(lines)] if lines else []
 
 
 def get_memory_tools(
-    client: MemoryClient | SyncMemoryClient,
+    client: AnyClient,
     session_id: str,
     user_id: str | None = None,
     namespace: str | None = None,
@@ -109,10 +87,8 @@ def get_memory_tools(
         def call(**arguments: Any) -> str:
             return calls.call(schema["name"], arguments)["formatted_response"]
 
-        async def acall(**arguments: Any) -> str:
-            return (await calls.acall(schema["name"], arguments))["formatted_response"]
-
-        return Tool(schema["name"], schema["description"], schema["parameters"], function=call, async_function=acall)
+        name = schema["name"]
+        return Tool(name, schema["description"], schema["parameters"], function=call, async_function=calls.function(name))
 
     return [tool(schema) for schema in tool_schemas(tools)]
 

@@ -1,9 +1,5 @@
-"""A chat message history, a retriever and tools for LangChain.
+"""A chat message history, a retriever and tools for LangChain."""
 
-Needs the extra: `pip install 'agent-memory-api-client[langchain]'`.
-"""
-
-# langchain-core is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
@@ -12,9 +8,8 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from agent_memory_client._tools.calls import ToolCallResolutionResult
-from agent_memory_client.integrations._shared import EitherClient, SessionMessages, Tools, our_message, tool_schemas
-from agent_memory_client.memory_client import MemoryClient
-from agent_memory_client.models import MemoryMessage, MemoryRecordResults
+from agent_memory_client.integrations._shared import AnyClient, Recall, SessionMessages, Tools, our_message, tool_schemas
+from agent_memory_client.models import MemoryMessage, MemoryRecordResult
 from agent_memory_client.sync import SyncMemoryClient
 
 try:
@@ -42,14 +37,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
     Calls raise the errors of `agent_memory_client.errors`.
     """
 
-    def __init__(
-        self,
-        session_id: str,
-        client: MemoryClient | SyncMemoryClient,
-        *,
-        user_id: str | None = None,
-        namespace: str | None = None,
-    ) -> None:
+    def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
         self.session_id = session_id
         self._client = client
         self._session = SessionMessages(client, session_id, user_id, namespace)
@@ -93,23 +81,20 @@ class AgentMemoryRetriever(BaseRetriever):
     k: int = 5
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None) -> list[Document]:
-        return _documents(_blocking(self.client).memories.search(query, **self._filters(k)))
+        _blocking(self.client)
+        return _documents(self._recall.search(query, k))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return _documents(await EitherClient(self.client).awaited(lambda client: client.memories.search(query, **self._filters(k))))
+        return _documents(await self._recall.asearch(query, k))
 
-    def _filters(self, k: int | None) -> dict[str, Any]:
-        filters: dict[str, Any] = {"limit": self.k if k is None else k}
-        if self.user_id is not None:
-            filters["user_id"] = {"eq": self.user_id}
-        if self.namespace is not None:
-            filters["namespace"] = {"eq": self.namespace}
-        return filters
+    @property
+    def _recall(self) -> Recall:
+        return Recall(self.client, self.user_id, self.namespace, limit=self.k)
 
 
-def _blocking(client: MemoryClient | SyncMemoryClient) -> SyncMemoryClient:
+def _blocking(client: AnyClient) -> SyncMemoryClient:
     if not isinstance(client, SyncMemoryClient):
         raise TypeError("a MemoryClient is awaited (ainvoke, aget_messages …): use those calls, or a SyncMemoryClient")
     return client
@@ -129,19 +114,15 @@ def _langchain_message(message: MemoryMessage) -> BaseMessage:
     return messages_from_dict([raw])[0]
 
 
-def _documents(results: MemoryRecordResults) -> list[Document]:
+def _documents(memories: Sequence[MemoryRecordResult]) -> list[Document]:
     return [
-        Document(
-            page_content=memory.text,
-            id=memory.id,
-            metadata=memory.model_dump(mode="json", exclude_none=True, exclude={"text"}),
-        )
-        for memory in results.memories
+        Document(page_content=memory.text, id=memory.id, metadata=memory.model_dump(mode="json", exclude_none=True, exclude={"text"}))
+        for memory in memories
     ]
 
 
 def get_memory_tools(
-    memory_client: MemoryClient | SyncMemoryClient,
+    memory_client: AnyClient,
     session_id: str,
     user_id: str | None = None,
     namespace: str | None = None,

@@ -4,7 +4,6 @@ Install it with `pip install 'agent-memory-api-client[langgraph]'`. LangMem's to
 use this store. It is not a checkpointer. For that, use one of LangGraph's own.
 """
 
-# langgraph is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from typing import Any, cast
 
 from agent_memory_client._wire.requests import checked
 from agent_memory_client.errors import MemoryValidationError
-from agent_memory_client.integrations._shared import EitherClient
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, EitherClient
 from agent_memory_client.models import MAX_ITEM_OPERATIONS, ItemBatch, ItemOperation, ItemResult
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from langgraph.store.base import (
@@ -55,7 +52,7 @@ class AgentMemoryStore(BaseStore):
 
     def __init__(
         self,
-        client: MemoryClient | SyncMemoryClient,
+        client: AnyClient,
         *,
         user_id: str | None = None,
         namespace: str | None = None,
@@ -173,10 +170,4 @@ def _result(op: Op, result: ItemResult | None) -> Result:
 
 
 def _fields(item: Any) -> dict[str, Any]:
-    return {
-        "namespace": tuple(item.path),
-        "key": item.key,
-        "value": item.value,
-        "created_at": item.created_at,
-        "updated_at": item.updated_at,
-    }
+    return {"namespace": tuple(item.path), **item.model_dump(include={"key", "value", "created_at", "updated_at"})}

@@ -1,10 +1,6 @@
-"""Chat stores and a memory block for LlamaIndex.
+"""Chat stores and a memory block for LlamaIndex."""
 
-Needs the extra: `pip install 'agent-memory-api-client[llama-index]'`.
-"""
-
-# llama-index-core is an optional extra.
-# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownVariableType=false
+# pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
 
@@ -12,10 +8,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from agent_memory_client.integrations._shared import Recall, SessionMessages, our_message, raw_of, tool_call
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, EitherClient, Recall, our_message, raw_of, tool_call
 from agent_memory_client.models import MemoryMessage
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from llama_index.core.base.llms.types import ChatMessage, MessageRole, ToolCallBlock
@@ -40,51 +34,51 @@ class AgentMemoryChatStore(BaseChatStore):
     the errors of `agent_memory_client.errors`.
     """
 
-    _owner: tuple[Any, str | None, str | None] = PrivateAttr()
+    _access: EitherClient = PrivateAttr()
 
-    def __init__(self, client: MemoryClient | SyncMemoryClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
+    def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
         super().__init__()
-        self._owner = (client, user_id, namespace)
+        self._access = EitherClient(client, user_id, namespace)
 
     @classmethod
     def class_name(cls) -> str:
         return "AgentMemoryChatStore"
 
     def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
-        self._session(key).replace(_ours(messages))
+        self._access.session(key).replace(_ours(messages))
 
     async def aset_messages(self, key: str, messages: list[ChatMessage]) -> None:
-        await self._session(key).areplace(_ours(messages))
+        await self._access.session(key).areplace(_ours(messages))
 
     def get_messages(self, key: str) -> list[ChatMessage]:
-        return _theirs(self._session(key).read())
+        return _theirs(self._access.session(key).read())
 
     async def aget_messages(self, key: str) -> list[ChatMessage]:
-        return _theirs(await self._session(key).aread())
+        return _theirs(await self._access.session(key).aread())
 
     def add_message(self, key: str, message: ChatMessage) -> None:
-        self._session(key).append(_ours([message]))
+        self._access.session(key).append(_ours([message]))
 
     async def async_add_message(self, key: str, message: ChatMessage) -> None:
-        await self._session(key).aappend(_ours([message]))
+        await self._access.session(key).aappend(_ours([message]))
 
     def delete_messages(self, key: str) -> list[ChatMessage] | None:
         """Delete and return all of a key's messages. Return None if the session is empty."""
         messages = self.get_messages(key)
-        self._session(key).delete()
+        self._access.session(key).delete()
         return messages or None
 
     async def adelete_messages(self, key: str) -> list[ChatMessage] | None:
         messages = await self.aget_messages(key)
-        await self._session(key).adelete()
+        await self._access.session(key).adelete()
         return messages or None
 
     def delete_message(self, key: str, idx: int) -> ChatMessage | None:
         """Delete and return the message at a position. Return None if there is no message at that position."""
-        return _at(self._session(key).change(lambda messages: _without(messages, idx)), idx)
+        return _at(self._access.session(key).change(lambda messages: _without(messages, idx)), idx)
 
     async def adelete_message(self, key: str, idx: int) -> ChatMessage | None:
-        return _at(await self._session(key).achange(lambda messages: _without(messages, idx)), idx)
+        return _at(await self._access.session(key).achange(lambda messages: _without(messages, idx)), idx)
 
     def delete_last_message(self, key: str) -> ChatMessage | None:
         return self.delete_message(key, -1)
@@ -94,14 +88,10 @@ class AgentMemoryChatStore(BaseChatStore):
 
     def get_keys(self) -> list[str]:
         """Return the ids of all sessions that belong to the user and namespace."""
-        return self._session("-").keys()
+        return self._access.keys()
 
     async def aget_keys(self) -> list[str]:
-        return await self._session("-").akeys()
-
-    def _session(self, key: str) -> SessionMessages:
-        client, user_id, namespace = self._owner
-        return SessionMessages(client, key, user_id, namespace)
+        return await self._access.akeys()
 
 
 class AgentMemoryDBChatStore(AsyncDBChatStore):
@@ -111,11 +101,11 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
     `delete_message` counts positions among all messages.
     """
 
-    _owner: tuple[Any, str | None, str | None] = PrivateAttr()
+    _access: EitherClient = PrivateAttr()
 
-    def __init__(self, client: MemoryClient | SyncMemoryClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
+    def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
         super().__init__()
-        self._owner = (client, user_id, namespace)
+        self._access = EitherClient(client, user_id, namespace)
 
     @classmethod
     def class_name(cls) -> str:
@@ -126,37 +116,37 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
     ) -> list[ChatMessage]:
         """Return the messages that have this status, oldest first. If `status` is None, return all messages."""
         start = offset or 0
-        messages = [message for message in await self._session(key).aread() if _has(message, status)]
+        messages = [message for message in await self._access.session(key).aread() if _has(message, status)]
         return _theirs(messages[start:] if limit is None else messages[start : start + limit])
 
     async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
-        return sum(_has(message, status) for message in await self._session(key).aread())
+        return sum(_has(message, status) for message in await self._access.session(key).aread())
 
     async def add_message(self, key: str, message: ChatMessage, status: MessageStatus = MessageStatus.ACTIVE) -> None:
         await self.add_messages(key, [message], status)
 
     async def add_messages(self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE) -> None:
-        await self._session(key).aappend(_ours(messages, status))
+        await self._access.session(key).aappend(_ours(messages, status))
 
     async def set_messages(self, key: str, messages: list[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE) -> None:
-        await self._session(key).areplace(_ours(messages, status))
+        await self._access.session(key).areplace(_ours(messages, status))
 
     async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        return _at(await self._session(key).achange(lambda messages: _without(messages, idx)), idx)
+        return _at(await self._access.session(key).achange(lambda messages: _without(messages, idx)), idx)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
         """Delete the messages that have this status. If `status` is None, delete all messages."""
         if status is None:
-            await self._session(key).adelete()
+            await self._access.session(key).adelete()
         else:
-            await self._session(key).achange(lambda messages: [message for message in messages if not _has(message, status)])
+            await self._access.session(key).achange(lambda messages: [message for message in messages if not _has(message, status)])
 
     async def delete_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
             removed_ids = {message.id for message in _queue(messages, n)}
             return [message for message in messages if message.id not in removed_ids]
 
-        return _theirs(_queue(await self._session(key).achange(change), n))
+        return _theirs(_queue(await self._access.session(key).achange(change), n))
 
     async def archive_oldest_messages(self, key: str, n: int) -> list[ChatMessage]:
         def change(messages: list[MemoryMessage]) -> list[MemoryMessage]:
@@ -164,14 +154,10 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
             archived = {STATUS: MessageStatus.ARCHIVED.value}
             return [message.model_copy(update=archived) if message.id in leaving else message for message in messages]
 
-        return _theirs(_queue(await self._session(key).achange(change), n))
+        return _theirs(_queue(await self._access.session(key).achange(change), n))
 
     async def get_keys(self) -> list[str]:
-        return await self._session("-").akeys()
-
-    def _session(self, key: str) -> SessionMessages:
-        client, user_id, namespace = self._owner
-        return SessionMessages(client, key, user_id, namespace)
+        return await self._access.akeys()
 
 
 class AgentMemoryBlock(BaseMemoryBlock[str]):
@@ -187,7 +173,7 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
 
     def __init__(
         self,
-        client: MemoryClient | SyncMemoryClient,
+        client: AnyClient,
         *,
         user_id: str | None = None,
         namespace: str | None = None,
@@ -209,8 +195,7 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
         for message in messages:
             by_session.setdefault(str(message.additional_kwargs.get("session_id", self.name)), []).append(message)
         for session_id, session_messages in by_session.items():
-            session = SessionMessages(self._recall.client, session_id, self._recall.user_id, self._recall.namespace)
-            await session.aappend(_ours(session_messages))
+            await self._recall.session(session_id).aappend(_ours(session_messages))
 
 
 def _ours(messages: Sequence[ChatMessage], status: MessageStatus = MessageStatus.ACTIVE) -> list[MemoryMessage]:

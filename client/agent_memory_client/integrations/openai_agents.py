@@ -1,9 +1,5 @@
-"""Sessions, tools and memory for the OpenAI Agents SDK.
+"""Sessions, tools and memory for the OpenAI Agents SDK."""
 
-Needs the extra: `pip install 'agent-memory-api-client[openai-agents]'`.
-"""
-
-# openai-agents is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedFunctionDecorator=false
 
 from __future__ import annotations
@@ -12,10 +8,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
-from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, tool_call, tool_schemas
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, Recall, SessionMessages, Tools, our_message, tool_call, tool_schemas
 from agent_memory_client.models import MemoryMessage
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from agents import FunctionTool
@@ -38,7 +32,7 @@ class AgentMemorySession:
     def __init__(
         self,
         session_id: str,
-        client: MemoryClient | SyncMemoryClient,
+        client: AnyClient,
         *,
         user_id: str | None = None,
         namespace: str | None = None,
@@ -94,7 +88,7 @@ def item_of(message: MemoryMessage) -> dict[str, Any]:
 
 
 def get_memory_tools(
-    client: MemoryClient | SyncMemoryClient,
+    client: AnyClient,
     session_id: str,
     user_id: str | None = None,
     namespace: str | None = None,
@@ -122,12 +116,7 @@ def _tool(tools: Tools, schema: Mapping[str, Any]) -> FunctionTool:
 
 
 def memory_filter(
-    client: MemoryClient | SyncMemoryClient,
-    *,
-    user_id: str | None = None,
-    namespace: str | None = None,
-    limit: int = 5,
-    needed: bool = False,
+    client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, limit: int = 5, needed: bool = False
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Return a hook that adds the user's memories to the instructions: `RunConfig(call_model_input_filter=…)`.
 

@@ -1,9 +1,5 @@
-"""Message history, tools and memory for Pydantic AI.
+"""Message history, tools and memory for Pydantic AI."""
 
-Needs the extra: `pip install 'agent-memory-api-client[pydantic-ai]'`.
-"""
-
-# pydantic-ai is an optional extra.
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
 
 from __future__ import annotations
@@ -11,10 +7,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
-from agent_memory_client.integrations._shared import Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
-from agent_memory_client.memory_client import MemoryClient
+from agent_memory_client.integrations._shared import AnyClient, Recall, SessionMessages, Tools, our_message, raw_of, tool_call, tool_schemas
 from agent_memory_client.models import MemoryMessage
-from agent_memory_client.sync import SyncMemoryClient
 
 try:
     from pydantic_ai import FunctionToolset, RunContext, Tool
@@ -45,14 +39,7 @@ class AgentMemoryHistory:
     the errors of `agent_memory_client.errors`.
     """
 
-    def __init__(
-        self,
-        session_id: str,
-        client: MemoryClient | SyncMemoryClient,
-        *,
-        user_id: str | None = None,
-        namespace: str | None = None,
-    ) -> None:
+    def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
         self.session_id = session_id
         self._session = SessionMessages(client, session_id, user_id, namespace)
 
@@ -78,7 +65,7 @@ class AgentMemoryHistory:
 
 
 def get_memory_toolset(
-    client: MemoryClient | SyncMemoryClient,
+    client: AnyClient,
     session_id: str,
     user_id: str | None = None,
     namespace: str | None = None,
@@ -89,23 +76,14 @@ def get_memory_toolset(
     Use them in `Agent(toolsets=[…])`. The tools report errors to the model. Raises ValueError for an unknown name.
     """
     calls = Tools(client, session_id, user_id, namespace)
-
-    def tool(schema: dict[str, Any]) -> Tool[Any]:
-        async def call(**arguments: Any) -> str:
-            return (await calls.acall(schema["name"], arguments))["formatted_response"]
-
-        return Tool.from_schema(call, schema["name"], schema["description"], schema["parameters"])
-
-    return FunctionToolset([tool(schema) for schema in tool_schemas(tools)])
+    schemas = tool_schemas(tools)
+    return FunctionToolset(
+        [Tool.from_schema(calls.function(each["name"]), each["name"], each["description"], each["parameters"]) for each in schemas]
+    )
 
 
 def memory_instructions(
-    client: MemoryClient | SyncMemoryClient,
-    *,
-    user_id: str | None = None,
-    namespace: str | None = None,
-    limit: int = 5,
-    needed: bool = False,
+    client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, limit: int = 5, needed: bool = False
 ) -> Callable[[RunContext[Any]], Awaitable[str]]:
     """Return instructions that contain the user's memories.
 

@@ -8,10 +8,7 @@ from agent_memory_client.models._types import ANSWER as ANSWER
 from agent_memory_client.models._types import MAX_ID_BYTES as MAX_ID_BYTES
 from agent_memory_client.models._types import MAX_JSON_DEPTH as MAX_JSON_DEPTH
 from agent_memory_client.models._types import MAX_ROLE_CHARS as MAX_ROLE_CHARS
-from agent_memory_client.models._types import MAX_TAG_BYTES as MAX_TAG_BYTES
-from agent_memory_client.models._types import MAX_TAGS as MAX_TAGS
 from agent_memory_client.models._types import MAX_TEXT_BYTES as MAX_TEXT_BYTES
-from agent_memory_client.models._types import ExactName as ExactName
 from agent_memory_client.models._types import Identifier as Identifier
 from agent_memory_client.models._types import Instant as Instant
 from agent_memory_client.models._types import ItemKey as ItemKey
@@ -59,7 +56,6 @@ from agent_memory_client.models.conditions import Condition as Condition
 from agent_memory_client.models.conditions import MetadataFilter as MetadataFilter
 from agent_memory_client.models.explain import ExplainRequest as ExplainRequest
 from agent_memory_client.models.explain import Explanation as Explanation
-from agent_memory_client.models.extraction import MAX_PHRASES as MAX_PHRASES
 from agent_memory_client.models.extraction import ExtractionCategory as ExtractionCategory
 from agent_memory_client.models.extraction import ExtractionRules as ExtractionRules
 from agent_memory_client.models.features.items import MAX_ITEM_OPERATIONS as MAX_ITEM_OPERATIONS
@@ -80,7 +76,6 @@ from agent_memory_client.models.features.items import ScoredItem as ScoredItem
 from agent_memory_client.models.features.items import SearchItems as SearchItems
 from agent_memory_client.models.filters import CreatedAt as CreatedAt
 from agent_memory_client.models.filters import DateConditions as DateConditions
-from agent_memory_client.models.filters import DateFilter as DateFilter
 from agent_memory_client.models.filters import Entities as Entities
 from agent_memory_client.models.filters import EventDate as EventDate
 from agent_memory_client.models.filters import ExtractionStrategy as ExtractionStrategy
@@ -142,7 +137,6 @@ from agent_memory_client.models.prompt import prompt_messages as prompt_messages
 from agent_memory_client.models.prompt import text_of as text_of
 from agent_memory_client.models.search import MAX_SEARCH_LIMIT as MAX_SEARCH_LIMIT
 from agent_memory_client.models.search import MAX_SEARCH_OFFSET as MAX_SEARCH_OFFSET
-from agent_memory_client.models.search import TEXT_SCORERS as TEXT_SCORERS
 from agent_memory_client.models.search import AnswerExplanation as AnswerExplanation
 from agent_memory_client.models.search import Cut as Cut
 from agent_memory_client.models.search import MemoryRecordResults as MemoryRecordResults

@@ -78,9 +78,9 @@ def new_id() -> str:
     return str(ULID())
 
 
-def _refuse(schema: CoreSchema, kind: str, message: str) -> CoreSchema:
-    """Report every error of `schema` as an error of type `kind` with `message`."""
-    return core_schema.custom_error_schema(schema, custom_error_type=kind, custom_error_message=message)
+def _matching(pattern: str, kind: str, message: str) -> CoreSchema:
+    """Return a schema for str that reports text without the pattern as an error of type `kind` with `message`."""
+    return core_schema.custom_error_schema(core_schema.str_schema(pattern=pattern), custom_error_type=kind, custom_error_message=message)
 
 
 def is_blank(text: str) -> bool:
@@ -102,8 +102,7 @@ def _strict_string() -> CoreSchema:
 
     The empty pattern makes this possible: a string schema decodes its input only if it has a constraint.
     """
-    no_surrogates = _refuse(core_schema.str_schema(pattern=""), "string_surrogates", _SURROGATES)
-    return _string(no_surrogates)
+    return _string(_matching("", "string_surrogates", _SURROGATES))
 
 
 def _free_string() -> CoreSchema:
@@ -128,7 +127,7 @@ class _TextRule:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         if self.blank:
             return _free_string()
-        return core_schema.chain_schema([_free_string(), _refuse(core_schema.str_schema(pattern=_NOT_BLANK), "string_blank", BLANK)])
+        return core_schema.chain_schema([_free_string(), _matching(_NOT_BLANK, "string_blank", BLANK)])
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"type": "string"} if self.blank else {"type": "string", "minLength": 1}
@@ -141,32 +140,26 @@ class _NameRule:
     blank: bool = True
     line_breaks: bool = True
     slash: bool = True
-    max_chars: int | None = None
+    max_chars: int = MAX_ID_BYTES
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        steps = [_strict_string()]
-        if self.max_chars is not None:
-            steps.append(core_schema.str_schema(max_length=self.max_chars))
+        steps = [_strict_string(), core_schema.str_schema(max_length=self.max_chars)]
         if self.line_breaks:
             message = "must not contain control characters except tab, line feed and carriage return: remove them"
-            steps.append(_refuse(core_schema.str_schema(pattern=_NO_CONTROLS), "string_control_characters", message))
+            steps.append(_matching(_NO_CONTROLS, "string_control_characters", message))
         else:
             message = "must not contain control characters or line breaks: remove them"
-            steps.append(_refuse(core_schema.str_schema(pattern=_NO_CONTROLS_AT_ALL), "string_control_characters", message))
+            steps.append(_matching(_NO_CONTROLS_AT_ALL, "string_control_characters", message))
         if not self.blank:
-            steps.append(_refuse(core_schema.str_schema(pattern=_NOT_BLANK), "string_blank", BLANK))
+            steps.append(_matching(_NOT_BLANK, "string_blank", BLANK))
         if not self.slash:
             message = "must not contain '/': it is one segment of a URL's path, use another separator such as ':'"
-            steps.append(_refuse(core_schema.str_schema(pattern="^[^/]*$"), "string_slash", message))
+            steps.append(_matching("^[^/]*$", "string_slash", message))
         return core_schema.chain_schema(steps)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        shape: JsonSchemaValue = {"type": "string"}
-        if not self.blank:
-            shape["minLength"] = 1
-        if self.max_chars is not None:
-            shape["maxLength"] = self.max_chars
-        return shape
+        least = {} if self.blank else {"minLength": 1}
+        return {"type": "string", **least, "maxLength": self.max_chars}
 
 
 def _check_bytes(value: str, limit: int) -> str:
@@ -225,10 +218,6 @@ def _check_memory_text(value: str, info: ValidationInfo) -> str:
     return value
 
 
-def _empty_as_none(value: Any) -> Any:
-    return None if value == "" else value
-
-
 FreeText: TypeAlias = Annotated[str, _TextRule()]
 """Text that may be blank and may contain any JSON characters. U+FFFD replaces lone surrogates."""
 
@@ -241,20 +230,14 @@ MemoryText: TypeAlias = Annotated[str, _TextRule(blank=False), AfterValidator(_c
 Role: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False, max_chars=MAX_ROLE_CHARS)]
 """The speaker: any name of at most 64 characters."""
 
-Identifier: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_id)]
+Identifier: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False), AfterValidator(_check_id)]
 """An id in NFC: not blank, no control characters, at most 512 bytes."""
 
-SessionIdentifier: TypeAlias = Annotated[
-    str, _NameRule(blank=False, line_breaks=False, slash=False, max_chars=MAX_ID_BYTES), AfterValidator(_check_session_id)
-]
+SessionIdentifier: TypeAlias = Annotated[str, _NameRule(blank=False, line_breaks=False, slash=False), AfterValidator(_check_session_id)]
 """A session's id: an `Identifier` without '/', because the id is a segment of a URL path."""
 
 
-def _check_name(value: str) -> str:
-    return _check_bytes(value, MAX_ID_BYTES)
-
-
-ExactName: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ID_BYTES), Field(min_length=1), AfterValidator(_check_name)]
+ExactName: TypeAlias = Annotated[str, _NameRule(), Field(min_length=1), AfterValidator(partial(_check_bytes, limit=MAX_ID_BYTES))]
 """A name that is compared exactly as spelled, without NFC: not empty, at most 512 bytes."""
 
 ItemKey: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ITEM_KEY_CHARS), Field(min_length=1)]
@@ -263,7 +246,9 @@ ItemKey: TypeAlias = Annotated[str, _NameRule(max_chars=MAX_ITEM_KEY_CHARS), Fie
 _MAYBE_EMPTY: JsonSchemaValue = {"type": "string", "maxLength": MAX_ID_BYTES}
 
 OptionalIdentifier: TypeAlias = Annotated[
-    Identifier | None, BeforeValidator(_empty_as_none), WithJsonSchema({"anyOf": [_MAYBE_EMPTY, {"type": "null"}]})
+    Identifier | None,
+    BeforeValidator(lambda value: None if value == "" else value),
+    WithJsonSchema({"anyOf": [_MAYBE_EMPTY, {"type": "null"}]}),
 ]
 """An `Identifier` or None. An empty string counts as None."""
 
@@ -310,12 +295,8 @@ class _DayOrInstantRule:
     """Annotation for an `Instant` or a plain day. A plain day stays a `date`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        as_it_is = core_schema.plain_serializer_function_ser_schema(_same, return_schema=core_schema.any_schema())
+        as_it_is = core_schema.plain_serializer_function_ser_schema(lambda value: value, return_schema=core_schema.any_schema())
         return core_schema.no_info_wrap_validator_function(_day_or_check, handler.generate_schema(Instant), serialization=as_it_is)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 DayOrInstant: TypeAlias = Annotated[date, _DayOrInstantRule()]
@@ -446,9 +427,5 @@ WindowTokens: TypeAlias = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 """A context window in tokens. 0 means "not set". Numeric strings are accepted."""
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
-Absent = Field(default=None, exclude_if=_is_none)
+Absent = Field(default=None, exclude_if=lambda value: value is None)
 """A field that responses omit if it has no value, so that older programs get only the fields that they know."""

@@ -61,20 +61,9 @@ class MetadataFilter(Filter):
 MetadataFilters: TypeAlias = Annotated[dict[str, MetadataFilter], Field(max_length=16)]
 
 
-class Condition(BaseModel):
-    """A composed condition: all given fields and all of `and` must match, and at least one of `or`, but not `not`.
+class MemoryFilters(BaseModel):
+    """The fields by which a search and a composed condition filter memories."""
 
-    At most 8 levels and 64 conditions.
-    """
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
-    and_: Annotated[list[Condition], Field(min_length=1, max_length=MAX_CONDITIONS)] | None = Field(default=None, alias="and")
-    """All of these conditions must hold."""
-    or_: Annotated[list[Condition], Field(min_length=1, max_length=MAX_CONDITIONS)] | None = Field(default=None, alias="or")
-    """At least one of these conditions must hold."""
-    not_: Condition | None = Field(default=None, alias="not")
-    """This condition must not hold."""
     session_id: SessionId | None = None
     user_id: UserId | None = None
     namespace: Namespace | None = None
@@ -95,6 +84,22 @@ class Condition(BaseModel):
     """The memory's source: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
     metadata: MetadataFilters | None = None
     """A filter for each key in the memory's metadata: `{"tool": {"eq": "web"}}`."""
+
+
+class Condition(MemoryFilters):
+    """A composed condition: all given fields and all of `and` must match, and at least one of `or`, but not `not`.
+
+    At most 8 levels and 64 conditions.
+    """
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    and_: Annotated[list[Condition], Field(min_length=1, max_length=MAX_CONDITIONS)] | None = Field(default=None, alias="and")
+    """All of these conditions must hold."""
+    or_: Annotated[list[Condition], Field(min_length=1, max_length=MAX_CONDITIONS)] | None = Field(default=None, alias="or")
+    """At least one of these conditions must hold."""
+    not_: Condition | None = Field(default=None, alias="not")
+    """This condition must not hold."""
 
     @model_validator(mode="before")
     @classmethod

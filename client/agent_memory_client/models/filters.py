@@ -92,14 +92,7 @@ class Filter(BaseModel):
         return self
 
 
-_TAG_EXCLUSIVE = (
-    ("eq", "ne"),
-    ("eq", "not_eq"),
-    ("ne", "not_eq"),
-    ("any", "all"),
-    ("any", "in_"),
-    ("in_", "all"),
-)
+_TAG_EXCLUSIVE = (("eq", "ne"), ("eq", "not_eq"), ("ne", "not_eq"), ("any", "all"), ("any", "in_"), ("in_", "all"))
 
 
 def _tag_conditions(item: Any, prefix: str | None = None) -> TagConditions:

@@ -244,18 +244,14 @@ class MemoryRecordResult(MemoryRecord):
 
 
 def _record_kind(value: Any) -> str:
-    """Return the name of the class for an entry in a session's `memories`.
-
-    Entries without an id use the class that generates ids.
-    """
+    """Return the class name for an entry in a session's `memories`: without an id, the class that generates ids."""
     if isinstance(value, MemoryRecord):
         return "ClientMemoryRecord" if isinstance(value, ClientMemoryRecord) else "MemoryRecord"
     return "ClientMemoryRecord" if isinstance(value, dict) and "id" not in value else "MemoryRecord"
 
 
 SessionMemory: TypeAlias = Annotated[
-    Annotated[MemoryRecord, Tag("MemoryRecord")] | Annotated[ClientMemoryRecord, Tag("ClientMemoryRecord")],
-    Discriminator(_record_kind),
+    Annotated[MemoryRecord, Tag("MemoryRecord")] | Annotated[ClientMemoryRecord, Tag("ClientMemoryRecord")], Discriminator(_record_kind)
 ]
 """A structured memory in a session. Its id is optional."""
 

@@ -9,35 +9,12 @@ from pydantic import AfterValidator, BaseModel, Field
 from pydantic_core import PydanticCustomError
 
 from agent_memory_client.models._types import FreeText, Instant, Number
-from agent_memory_client.models.conditions import Condition, MetadataFilters
-from agent_memory_client.models.filters import (
-    CreatedAt,
-    Entities,
-    EventDate,
-    ExtractionStrategy,
-    LastAccessed,
-    MemoryType,
-    Namespace,
-    SessionId,
-    TagFilter,
-    Topics,
-    UserId,
-)
+from agent_memory_client.models.conditions import Condition, MemoryFilters
 from agent_memory_client.models.memories import MemoryRecordResult
 
 MAX_SEARCH_LIMIT = 100
 MAX_SEARCH_OFFSET = 1_000_000
-TEXT_SCORERS = (
-    "BM25STD",
-    "BM25",
-    "BM25STD.NORM",
-    "BM25STD.TANH",
-    "TFIDF",
-    "TFIDF.DOCNORM",
-    "DISMAX",
-    "DOCSCORE",
-    "HAMMING",
-)
+TEXT_SCORERS = ("BM25STD", "BM25", "BM25STD.NORM", "BM25STD.TANH", "TFIDF", "TFIDF.DOCNORM", "DISMAX", "DOCSCORE", "HAMMING")
 
 
 class SearchModeEnum(StrEnum):
@@ -57,7 +34,7 @@ def _check_scorer(value: str) -> str:
 _HalfLife = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class SearchRequest(BaseModel):
+class SearchRequest(MemoryFilters):
     """A search. Without `text`, it lists all memories that match the filters.
 
     It returns only current memories, unless `as_of`, `known_at` or `history` is given. It returns quarantined memories
@@ -74,18 +51,8 @@ class SearchRequest(BaseModel):
     balance for each search."""
     text_scorer: Annotated[str, AfterValidator(_check_scorer)] = "BM25STD"
     """The search engine's scorer for keywords: `BM25STD` or another scorer."""
-    session_id: SessionId | None = None
-    namespace: Namespace | None = None
-    topics: Topics | None = None
-    entities: Entities | None = None
-    created_at: CreatedAt | None = None
-    last_accessed: LastAccessed | None = None
-    user_id: UserId | None = None
     distance_threshold: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
     """The maximum cosine distance of a result, from 0 (same meaning) to 2. Applies only in semantic mode."""
-    memory_type: MemoryType | None = None
-    extraction_strategy: ExtractionStrategy | None = None
-    event_date: EventDate | None = None
     limit: Annotated[int, Field(ge=1, le=MAX_SEARCH_LIMIT)] = 10
     """The maximum number of results, at most 100."""
     offset: Annotated[int, Field(ge=0, le=MAX_SEARCH_OFFSET)] = 0
@@ -118,20 +85,10 @@ class SearchRequest(BaseModel):
     min_relevance: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     """The minimum relevance of a result, from 0 to 1. Without it, a search returns the nearest memories at any
     distance. A prompt omits messages below 0.015 (lower in small stores)."""
-    agent_id: TagFilter | None = None
-    """The memories' agent."""
-    slot: TagFilter | None = None
-    """The facts' slot, such as `home_city`."""
-    category: TagFilter | None = None
-    """The memories' category, from the extraction rules."""
-    source_class: TagFilter | None = None
-    """The memories' source: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
     min_trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     """The minimum trust of a result, from 0 to 1. A user's own words have 1, and tool output has 0.3."""
     quarantined: bool = False
     """True to search only memories that wait for review. Prompts never contain these memories."""
-    metadata: MetadataFilters | None = None
-    """A filter for each key in the memories' metadata: `{"tool": {"eq": "web"}}`."""
     filter: Condition | None = None
     """Conditions joined by `and`, `or` and `not`. They apply in addition to the filters above."""
     as_of: Instant | None = None

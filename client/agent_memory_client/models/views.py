@@ -17,14 +17,6 @@ class SummaryViewSource(StrEnum):
     WORKING_MEMORY = "working_memory"
 
 
-def _no_object_as_empty(value: Any) -> Any:
-    return {} if value is None else value
-
-
-def _none_as_false(value: Any) -> Any:
-    return False if value is None else value
-
-
 class CreateSummaryViewRequest(BaseModel):
     """A view to create.
 
@@ -38,12 +30,12 @@ class CreateSummaryViewRequest(BaseModel):
     group_by: list[FreeText] = Field(default_factory=list[str])
     """The fields to group by: `user_id`, `namespace`, `session_id`, `memory_type`. Each group has its own summary. If
     the list is empty, there is one summary of all memories."""
-    filters: Annotated[AnyObject, BeforeValidator(_no_object_as_empty)] = Field(default_factory=dict[str, Any])
+    filters: Annotated[AnyObject, BeforeValidator(lambda value: {} if value is None else value)] = Field(default_factory=dict[str, Any])
     """Conditions for the memories, by field: a value, a list of values, or operators as in a search, such as
     `{"topics": {"any": ["travel"]}}`."""
     time_window_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
     """Include only memories created in the last `time_window_days` days, at most 36,500. Default: all memories."""
-    continuous: Annotated[bool, BeforeValidator(_none_as_false)] = False
+    continuous: Annotated[bool, BeforeValidator(lambda value: False if value is None else value)] = False
     """True if the server keeps the summaries up to date in the background."""
     prompt: FreeText | None = None
     """Instructions for the language model. Default: a general summary."""

@@ -8,7 +8,7 @@ import httpx
 from pydantic import BaseModel
 
 from agent_memory_client._wire.answers import parse
-from agent_memory_client._wire.requests import Call
+from agent_memory_client._wire.requests import Call, given
 from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.transport import Transport
 
@@ -40,11 +40,10 @@ class Resource:
 
     def _window(self, model_name: str | None, context_window_max: int | None) -> dict[str, Any]:
         """Return the model and window to send, or the client's defaults. Omit unset values. 0 means "not set"."""
-        values = {
-            "model_name": model_name or self._config.default_model_name,
-            "context_window_max": context_window_max or self._config.default_context_window_max,
-        }
-        return {key: value for key, value in values.items() if value is not None}
+        return given(
+            model_name=model_name or self._config.default_model_name,
+            context_window_max=context_window_max or self._config.default_context_window_max,
+        )
 
     async def _send(self, call: Call) -> httpx.Response:
         return await self._transport.send(call)

@@ -26,14 +26,7 @@ class Changes(Resource):
     ) -> ChangeListResponse:
         """Return a page of changes, newest first. State "proposed" selects changes that wait for approval."""
         params = query(
-            memory_id=memory_id,
-            kind=kind,
-            state=state,
-            batch_id=batch_id,
-            namespace=namespace,
-            user_id=user_id,
-            limit=limit,
-            offset=offset,
+            memory_id=memory_id, kind=kind, state=state, batch_id=batch_id, namespace=namespace, user_id=user_id, limit=limit, offset=offset
         )
         return await self._read(ChangeListResponse, Call("GET", _PATH, params))
 

@@ -26,17 +26,11 @@ class Jobs(Resource):
         return await self._read(OperationRecord, Call("GET", _job_path(operation_id)))
 
     async def replay(self, operation_id: str) -> OperationRecord:
-        """Retry a job that failed permanently.
-
-        Raises MemoryNotFoundError, or MemoryConflictError if the job is not dead.
-        """
+        """Retry a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError for other jobs."""
         return await self._read(OperationRecord, Call("POST", f"{_job_path(operation_id)}/replay", headers=idempotency_headers()))
 
     async def drop(self, operation_id: str) -> AckResponse:
-        """Delete a job that failed permanently.
-
-        Raises MemoryNotFoundError, or MemoryConflictError if the job is not dead.
-        """
+        """Delete a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError for other jobs."""
         # Sent only once: the server would reject a second drop, as if the first had failed.
         return await self._read(AckResponse, Call("DELETE", _job_path(operation_id), idempotent=False))
 

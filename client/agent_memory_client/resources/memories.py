@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from agent_memory_client._wire.answers import Acknowledgement, add_up, parse, parse_acknowledgement
-from agent_memory_client._wire.checks import as_records, check_memory, check_search
+from agent_memory_client._wire.checks import as_records
 from agent_memory_client._wire.requests import (
     Call,
     Wait,
     as_body,
     checked,
+    given,
     idempotency_headers,
     query,
     search_body,
@@ -61,6 +63,7 @@ from agent_memory_client.resources.base import Resource
 COMPACTION_SECONDS = 20.0
 """Seconds that the server waits for a compaction before it returns `pending`."""
 
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _FORGET = "/v1/memory/forget"
 _PATH = "/v1/long-term-memory"
 
@@ -175,23 +178,20 @@ class Memories(Resource):
         are used to resolve times in the text ("last week"). `explain` adds a scoring breakdown to each hit. `min_trust`
         and `min_relevance` (0 to 1) exclude memories that score lower.
         """
-        filters: dict[str, Any] = {
-            "session_id": session_id,
-            "namespace": namespace,
-            "topics": topics,
-            "entities": entities,
-            "created_at": created_at,
-            "last_accessed": last_accessed,
-            "user_id": user_id,
-            "memory_type": memory_type,
-            "extraction_strategy": extraction_strategy,
-            "event_date": event_date,
-            "agent_id": agent_id,
-        }
         body = search_body(
-            filters,
             self._config.default_namespace,
             recency,
+            session_id=session_id,
+            namespace=namespace,
+            topics=topics,
+            entities=entities,
+            created_at=created_at,
+            last_accessed=last_accessed,
+            user_id=user_id,
+            memory_type=memory_type,
+            extraction_strategy=extraction_strategy,
+            event_date=event_date,
+            agent_id=agent_id,
             text=text,
             search_mode=search_mode,
             hybrid_alpha=hybrid_alpha,
@@ -288,10 +288,7 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete the memories that `policy` selects.
-
-        With `dry_run`, only list them. A repeated request returns the first report.
-        """
+        """Delete (with `dry_run`, only list) the memories that `policy` selects. A repeat returns the first report."""
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))
@@ -312,16 +309,13 @@ class Memories(Resource):
         client has a default. If the request could mean different things, nothing is deleted, and the `ambiguous`
         response lists the candidates. To undo the call, pass its `receipt_id` to `undo_forget` before `undo_until`.
         """
-        values = {"text": text, "ids": ids, "user_id": user_id, "namespace": namespace, "session_id": session_id, "dry_run": dry_run}
-        body = as_body(checked(ForgetMemoryRequest, **{name: value for name, value in values.items() if value is not None}))
+        values = given(text=text, ids=ids, user_id=user_id, namespace=namespace, session_id=session_id, dry_run=dry_run)
+        body = as_body(checked(ForgetMemoryRequest, **values))
         # Sent only once: a second request would find nothing, and the first request's receipt would be lost.
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 
     async def undo_forget(self, receipt_id: str) -> ForgetUndoResponse:
-        """Undo `forget_by_request`. A repeated call changes nothing.
-
-        Raises MemoryNotFoundError after the time limit.
-        """
+        """Undo `forget_by_request`. A repeat changes nothing. Raises MemoryNotFoundError after the time limit."""
         return await self._read(ForgetUndoResponse, Call("POST", f"{_FORGET}/{segment('receipt_id', receipt_id)}/undo"))
 
     async def purge(
@@ -345,15 +339,16 @@ class Memories(Resource):
         return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
 
     def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID.
-
-        Sends nothing.
-        """
-        check_memory(memory)
+        """Raise MemoryValidationError if the server would reject the record, or its id is not a ULID. Sends nothing."""
+        checked(MemoryRecord, **memory.model_dump())
+        if not _ULID.fullmatch(memory.id):
+            raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
 
     def validate_search(self, **filters: Any) -> None:
         """Raise MemoryValidationError if the server would reject a search with these parameters. Sends nothing."""
-        check_search(filters)
+        if unknown := sorted(set(filters) - set(SearchRequest.model_fields)):
+            raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
+        checked(SearchRequest, **filters)
 
 
 def _path(memory_id: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any, Unpack, cast
 from pydantic import BaseModel
 
 from agent_memory_client._wire.answers import PromptAnswer, parse_prompt
-from agent_memory_client._wire.requests import Call, as_body, checked, query, search_body, within
-from agent_memory_client.models import PromptFormat, RecencyConfig, SearchModeEnum, SearchRequest
+from agent_memory_client._wire.requests import Call, as_body, given, query, search_body, within
+from agent_memory_client.models import PromptFormat, SearchModeEnum, SearchRequest
 from agent_memory_client.models.features.prompt_options import PromptOptionArguments, PromptOptions
 from agent_memory_client.resources.base import Resource
 
@@ -44,14 +44,15 @@ class Prompts(Resource):
         agent. `timezone` (an IANA name) sets the time zone of dates. The default is the user's time zone. `options` add
         more sections, each given as a model or mapping. See `models.features.prompt_options`.
         """
-        values = {"max_tokens": max_tokens, "format": format, "agent_id": agent_id, "timezone": timezone}
-        values["include_ids"] = None if include_ids else False
-        body: dict[str, Any] = {"query": query, **_given(values), **_bodies_of(options)}
+        values = given(
+            max_tokens=max_tokens, format=format, agent_id=agent_id, timezone=timezone, include_ids=None if include_ids else False
+        )
+        body: dict[str, Any] = {"query": query, **values, **_bodies_of(options)}
         scope = self._scope(namespace, user_id)
         if session_id is None:
-            body |= _given(scope)
+            body |= given(**scope)
         else:
-            body["session"] = {"session_id": session_id, **_given(scope), **self._window(model_name, context_window_max)}
+            body["session"] = {"session_id": session_id, **given(**scope), **self._window(model_name, context_window_max)}
         if isinstance(long_term_search, bool):
             body["long_term_search"] = long_term_search
         elif long_term_search is not None:
@@ -89,32 +90,25 @@ class Prompts(Resource):
         min_relevance: float | None = None,
     ) -> PromptAnswer:
         """Return a prompt that contains only long-term memories: those matching `query` and the filters."""
-        filters: dict[str, Any] = {
-            "session_id": session_id,
-            "namespace": namespace,
-            "topics": topics,
-            "entities": entities,
-            "created_at": created_at,
-            "last_accessed": last_accessed,
-            "user_id": user_id,
-            "memory_type": memory_type,
-            "event_date": event_date,
-        }
-        recency = checked(
-            RecencyConfig,
-            recency_boost=recency_boost,
-            semantic_weight=recency_semantic_weight,
-            recency_weight=recency_recency_weight,
-            freshness_weight=recency_freshness_weight,
-            novelty_weight=recency_novelty_weight,
-            half_life_last_access_days=recency_half_life_last_access_days,
-            half_life_created_days=recency_half_life_created_days,
-            server_side_recency=server_side_recency,
-        )
         search = search_body(
-            filters,
             self._config.default_namespace,
-            recency,
+            session_id=session_id,
+            namespace=namespace,
+            topics=topics,
+            entities=entities,
+            created_at=created_at,
+            last_accessed=last_accessed,
+            user_id=user_id,
+            memory_type=memory_type,
+            event_date=event_date,
+            recency_boost=recency_boost,
+            recency_semantic_weight=recency_semantic_weight,
+            recency_recency_weight=recency_recency_weight,
+            recency_freshness_weight=recency_freshness_weight,
+            recency_novelty_weight=recency_novelty_weight,
+            recency_half_life_last_access_days=recency_half_life_last_access_days,
+            recency_half_life_created_days=recency_half_life_created_days,
+            server_side_recency=server_side_recency,
             limit=limit,
             offset=offset,
             search_mode=search_mode,
@@ -130,14 +124,10 @@ class Prompts(Resource):
         return parse_prompt(await self._send(call))
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
 def _bodies_of(options: PromptOptionArguments) -> dict[str, Any]:
     """Return the given options as request fields. Raises TypeError for an unknown option."""
-    given = cast("Mapping[str, BaseModel | Mapping[str, Any] | None]", options)
-    for name in given:
+    sections = cast("Mapping[str, BaseModel | Mapping[str, Any] | None]", options)
+    for name in sections:
         if name not in PromptOptions.model_fields:
             raise TypeError(f"Prompts.render() got an unexpected keyword argument {name!r}")
-    return {name: as_body(option) for name, option in given.items() if option is not None}
+    return {name: as_body(option) for name, option in sections.items() if option is not None}

@@ -1,7 +1,4 @@
-"""Review quarantined memories.
-
-Their texts look like instructions to a model, so an administrator must review them.
-"""
+"""Review quarantined memories, whose texts look like instructions to a model."""
 
 from __future__ import annotations
 

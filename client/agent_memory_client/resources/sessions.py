@@ -15,9 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from agent_memory_client._merging import MergeStrategy, merge_data
 from agent_memory_client._wire.answers import Acknowledgement, parse, parse_acknowledgement
-from agent_memory_client._wire.checks import as_records, new_session
-from agent_memory_client._wire.messages import as_messages, message_body
-from agent_memory_client._wire.requests import Call, MessageWait, Wait, checked, idempotency_headers, jsonable, query, wait_seconds
+from agent_memory_client._wire.checks import as_messages, as_records, message_body, new_session
+from agent_memory_client._wire.requests import Call, MessageWait, Wait, checked, given, idempotency_headers, jsonable, query, wait_seconds
 from agent_memory_client.errors import MemoryNotFoundError, MemoryPreconditionFailedError, MemoryValidationError
 from agent_memory_client.models import (
     AckResponse,
@@ -50,13 +49,7 @@ class Sessions(Resource):
     """Read and write sessions. The client's config supplies the default namespace, model and window."""
 
     async def list(
-        self,
-        limit: int = 20,
-        offset: int = 0,
-        namespace: str | None = None,
-        user_id: str | None = None,
-        *,
-        identities: bool = False,
+        self, limit: int = 20, offset: int = 0, namespace: str | None = None, user_id: str | None = None, *, identities: bool = False
     ) -> SessionListResponse:
         """Return a page of session ids (`limit` 1 to 100). With `identities`, include the sessions' users."""
         params = query(limit=limit, offset=offset, **self._scope(namespace, user_id), identities=identities or None)
@@ -140,7 +133,7 @@ class Sessions(Resource):
         ("searchable", True, or seconds). `reached` is the stage at the end of the wait. `agent_id` sets the session's
         agent.
         """
-        more: dict[str, Any] = {**self._window(model_name, context_window_max), **({} if agent_id is None else {"agent_id": agent_id})}
+        more = self._window(model_name, context_window_max) | given(agent_id=agent_id)
         request = checked(AppendMessagesRequest, messages=as_messages(messages), **self._scope(namespace, user_id), **more)
         body = jsonable(request) | {"messages": [message_body(message) for message in request.messages]}
         call = Call("POST", f"{_path(session_id)}/messages", query(wait=wait), body, wait=wait_seconds(wait))
@@ -245,13 +238,7 @@ class Sessions(Resource):
         return parse_acknowledgement(await self._send(call))
 
     async def delete(
-        self,
-        session_id: str,
-        namespace: str | None = None,
-        user_id: str | None = None,
-        *,
-        memories: bool = False,
-        wait: Wait = None,
+        self, session_id: str, namespace: str | None = None, user_id: str | None = None, *, memories: bool = False, wait: Wait = None
     ) -> Acknowledgement:
         """Delete a session. A missing session is not an error.
 
@@ -334,8 +321,7 @@ class Sessions(Resource):
         unset_times = _SESSION_TIMES - memory.model_fields_set
         body = memory.model_dump(mode="json", exclude_none=True, by_alias=True, include=set(WorkingMemory.model_fields) - unset_times)
         body |= {"messages": [message_body(message) for message in memory.messages], "session_id": session_id}
-        scope = self._scope(memory.namespace, user_id)
-        body |= {name: value for name, value in scope.items() if value is not None}
+        body |= given(**self._scope(memory.namespace, user_id))
         return Call("PUT", _path(session_id), query(user_id=user_id, **window), body, condition)
 
 

@@ -150,10 +150,7 @@ class ToolCalls(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> dict[str, Any]:
-        """Change a session's `data`.
-
-        Return `success`, `updated_keys`, `merge_strategy` and `data_preview`, or an `error`.
-        """
+        """Change a session's `data`. Return `success`, the updated keys and a preview, or an `error`."""
         try:
             await self._sessions.update_data(session_id, data, namespace, merge_strategy, user_id)
         except MemoryClientError as error:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterable
 
 from agent_memory_client._wire.answers import Acknowledgement, parse_acknowledgement
 from agent_memory_client._wire.requests import Call, Wait, query, segment, wait_seconds
-from agent_memory_client._wire.transfers import ExportEnd, add_up_reports, import_parts
+from agent_memory_client._wire.transfers import add_up_reports, check_export_end, import_parts
 from agent_memory_client.models import ImportReport
 from agent_memory_client.resources.base import Resource
 
@@ -15,11 +15,11 @@ class OwnerData(Resource):
     """Requests for all of an owner's data. `path` is the owner's URL path."""
 
     async def _export(self, path: str, namespace: str | None) -> AsyncIterator[bytes]:
-        end = ExportEnd()
+        count, line = 0, b""
         async for line in self._transport.lines(Call("POST", f"{path}/export", query(namespace=namespace), idempotent=False)):
-            end.pass_line(line)
+            count += 1
             yield line
-        end.check()
+        check_export_end(count, line)
 
     async def _import(self, path: str, lines: Iterable[bytes | str], namespace: str | None, import_source: str | None) -> ImportReport:
         params = query(namespace=namespace, import_source=import_source)
@@ -34,10 +34,7 @@ class OwnerData(Resource):
 
 
 class Users(OwnerData):
-    """Export, import and erase users.
-
-    These calls ignore the client's default namespace: None means all namespaces.
-    """
+    """Export, import and erase users. These calls ignore the client's default namespace."""
 
     def export(self, user_id: str, namespace: str | None = None) -> AsyncIterator[bytes]:
         """Yield a user's data as JSON Lines, from `namespace`, or from all namespaces if `namespace` is None.

@@ -18,8 +18,8 @@ from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory_client.models import MemoryMessage
-from agent_memory_worker.extraction.batches import LINE_TOKENS
-from agent_memory_worker.sessions.summarize import chunks, summarize_session
+from agent_memory_worker.extraction.batches import LINE_TOKENS, within
+from agent_memory_worker.sessions.summarize import summarize_session
 from tests.support.lookalike import Lookalike
 from tests.support.rig import SCOPE, MakeRig, Rig
 
@@ -33,7 +33,8 @@ async def talk(rig: Rig, count: int, start: int = 0, **more: Any) -> list[str]:
         f"Turn {number}: on that day somebody carried {number} baskets of ripe figs to the old harbour, sang, and went home late"
         for number in range(start, start + count)
     ]
-    await rig.append("s", *said, **{"context_window_max": WINDOW, **more})
+    options: dict[str, Any] = {"context_window_max": WINDOW, **more}
+    await rig.append("s", *said, **options)
     return said
 
 
@@ -65,7 +66,8 @@ async def test_oldest_messages_are_replaced_by_a_summary(make_rig: MakeRig, chat
         assert await summarize(rig)
         later = await state(rig)
         assert later.context != after.context
-        assert "Turn 0:" in later.context or "Turn 1" in later.context or not with_model
+        context = later.context or ""
+        assert "Turn 0:" in context or "Turn 1" in context or not with_model
         assert later.messages[-1].message.content.startswith("Turn 69:")
 
 
@@ -136,7 +138,11 @@ def stored(number: int, tokens: int) -> StoredMessage:
 
 def test_chunks_fit_the_limit_including_prompt_overhead() -> None:
     messages = [stored(number, tokens) for number, tokens in enumerate([1] * 200 + [5000] + [300] * 10)]
-    runs = chunks(messages, 1000)
+    runs: list[list[StoredMessage]] = []
+    rest = messages
+    while rest:
+        runs.append(within(rest, 1000, 1000))
+        rest = rest[len(runs[-1]) :]
     assert [m for run in runs for m in run] == messages
     for run in runs:
         assert len(run) == 1 or sum(m.tokens + LINE_TOKENS for m in run) <= 1000

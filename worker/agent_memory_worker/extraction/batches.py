@@ -30,23 +30,14 @@ class PromptShares:
     answer: int
 
     @classmethod
-    def of(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
+    def of(
+        cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel], *, messages: float = 0.4, before: float = 0.15
+    ) -> PromptShares | None:
         """Return the shares for fact extraction, or None if the context certainly has no space left.
 
         Assumes that the answer is about as long as the messages.
         """
-        return cls._split(chat, chat.room(prompt, answer), messages=0.4, before=0.15)
-
-    @classmethod
-    def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return the shares for summarization, or None if the context certainly has no space left.
-
-        The prompt shows the summary so far before the messages.
-        """
-        return cls._split(chat, chat.room(prompt, answer), messages=0.3, before=0.4)
-
-    @classmethod
-    def _split(cls, chat: ChatModel, room: int, *, messages: float, before: float) -> PromptShares | None:
+        room = chat.room(prompt, answer)
         if room < 2 * LEAST_TOKENS and chat.context.limit.certain:
             return None
         # An assumed limit may be wrong, so the model gets a small request anyway.
@@ -54,6 +45,11 @@ class PromptShares:
         most = chat.context.most_asked or room
         message_tokens = max(min(int(room * messages), most), LEAST_TOKENS)
         return cls(message_tokens, min(int(room * before), most // 2), int(room * (1 - messages - before)))
+
+    @classmethod
+    def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
+        """Return the shares for summarization, whose prompt shows the summary so far before the messages."""
+        return cls.of(chat, prompt, answer, messages=0.3, before=0.4)
 
     def beside(self, before: int) -> int:
         """Return the tokens available for messages if earlier context uses `before` tokens.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from itertools import pairwise
 from time import monotonic
 from typing import Any
@@ -36,7 +35,7 @@ from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import Conflict, ContextExceeded, ModelAnswerInvalid, ModelUnavailable
-from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
 from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.llm.threads import run_in_thread
@@ -149,30 +148,22 @@ async def _extract(
         return runtime.counter.shorten(message.text, most if message.states else min(most, _CONTEXT_TOKENS))
 
     new = await run_in_thread(lambda: _prompt_messages(messages, 1, shorten), characters)
-    facts: list[Candidate] | None = None
     began, refused = monotonic(), list[str]()
+    facts: list[Candidate] = []
+    if not summary:
+        context = await run_in_thread(lambda: _context(runtime, before, shares.before), characters)
+        task = _task_of(rules, journal, messages[-1].said_at, chat.model)
+        extracted = await _facts_of(chat, new, context, task, refused)
+        more: dict[str, Any] = {"before": before, "model": chat.model, "clean": statement_filter.clean}
+        facts = await run_in_thread(
+            lambda: _screen(runtime, candidates(journal.ref, rules, extracted, messages, **more), messages), characters
+        )
     for _ in range(_ATTEMPTS):
         if summary:
             decisions: list[Decision] = await summarize(
                 runtime, chat, scope, journal.ref, rules, messages, new, shares=shares, clean=statement_filter.clean
             )
         else:
-            if facts is None:
-                context = await run_in_thread(lambda: _context(runtime, before, shares.before), characters)
-                task = _task_of(rules, journal, messages[-1].said_at, chat.model)
-                extracted = await _facts_of(chat, new, context, task, refused)
-                find = partial(
-                    _find_candidates,
-                    runtime,
-                    journal.ref,
-                    rules,
-                    extracted,
-                    messages,
-                    before=before,
-                    model=chat.model,
-                    clean=statement_filter.clean,
-                )
-                facts = await run_in_thread(find, characters)
             facts = await _under_free_ids(runtime, scope, facts)
             decisions = await decide(runtime, chat, scope, facts)
         review = rules.review or runtime.settings.longterm.review_supersessions
@@ -221,10 +212,7 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace a fact's id if another owner's memory already has that id.
-
-    This can happen because callers can compute ids.
-    """
+    """Replace a fact's id if another owner's memory has it, because callers can compute ids."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
@@ -237,26 +225,15 @@ def _read_batch(
     statement_filter: StatementFilter, batch: Sequence[StoredMessage], earlier: Sequence[StoredMessage], *, questions: bool
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
     """Return the new and the earlier messages for the model, and True if a model call is worthwhile."""
-    messages = [
-        ExtractionMessage(stored, text) for stored in batch if stored.promote and (text := _statement_text(statement_filter, stored))
-    ]
-    before = [
-        ExtractionMessage(stored, text)
-        for stored in earlier
-        if stored.seq < batch[0].seq and (text := _statement_text(statement_filter, stored))
-    ]
+
+    def read(shown: Iterable[StoredMessage]) -> list[ExtractionMessage]:
+        # A request to forget is hidden, because it would become a fact.
+        texts = ((stored, statement_filter.text_for_model(stored.message)) for stored in shown if asked_to_forget(stored.message) is None)
+        return [ExtractionMessage(stored, text) for stored, text in texts if text]
+
+    messages = read(stored for stored in batch if stored.promote)
+    before = read(stored for stored in earlier if stored.seq < batch[0].seq)
     return messages, before, _worth_it(messages, before, questions=questions)
-
-
-def _find_candidates(
-    runtime: Runtime, ref: SessionRef, rules: Rules, facts: Sequence[ExtractedFact], messages: Sequence[ExtractionMessage], **more: Any
-) -> list[Candidate]:
-    return _screen(runtime, candidates(ref, rules, facts, messages, **more), messages)
-
-
-def _statement_text(statement_filter: StatementFilter, stored: StoredMessage) -> str | None:
-    """Return a message's text for the model, or None to hide the message. A request to forget would become a fact."""
-    return None if asked_to_forget(stored.message) is not None else statement_filter.text_for_model(stored.message)
 
 
 def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int) -> list[PromptMessage]:

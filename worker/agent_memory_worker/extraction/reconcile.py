@@ -131,10 +131,8 @@ async def judge_facts(
     The decision is to add a fact if the model's answer omits it, or refers to memories that the prompt did not show.
     """
     decided: list[DecisionAnswer] = []
-    most, tokens = (
-        len(open_facts),
-        min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(memories) + len(open_facts))), _LEAST_NOTE_TOKENS)),
-    )
+    most = len(open_facts)
+    tokens = min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(memories) + len(open_facts))), _LEAST_NOTE_TOKENS))
     characters = sum(len(memory.record.text) for memory in memories) + sum(len(fact.candidate.record.text) for fact in open_facts)
     while len(decided) < len(open_facts):
         rest = open_facts[len(decided) : len(decided) + most]
@@ -333,14 +331,11 @@ def _one_per_slot(decisions: Sequence[Decision], fresh: Sequence[MemoryRecord], 
     last: dict[str, int] = {}
     for record in sorted(fresh, key=begins_at):
         slot = record.slot
-        if slot in records_by_slot and begins_at(record) < begins_at(records_by_slot[slot]) and record.valid_to is None:
-            added.append(
-                record.model_copy(
-                    update={"slot": None, "valid_to": begins_at(records_by_slot[slot]), "superseded_by": records_by_slot[slot].id}
-                )
-            )
+        current = records_by_slot.get(slot) if slot is not None else None
+        if current is not None and begins_at(record) < begins_at(current) and record.valid_to is None:
+            added.append(record.model_copy(update={"slot": None, "valid_to": begins_at(current), "superseded_by": current.id}))
             continue
-        if slot is None or slot in records_by_slot or record.id in holders:
+        if slot is None or current is not None or record.id in holders:
             added.append(record.model_copy(update={"slot": None}) if slot else record)
             continue
         if slot in last:

@@ -64,9 +64,6 @@ async def sweep(runtime: Runtime) -> int:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Update usage counts, sweep, and delete forgotten memories; return how many changed.
-
-    Reads never wait for this work.
-    """
+    """Update usage counts, sweep, and delete forgotten memories; return how many changed. Reads never wait for it."""
     await runtime[Reindexer].drop_former_indexes()
     return await runtime[UsageStore].fold_usage() + await sweep(runtime) + await end_forgotten(runtime)

@@ -110,10 +110,7 @@ async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
 
 
 def _context(job: IndexJob) -> list[str]:
-    """Return all texts whose vectors contribute to this memory's vector.
-
-    Most neighbors are in the batch or the cache.
-    """
+    """Return the texts whose vectors contribute to this memory's vector. Most are in the batch or the cache."""
     return [beginning(job.record.text), *(beginning(near.text) for near in (*job.before, *job.after))]
 
 

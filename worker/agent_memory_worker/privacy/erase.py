@@ -168,23 +168,17 @@ class _Erasing:
         return await eraser.erase_owner(self._scope, Owner(what.namespace, what.user_id or ""))
 
     async def _erase_traces(self) -> None:
-        """Delete traces of a user or agent in API keys, orders and cached answers.
-
-        Also ask Redis to rewrite its append-only file.
-        """
+        """Delete traces of a user or agent in API keys, orders, cached answers and the append-only file."""
         traces, what, counts = self._runtime[TraceStore], self._what, self.counts
         await traces.forget_claims(self._scope)
         if what.session_id is not None:
             return
-        if what.namespace is None and what.agent_id is not None:
-            agent_id = what.agent_id
-            counts["keys"] += await self._runtime[TokenService].forget_agent(self._scope.tenant, agent_id)
-            counts["orders"] += await traces.forget_orders(self._scope, lambda order: may_name_agent(order, agent_id))
-            counts["answers"] += await traces.forget_answers(agent_id)
-        elif what.namespace is None and what.user_id is not None:
-            user_id = what.user_id
-            counts["keys"] += await self._runtime[TokenService].forget_user(self._scope.tenant, user_id)
-            counts["orders"] += await traces.forget_orders(self._scope, lambda order: may_name_user(order, user_id))
+        name = what.user_id if what.agent_id is None else what.agent_id
+        if what.namespace is None and name is not None:
+            tokens, of_agent = self._runtime[TokenService], what.agent_id is not None
+            forget, may_name = (tokens.forget_agent, may_name_agent) if of_agent else (tokens.forget_user, may_name_user)
+            counts["keys"] += await forget(self._scope.tenant, name)
+            counts["orders"] += await traces.forget_orders(self._scope, lambda order: may_name(order, name))
             # Do this last, because answers may have been cached meanwhile.
-            counts["answers"] += await traces.forget_answers(user_id)
+            counts["answers"] += await traces.forget_answers(name)
         await traces.rewrite_log()

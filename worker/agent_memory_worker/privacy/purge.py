@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from agent_memory.features.access import audit
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
@@ -91,42 +92,33 @@ async def purge_source(
     return counts, named
 
 
+@dataclass(slots=True)
 class _Run:
     """One pass over all selected memories, and the deletions that follow from it."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
-        scope: Scope,
-        source: PurgeRequest,
-        selection: Selection,
-        dry: bool,
-        source_messages: SourceMessages,
-        unreadable: UnreadableRecords,
-    ) -> None:
-        self._runtime = runtime
-        self._scope = scope
-        self._source = source
-        self._selection = selection
-        self._dry = dry
-        self._source_messages = source_messages
-        self._unreadable = unreadable
-        self.counts: Counter[str] = Counter()
-        self.touched: set[Group] = set()
-        self.named: list[str] = []
+    runtime: Runtime
+    scope: Scope
+    source: PurgeRequest
+    selection: Selection
+    dry: bool
+    source_messages: SourceMessages
+    unreadable: UnreadableRecords
+    counts: Counter[str] = field(default_factory=Counter[str])
+    touched: set[Group] = field(default_factory=set[Group])
+    named: list[str] = field(default_factory=list[str])
 
     async def carry_out(self) -> bool:
         """Run the pass; return True if it found something to delete or change."""
         rounds = await self._rounds()
         tainted = {mid for mids in rounds for mid in mids}
-        self._source_messages.mids |= tainted
+        self.source_messages.mids |= tainted
         await self._reject(tainted)
         done = bool(tainted)
         judged_mids: set[str] = set()
         async for verdict in self._verdicts(tainted):
             if not verdict.goes and not verdict.idle and verdict.memory.mid not in judged_mids:
                 judged_mids.add(verdict.memory.mid)
-                with self._unreadable.passing_over(f"m:{verdict.memory.mid}"):
+                with self.unreadable.passing_over(f"m:{verdict.memory.mid}"):
                     done = await self._mend(verdict) or done
         for mids in reversed(rounds):
             for start in range(0, len(mids), _BATCH):
@@ -148,60 +140,60 @@ class _Run:
             tainted.update(fresh)
 
     async def _verdicts(self, tainted: Collection[str]) -> AsyncIterator[PurgeVerdict]:
-        async for page in self._runtime[LineageStore].pages(self._scope, self._selection, self._unreadable.add):
+        async for page in self.runtime[LineageStore].pages(self.scope, self.selection, self.unreadable.add):
             for verdict in await self._judge_page(page, tainted):
                 yield verdict
 
     async def _judge_page(self, page: list[LineageMemory], tainted: Collection[str]) -> list[PurgeVerdict]:
         names = list(dict.fromkeys(name for memory in page for name in memory.changes))
-        loaded = dict(zip(names, await self._runtime[ChangeStore].load_changes(self._scope, names), strict=True))
+        loaded = dict(zip(names, await self.runtime[ChangeStore].load_changes(self.scope, names), strict=True))
         changes = {memory.mid: [change for name in memory.changes if (change := loaded[name]) is not None] for memory in page}
         return await asyncio.to_thread(self._judge, page, tainted, changes)
 
     def _judge(self, page: list[LineageMemory], tainted: Collection[str], changes: dict[str, list[StoredChange]]) -> list[PurgeVerdict]:
         verdicts: list[PurgeVerdict] = []
         for memory in page:
-            with self._unreadable.passing_over(f"m:{memory.mid}"):
-                verdicts.append(judge(self._source, memory, tainted, changes[memory.mid], self._sources))
+            with self.unreadable.passing_over(f"m:{memory.mid}"):
+                verdicts.append(judge(self.source, memory, tainted, changes[memory.mid], self._sources))
         return verdicts
 
     def _sources(self, about: MemoryRecord, piece: Evidence) -> list[str]:
-        return self._runtime[LineageStore].sources(self._scope, about, piece)
+        return self.runtime[LineageStore].sources(self.scope, about, piece)
 
     async def _reject(self, tainted: Collection[str]) -> None:
         """End proposals whose memory is derived from the source."""
         where = {"st": "proposed"}
         where |= {
             name: name_filter.eq
-            for name, name_filter in (("ns", self._selection.namespace), ("u", self._selection.user_id))
+            for name, name_filter in (("ns", self.selection.namespace), ("u", self.selection.user_id))
             if name_filter and name_filter.eq
         }
-        _, names = await self._runtime[ChangeStore].find_changes(self._scope, where, 0, _MOST_PROPOSALS)
-        for change in await self._runtime[ChangeStore].load_changes(self._scope, names):
+        _, names = await self.runtime[ChangeStore].find_changes(self.scope, where, 0, _MOST_PROPOSALS)
+        for change in await self.runtime[ChangeStore].load_changes(self.scope, names):
             if change is None or change.proposal is None or "record" not in change.proposal:
                 continue
             is_made_of = False
-            with self._unreadable.passing_over(f"ch:{change.id}"):
+            with self.unreadable.passing_over(f"ch:{change.id}"):
                 record = MemoryRecord.model_validate(change.proposal["record"], context=ANSWER)
-                is_made_of = made_of(self._source, record, tainted, self._sources)
+                is_made_of = made_of(self.source, record, tainted, self._sources)
             if is_made_of:
                 self.counts["proposals"] += 1
-                if not self._dry:
+                if not self.dry:
                     with suppress(Conflict):  # A caller has just decided about it; the next pass finds the result.
-                        await self._runtime[ChangeStore].end_proposal(self._scope, change)
+                        await self.runtime[ChangeStore].end_proposal(self.scope, change)
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
         """Remove the source's parts from a memory that is kept. Always returns True, so that another pass follows."""
-        memory, lineage, scope = verdict.memory, self._runtime[LineageStore], self._scope
+        memory, lineage, scope = verdict.memory, self.runtime[LineageStore], self.scope
         self._note(verdict)
-        if self._dry:
+        if self.dry:
             self._count(verdict)
             return True
         if verdict.back is not None and not await lineage.take_back(scope, memory, verdict.back):
             return True  # The memory changed meanwhile: the next pass reads it again.
         versions = list(verdict.versions)
         if verdict.record is not None and memory.now is not None:
-            if await self._runtime[MemoryStore].release_memory(scope, memory.now.record, verdict.record, memory.now.version) != "changed":
+            if await self.runtime[MemoryStore].release_memory(scope, memory.now.record, verdict.record, memory.now.version) != "changed":
                 return True
             versions.append(memory.now.version)
         if verdict.fields:
@@ -213,19 +205,19 @@ class _Run:
 
     async def _remove(self, mids: list[str], tainted: Collection[str]) -> None:
         """Delete the memories that have not changed since they were judged."""
-        judged = await self._judge_page(await self._runtime[LineageStore].read(self._scope, mids, self._unreadable.add), tainted)
+        judged = await self._judge_page(await self.runtime[LineageStore].read(self.scope, mids, self.unreadable.add), tainted)
         verdicts = [verdict for verdict in judged if verdict.goes]
         for verdict in verdicts:
             self._note(verdict)
             self.named += [verdict.memory.versions[-1].record.id]
         removed = [True] * len(verdicts)
-        if not self._dry:
+        if not self.dry:
             items = [
                 (verdict.memory.versions[-1].record, None if verdict.memory.now is None else verdict.memory.now.version)
                 for verdict in verdicts
             ]
-            await self._runtime[LineageStore].forget_names(self._scope, [verdict.memory for verdict in verdicts])
-            dropped = await self._runtime[MemoryStore].drop_records(self._scope, items)
+            await self.runtime[LineageStore].forget_names(self.scope, [verdict.memory for verdict in verdicts])
+            dropped = await self.runtime[MemoryStore].drop_records(self.scope, items)
             removed = [ok or verdict.memory.now is None for ok, verdict in zip(dropped, verdicts, strict=True)]
         for verdict in (verdict for verdict, ok in zip(verdicts, removed, strict=True) if ok):
             self.counts["matched" if verdict.matched else "inferred"] += 1
@@ -237,6 +229,6 @@ class _Run:
     def _note(self, verdict: PurgeVerdict) -> None:
         """Record the memory's messages, and the groups whose summaries may contain the memory."""
         for version in verdict.memory.versions:
-            self._source_messages.note(version.record)
+            self.source_messages.note(version.record)
             record = version.record
             self.touched.add(Group(record.namespace, record.user_id, record.session_id, str(record.memory_type)))

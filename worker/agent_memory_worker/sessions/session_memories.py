@@ -52,7 +52,9 @@ async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mappi
     waiting = await run_in_thread(
         lambda: {name: _waiting(runtime, journal, raw, statement_filter) for name, raw in pending.items()}, sum(map(len, pending.values()))
     )
-    refused = {name: _BEYOND for name, memory in waiting.items() if not _reaches(journal, memory)}
+    refused = {
+        name: _BEYOND for name, memory in waiting.items() if not within(scope_of_writer(journal.tenant, memory.own.rights), memory.record)
+    }
     allowed = [memory for name, memory in waiting.items() if name not in refused]
     stored: set[str] = set()
     for rights in dict.fromkeys(memory.own.rights for memory in allowed):
@@ -81,10 +83,6 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, statement_filter: Sta
     )
     placed.memory_hash = own.record.memory_hash or content_hash(placed)
     return _Waiting(raw, own, screen_caller_record(runtime.settings, placed))
-
-
-def _reaches(journal: Journal, memory: _Waiting) -> bool:
-    return within(scope_of_writer(journal.tenant, memory.own.rights), memory.record)
 
 
 async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:

@@ -24,7 +24,7 @@ from agent_memory.foundation.text.injection import suspicion
 from agent_memory.foundation.text.passages.sentences import split_sentences
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory.runtime import Runtime
-from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size
+from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size, within
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
     # Most sessions have room, and this check costs little.
     read = await runtime[SessionStore].by_sid(sid, last=1)
     for _ in range(_ATTEMPTS):
-        if read is None or _has_room(runtime, read[1]):
+        if read is None or read[1].message_tokens <= int(_window(runtime, read[1]) * rules.summarization_threshold):
             return False
         read = await runtime[SessionStore].by_sid(sid)
         if read is None:
@@ -80,28 +80,10 @@ def _window(runtime: Runtime, state: SessionState) -> int:
     return state.window or runtime.settings.models.default_context_window
 
 
-def _has_room(runtime: Runtime, state: SessionState) -> bool:
-    return state.message_tokens <= int(_window(runtime, state) * runtime.settings.working.summarization_threshold)
-
-
 def summary_tokens(window: int) -> int:
     """Return a summary's token limit: 1/8, 1/10 or 1/20 of the window, as in the archived server, but at most 2,048."""
     share = 8 if window < 10_000 else 10 if window < 50_000 else 20
     return max(64, min(window // share, 2048))
-
-
-def chunks(messages: Sequence[StoredMessage], tokens: int) -> list[list[StoredMessage]]:
-    """Split messages into chunks of at most `tokens` tokens in a prompt. A longer message gets its own chunk."""
-    runs: list[list[StoredMessage]] = []
-    room = 0
-    for stored in messages:
-        size = stored.tokens + LINE_TOKENS
-        if not runs or size > room:
-            runs.append([])
-            room = tokens
-        runs[-1].append(stored)
-        room -= size
-    return runs
 
 
 async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
@@ -123,7 +105,7 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
         former = runtime.counter.shorten(summary, shares.before)
         planned = shares.beside(runtime.counter.count(former))
         room = planned if failed is None else less(planned, failed)
-        run = chunks(left, room)[0]
+        run = within(left, room, room)
         try:
             summary = await _next_summary(runtime, chat, former, run, room, min(budget, shares.answer // 2))
         except ContextExceeded:
@@ -143,11 +125,11 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
 
 async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
     """Return the summary extended by a chunk of messages. Raises ModelUnavailable and ModelAnswerInvalid."""
-    messages = await run_in_thread(
-        lambda: [_cut(runtime, stored, max(room - LINE_TOKENS, LEAST_TOKENS // 2)) for stored in run],
+    most = max(room - LINE_TOKENS, LEAST_TOKENS // 2)
+    prompt_messages = await run_in_thread(
+        lambda: [_prompt_message(runtime, number, stored, most) for number, stored in enumerate(run, start=1)],
         sum(len(stored.message.content) for stored in run),
     )
-    prompt_messages = [PromptMessage(number, m.role, m.content, m.created_at) for number, m in enumerate(messages, start=1)]
     answer = await chat.structured(summarize_messages(former, prompt_messages, max_words=max(budget * 3 // 4, 16)), SummaryAnswer)
     text = answer.summary.strip()
     bare = text.strip(".! ").casefold()
@@ -166,11 +148,11 @@ def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
     return runtime.settings.longterm.quarantine and suspicion(message.content, of_user=of_user) is not None
 
 
-def _cut(runtime: Runtime, stored: StoredMessage, room: int) -> PromptMessage:
+def _prompt_message(runtime: Runtime, number: int, stored: StoredMessage, room: int) -> PromptMessage:
     """Return a message truncated to fit into a chunk. The stored message does not change."""
     message = stored.message
     content = message.content if stored.tokens <= room else runtime.counter.shorten(message.content, room)
-    return PromptMessage(stored.seq, message.role, content, message.created_at)
+    return PromptMessage(number, message.role, content, message.created_at)
 
 
 async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:

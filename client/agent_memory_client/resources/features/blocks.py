@@ -10,7 +10,7 @@ from pydantic import AliasChoices, BaseModel, Field
 from agent_memory_client._tools.arguments import parse_arguments
 from agent_memory_client._tools.definitions import Definition, text_rule
 from agent_memory_client._tools.scope import ToolScope
-from agent_memory_client._wire.requests import Call, idempotency_headers, query, segment
+from agent_memory_client._wire.requests import Call, Method, given, idempotency_headers, query, segment
 from agent_memory_client.errors import MemoryNotFoundError
 from agent_memory_client.models import AckResponse
 from agent_memory_client.models.features.blocks import Block, BlockEdit, BlockHistoryResponse, BlockListResponse, BlockOperation, OwnerNames
@@ -33,12 +33,11 @@ class Blocks(Resource):
 
         With `shown`, return all blocks that a prompt for this agent, user and namespace shows.
         """
-        params = query(**self._owner(owner), shown=True if shown else None)
-        return await self._read(BlockListResponse, Call("GET", _PATH, params))
+        return await self._read(BlockListResponse, Call("GET", _PATH, self._owner(owner) | query(shown=shown or None)))
 
     async def get(self, label: str, **owner: Unpack[OwnerNames]) -> Block:
         """Return a block. Raises MemoryNotFoundError."""
-        return await self._read(Block, Call("GET", _block_path(label), query(**self._owner(owner))))
+        return await self._read(Block, self._call("GET", label, owner))
 
     async def put(
         self,
@@ -52,14 +51,9 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Create a block, or change the given fields.
-
-        Raises MemoryServerError if the text exceeds the block's limit.
-        """
-        body = {"value": value, "description": description, "limit": limit, "limit_tokens": limit_tokens, "read_only": read_only}
-        body = {name: given for name, given in body.items() if given is not None}
-        params = query(**self._owner(owner))
-        return await self._read(BlockEdit, Call("PUT", _block_path(label), params, json=body, headers=_matching(if_match)))
+        """Create a block, or change the given fields. Raises MemoryServerError if the text exceeds its limit."""
+        body = given(value=value, description=description, limit=limit, limit_tokens=limit_tokens, read_only=read_only)
+        return await self._read(BlockEdit, self._call("PUT", label, owner, json=body, headers=_matching(if_match)))
 
     async def edit(
         self,
@@ -77,46 +71,38 @@ class Blocks(Resource):
         Raises MemoryNotFoundError. Raises MemoryServerError if the block is full or read-only, or does not contain the
         old text exactly once.
         """
-        body = {"operation": operation, "content": content, "old_content": old_content, "line": line}
-        body = {name: given for name, given in body.items() if given is not None}
-        params = query(**self._owner(owner))
-        return await self._read(
-            BlockEdit, Call("PATCH", _block_path(label), params, json=body, headers=_matching(if_match), idempotent=False)
-        )
+        body = given(operation=operation, content=content, old_content=old_content, line=line)
+        return await self._read(BlockEdit, self._call("PATCH", label, owner, json=body, headers=_matching(if_match), idempotent=False))
 
     async def delete(self, label: str, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> AckResponse:
         """Delete a block and its history. A missing block is not an error."""
-        params = query(**self._owner(owner))
-        return await self._read(AckResponse, Call("DELETE", _block_path(label), params, headers=_matching(if_match)))
+        return await self._read(AckResponse, self._call("DELETE", label, owner, headers=_matching(if_match)))
 
     async def history(self, label: str, **owner: Unpack[OwnerNames]) -> BlockHistoryResponse:
         """Return a block's changes, oldest first. Raises MemoryNotFoundError."""
-        params = query(**self._owner(owner))
-        return await self._read(BlockHistoryResponse, Call("GET", f"{_block_path(label)}/history", params))
+        return await self._read(BlockHistoryResponse, self._call("GET", label, owner, "/history"))
 
     async def undo(self, label: str, version: int | None = None, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> BlockEdit:
         """Undo the change that created `version`, or the newest change if `version` is None.
 
         Raises MemoryNotFoundError. Raises MemoryServerError if a later change prevents the undo.
         """
-        params, headers = query(**self._owner(owner)), {**idempotency_headers(), **_matching(if_match)}
-        body = {} if version is None else {"version": version}
-        return await self._read(BlockEdit, Call("POST", f"{_block_path(label)}/undo", params, json=body, headers=headers))
+        headers = {**idempotency_headers(), **_matching(if_match)}
+        return await self._read(BlockEdit, self._call("POST", label, owner, "/undo", json=given(version=version), headers=headers))
 
     async def attach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:
         """Show a block in another owner's prompts, too: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
-        return await self._show(label, "attach", to, owner)
+        return await self._read(Block, self._call("POST", label, owner, "/attach", json=dict(to), headers=idempotency_headers()))
 
     async def detach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:
         """Stop showing a block in another owner's prompts. Raises MemoryNotFoundError."""
-        return await self._show(label, "detach", to, owner)
+        return await self._read(Block, self._call("POST", label, owner, "/detach", json=dict(to), headers=idempotency_headers()))
 
-    async def _show(self, label: str, action: str, to: Mapping[str, str], owner: OwnerNames) -> Block:
-        params = query(**self._owner(owner))
-        return await self._read(Block, Call("POST", f"{_block_path(label)}/{action}", params, json=dict(to), headers=idempotency_headers()))
+    def _call(self, method: Method, label: str, owner: OwnerNames, action: str = "", **more: Any) -> Call:
+        return Call(method, f"{_block_path(label)}{action}", self._owner(owner), **more)
 
-    def _owner(self, owner: OwnerNames) -> dict[str, str | None]:
-        return {"agent_id": owner.get("agent_id"), **self._scope(owner.get("namespace"), owner.get("user_id"))}
+    def _owner(self, owner: OwnerNames) -> dict[str, str]:
+        return query(agent_id=owner.get("agent_id"), **self._scope(owner.get("namespace"), owner.get("user_id")))
 
 
 class AppendArguments(BaseModel):

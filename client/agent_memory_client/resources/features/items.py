@@ -57,13 +57,7 @@ class Items(Resource):
         return await self._read(AckResponse, call)
 
     async def get(
-        self,
-        path: Sequence[str],
-        key: str,
-        *,
-        refresh_ttl: bool = True,
-        namespace: str | None = None,
-        user_id: str | None = None,
+        self, path: Sequence[str], key: str, *, refresh_ttl: bool = True, namespace: str | None = None, user_id: str | None = None
     ) -> Item | None:
         """Return an item, or None if it is missing. Reading an item restarts its TTL unless `refresh_ttl` is False."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key, **query(refresh_ttl=refresh_ttl)}

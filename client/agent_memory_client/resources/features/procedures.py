@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agent_memory_client._tools.definitions import Definition, text_rule, texts_rule
@@ -57,8 +57,8 @@ class Procedures(Resource):
         offset: int = 0,
     ) -> ProcedureListResponse:
         """Return a page of procedures, newest first. The user, agent and namespace must match exactly."""
-        names = {"user_id": user_id, "agent_id": agent_id, "namespace": self._namespace(namespace)}
-        return await self._read(ProcedureListResponse, Call("GET", _PATH, query(**names, state=state, limit=limit, offset=offset)))
+        params = query(**self._scope(namespace, user_id), agent_id=agent_id, state=state, limit=limit, offset=offset)
+        return await self._read(ProcedureListResponse, Call("GET", _PATH, params))
 
     async def search(
         self,
@@ -71,15 +71,8 @@ class Procedures(Resource):
         result: ProcedureResult | None = "success",
     ) -> ProcedureSearchResponse:
         """Return the procedures that match a situation, best first."""
-        request = checked(
-            ProcedureSearchRequest,
-            situation=situation,
-            user_id=user_id,
-            agent_id=agent_id,
-            namespace=self._namespace(namespace),
-            limit=limit,
-            result=result,
-        )
+        owner = {"agent_id": agent_id, **self._scope(namespace, user_id)}
+        request = checked(ProcedureSearchRequest, situation=situation, limit=limit, result=result, **owner)
         return await self._read(ProcedureSearchResponse, Call("POST", f"{_PATH}/search", json=request.model_dump(mode="json")))
 
     async def update(self, procedure_id: str, request: UpdateProcedureRequest | Mapping[str, Any]) -> Procedure:
@@ -122,14 +115,13 @@ class Procedures(Resource):
     ) -> SessionResult:
         """Store a session's result so that a worker can learn from it. Raises MemoryNotFoundError."""
         body = as_body(checked(SessionResultRequest, result=result, score=score, comment=comment, agent_id=agent_id))
-        params = query(**self._scope(namespace, user_id))
-        return await self._read(SessionResult, Call("PATCH", _result_path(session_id), params, json=body))
+        path = f"/v1/working-memory/{segment('session_id', session_id)}/result"
+        return await self._read(SessionResult, Call("PATCH", path, query(**self._scope(namespace, user_id)), json=body))
 
     async def get_result(self, session_id: str, user_id: str | None = None, namespace: str | None = None) -> SessionResult:
         """Return a session's result and what a worker learned from it. Raises MemoryNotFoundError."""
-        return await self._read(
-            SessionResult, Call("GET", f"/v1/session-results/{segment('session_id', session_id)}", query(**self._scope(namespace, user_id)))
-        )
+        path = f"/v1/session-results/{segment('session_id', session_id)}"
+        return await self._read(SessionResult, Call("GET", path, query(**self._scope(namespace, user_id))))
 
     async def count_tool_call(self, request: ToolCallRequest | Mapping[str, Any]) -> ToolMemory:
         """Record a tool call and return the tool's statistics."""
@@ -148,8 +140,8 @@ class Procedures(Resource):
         offset: int = 0,
     ) -> ToolMemoryListResponse:
         """Return tool statistics: successful arguments, counts, durations and costs."""
-        names = {"user_id": user_id, "agent_id": agent_id, "namespace": self._namespace(namespace)}
-        return await self._read(ToolMemoryListResponse, Call("GET", _TOOLS_PATH, query(tool=tool, **names, limit=limit, offset=offset)))
+        params = query(tool=tool, **self._scope(namespace, user_id), agent_id=agent_id, limit=limit, offset=offset)
+        return await self._read(ToolMemoryListResponse, Call("GET", _TOOLS_PATH, params))
 
 
 _SEARCH, _SAVE = "search_procedures", "save_procedure"
@@ -179,10 +171,7 @@ class ProcedureTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return the matching procedures, or the procedure that was stored.
-
-        The calls use the scope's user, agent and namespace.
-        """
+        """Return the scope's matching procedures, or the procedure that was stored for it."""
         owner = {"user_id": scope.user_id, "agent_id": scope.agent_id, "namespace": scope.namespace}
         if name == _SEARCH:
             call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})
@@ -197,18 +186,11 @@ class ProcedureTools(ModelTools):
 
 
 def _procedure_text(procedure: Procedure) -> str:
-    lines: Sequence[str] = (
-        f"When: {procedure.when_to_use} (ID: {procedure.id})",
-        *(f"{number}. {step}" for number, step in enumerate(procedure.steps, start=1)),
-        *((procedure.text,) if procedure.text else ()),
-        *(f"Avoid: {pitfall}" for pitfall in procedure.pitfalls),
-    )
-    return "\n".join(lines)
+    steps = [f"{number}. {step}" for number, step in enumerate(procedure.steps, start=1)]
+    text = [procedure.text] if procedure.text else []
+    pitfalls = [f"Avoid: {pitfall}" for pitfall in procedure.pitfalls]
+    return "\n".join([f"When: {procedure.when_to_use} (ID: {procedure.id})", *steps, *text, *pitfalls])
 
 
 def _procedure_path(procedure_id: str) -> str:
     return f"{_PATH}/{segment('procedure_id', procedure_id)}"
-
-
-def _result_path(session_id: str) -> str:
-    return f"/v1/working-memory/{segment('session_id', session_id)}/result"

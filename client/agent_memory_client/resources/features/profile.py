@@ -31,10 +31,8 @@ class Profiles(Resource):
         timezone: str | None = None,
     ) -> Profile:
         """Return a user's profile: `static`, `dynamic` and `slots`. With `q`, include the matching memories."""
-        moment = None if as_of is None else as_of.isoformat()
-        return await self._read(
-            Profile, Call("GET", _PATH, query(**self._scope(namespace, user_id), q=q, limit=limit, as_of=moment, timezone=timezone))
-        )
+        params = query(**self._scope(namespace, user_id), q=q, limit=limit, as_of=as_of, timezone=timezone)
+        return await self._read(Profile, Call("GET", _PATH, params))
 
     async def moves(self, user_id: str, namespace: str | None = None, limit: int = 100) -> ProfileMoves:
         """Return the moves of memories into, within and out of the profile, newest first."""
@@ -53,10 +51,7 @@ class Profiles(Resource):
         return await self._read(ProfileSchema, Call("PUT", _SCHEMA, query(namespace=self._namespace(namespace)), as_body(schema)))
 
     async def delete_schema(self, namespace: str | None = None) -> AckResponse:
-        """Delete the profile schema of a namespace, or of the tenant if `namespace` is None.
-
-        A missing schema is not an error.
-        """
+        """Delete the profile schema of a namespace, or of the tenant (None). A missing schema is not an error."""
         return await self._read(AckResponse, Call("DELETE", _SCHEMA, query(namespace=self._namespace(namespace))))
 
 

@@ -20,6 +20,7 @@ from agent_memory_client.models import (
     SessionIdentifier,
     UpdateWorkingMemory,
     WorkingMemory,
+    is_blank,
 )
 
 SURROGATE = "\ud800"
@@ -63,11 +64,10 @@ def test_content_must_be_a_string(content: Any) -> None:
 
 @given(st.text())
 def test_text_is_stored_unchanged_or_rejected(text: str) -> None:
-    blank = not any(not character.isspace() and unicodedata.category(character) != "Cc" for character in text)
     try:
         kept = message(content=text)
     except ValidationError:
-        assert blank or any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
+        assert is_blank(text) or any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
     else:
         assert kept.content == text
         assert MemoryMessage.model_validate_json(kept.model_dump_json()) == kept
