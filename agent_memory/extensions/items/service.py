@@ -8,6 +8,7 @@ from agent_memory.extensions.items.batch_work import counting_reads
 from agent_memory.extensions.items.filters import check_filter, matches_filter, select_paths
 from agent_memory.extensions.items.search import ItemSearch, scored_item
 from agent_memory.extensions.items.store import ItemOwner, ItemStore, StoredItem
+from agent_memory.foundation.api.dependencies import OwnerParameters
 from agent_memory.foundation.api.principals import place_of, writing
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
@@ -115,11 +116,6 @@ class ItemService:
         return ItemResult()
 
 
-def owner_of(scope: Scope, namespace: str | None, user_id: str | None) -> ItemOwner:
-    """Return the owner that a request specifies.
-
-    If the credentials allow only one namespace or user, it is the default.
-
-    Raises Forbidden.
-    """
-    return ItemOwner(*place_of(scope, namespace, user_id))
+def owner_of(scope: Scope, names: OwnerParameters | ItemOwner) -> ItemOwner:
+    """Return the owner that a request specifies. The caller's only namespace or user is the default. Raises Forbidden."""
+    return ItemOwner(*place_of(scope, names.namespace, names.user_id))
