@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, Forbidden, NotFound, VersionMismatch
+from agent_memory.foundation.text.cleaning.control_characters import cut
 from agent_memory_client.models.features.blocks import MAX_BLOCK_CHARS
 
 _LINES, _PREVIEW = 3, 40
@@ -39,7 +40,7 @@ def is_full(label: str, value: str, size: int, limit: int, unit: str) -> BlockFu
     `size` and `limit` are in `unit` (characters or tokens). The message lists the longest lines of the stored text.
     """
     longest = sorted(enumerate(value.split("\n"), 1), key=lambda line: -len(line[1]))[:_LINES]
-    lines = [f"line {number} ({len(line):,} characters: {_cut(line, _PREVIEW)!r})" for number, line in longest if line.strip()]
+    lines = [f"line {number} ({len(line):,} characters: {cut(line, _PREVIEW)!r})" for number, line in longest if line.strip()]
     could_go = f" What could go: {', '.join(lines)}." if lines else ""
     message = f"the block {label!r} is full: it would have {size:,} of {limit:,} {unit}, {size - limit:,} too many.{could_go}"
     return BlockFull(message, size=size, limit=limit, unit=unit)
@@ -61,8 +62,8 @@ def not_in_block(label: str, value: str, old_content: str) -> Conflict:
     number, line = nearest_line(value, old_content)
     if number == 0:
         return Conflict(f"the block {label!r} is empty: append instead of replacing", field="old_content")
-    message = f"the block {label!r} does not hold this text. Nearest to it is line {number}: {_cut(line, _NEAREST)}"
-    return Conflict(message, field="old_content", nearest=_cut(line, _NEAREST), line=number)
+    message = f"the block {label!r} does not hold this text. Nearest to it is line {number}: {cut(line, _NEAREST)}"
+    return Conflict(message, field="old_content", nearest=cut(line, _NEAREST), line=number)
 
 
 def is_ambiguous(label: str) -> Conflict:
@@ -100,7 +101,3 @@ def nearest_line(value: str, target: str) -> tuple[int, str]:
 def _pairs(text: str) -> set[str]:
     folded = text.lower()
     return {folded[at : at + 2] for at in range(len(folded) - 1)} or {folded}
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -8,7 +8,6 @@ from agent_memory.extensions.profile.section import ProfileSection
 from agent_memory.extensions.profile.service import REBUILD, ProfileService
 from agent_memory.extensions.profile.store import ProfileStore
 from agent_memory.features.extraction.rule_store import RuleStore
-from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
@@ -22,7 +21,7 @@ def open_profiles(foundation: Foundation, services: Services) -> None:
     store = ProfileStore(client, keys)
     follower = ProfileFollower(store, services[RuleStore], services[MemoryScan], statements=statements)
     history = ProfileHistory(client, keys, foundation.spec, services[MemoryStore])
-    service = ProfileService(store, follower, history, services[SearchService], services[OrderStore], statements=statements)
+    service = ProfileService(store, follower, history, services[SearchService], statements=statements)
     services.add(store, follower, history, service, ProfileSection(store, foundation.counter))
 
 

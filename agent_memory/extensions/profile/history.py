@@ -80,14 +80,17 @@ class ProfileHistory:
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
         here, past = filters.in_time(at, None, False, datetime.now(UTC))
 
-        memories = await self.find_memories(scope, all_of(clause, here or ""), all_of(clause, past or ""))
-        mine = [memory for memory in memories if memory.record.namespace == owner.namespace and within(scope, memory.record)]
-        pieces = await self.load_evidence([memory.mid for memory in mine])
-        entries = [entry_of(_as_of(owner, memory, pieces[memory.mid], at), zone, statements=statements) for memory in mine]
+        memories = await self.followed_at(scope, owner, at, all_of(clause, here or ""), all_of(clause, past or ""))
+        entries = [entry_of(_ending_later(memory, at), zone, statements=statements) for memory in memories]
         return [entry for entry in entries if entry is not None]
 
-    async def find_memories(self, scope: Scope, current_clause: str, former_clause: str) -> list[StoredMemory]:
-        """Return the newest matching memories and the newest matching former versions, at most `MOST_READ` of each."""
+    async def followed_at(
+        self, scope: Scope, owner: ProfileOwner, at: datetime, current_clause: str, former_clause: str
+    ) -> list[FollowedMemory]:
+        """Return the owner's newest matching memories and former versions, at most `MOST_READ` of each.
+
+        They have only their evidence up to `at`.
+        """
 
         def find(pipe: Pipe) -> None:
             for index, clause in zip(self.indexes, (current_clause, former_clause), strict=True):
@@ -95,22 +98,22 @@ class ProfileHistory:
 
         current, former = [parse_hits(reply) for reply in await read(self._client, find)]
         names = [*current.names, *(name if name.startswith(PAST) else PAST + name for name in former.names)]
-        return [memory for memory in await self._store.load_by_names(scope, names) if memory is not None]
-
-    async def load_evidence(self, mids: Sequence[str]) -> dict[str, list[StoredEvidence]]:
-        replies = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(mid)) for mid in mids]) if mids else []
-        return {mid: [StoredEvidence.model_validate_json(raw) for raw in reply.values()] for mid, reply in zip(mids, replies, strict=True)}
-
-
-def followed_at(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
-    """Return a memory with only the evidence up to `at`."""
-    earlier_pieces = [piece for piece in pieces if piece.at is not None and piece.at <= at]
-    last = max((piece.at.timestamp() for piece in earlier_pieces if piece.at is not None), default=None)
-    times = 1 + sum(piece.times or 1 for piece in earlier_pieces)
-    return FollowedMemory(memory.mid, owner.tenant, memory.record, last, times, evidence=earlier_pieces)
+        loaded = [memory for memory in await self._store.load_by_names(scope, names) if memory is not None]
+        memories = [memory for memory in loaded if memory.record.namespace == owner.namespace and within(scope, memory.record)]
+        rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(memory.mid)) for memory in memories])
+        return [_followed(owner, memory, list(row.values()), at) for memory, row in zip(memories, rows, strict=True)]
 
 
-def _as_of(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
-    followed, record = followed_at(owner, memory, pieces, at), memory.record
+def _followed(owner: ProfileOwner, memory: StoredMemory, evidence: Sequence[bytes], at: datetime) -> FollowedMemory:
+    pieces = [StoredEvidence.model_validate_json(raw) for raw in evidence]
+    earlier = [piece for piece in pieces if piece.at is not None and piece.at <= at]
+    last = max((piece.at.timestamp() for piece in earlier if piece.at is not None), default=None)
+    times = 1 + sum(piece.times or 1 for piece in earlier)
+    return FollowedMemory(memory.mid, owner.tenant, memory.record, last, times, evidence=earlier)
+
+
+def _ending_later(memory: FollowedMemory, at: datetime) -> FollowedMemory:
+    """Return the memory without an end that is later than `at`."""
+    record = memory.record
     ends_later = record.valid_to is not None and record.valid_to > at
-    return replace(followed, record=record.model_copy(update={"valid_to": None})) if ends_later else followed
+    return replace(memory, record=record.model_copy(update={"valid_to": None})) if ends_later else memory

@@ -7,10 +7,23 @@ from typing import Annotated
 
 from fastapi import Body, Query, Response
 
-from agent_memory.extensions.profile.service import ProfileService
-from agent_memory.foundation.api.dependencies import NamespaceQuery, OwnerQuery, ScopeDep, ServicesDep, TimezoneQuery, WriteScopeDep
+from agent_memory.extensions.profile.service import ProfileService, requested_owner
+from agent_memory.features.jobs.operation_store import Mark
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.foundation.api.dependencies import (
+    NamespaceQuery,
+    OwnerParameters,
+    OwnerQuery,
+    ScopeDep,
+    ServicesDep,
+    TimezoneQuery,
+    WriteScopeDep,
+)
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import ModelResponse, errors
+from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import AckResponse
 from agent_memory_client.models.features.profile import Profile, ProfileMoves, ProfileSchema
 
@@ -54,8 +67,18 @@ async def rebuild_profile(services: ServicesDep, scope: WriteScopeDep, names: Ow
     A profile follows its memories by itself. Use this for memories that are older than profiles, and after a change of
     the time zone.
     """
-    mark = await services[ProfileService].order_rebuild(scope, names.user_id, names.namespace)
-    return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))
+    return await order_rebuild(services, scope, "profile", names)
+
+
+async def order_rebuild(services: Services, scope: Scope, noun: str, names: OwnerParameters) -> Response:
+    """Request a rebuild of a profile or timeline (`noun`). The response names the work.
+
+    Raises Forbidden, and BadInput without a user.
+    """
+    owner = requested_owner(scope, noun, names.user_id, names.namespace)
+    order = JobOrder.of(scope, f"rebuild-{noun}", user_id=owner.user_id, namespace=owner.namespace)
+    await services[OrderStore].place_orders(order)
+    return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", Mark(DueKind.ORDER, order.name).operation_id.encode()))
 
 
 @router.get("/v1/profile/schema", response_model=ProfileSchema, responses=errors())

@@ -11,14 +11,11 @@ from agent_memory.extensions.profile.history import ProfileHistory, classify
 from agent_memory.extensions.profile.recurrence import SECONDS_OF_DAY, SILENT_DAYS
 from agent_memory.extensions.profile.schema import DEFAULT_SCHEMA, SlotTopics, slots_instruction
 from agent_memory.extensions.profile.store import ProfileOwner, ProfilePages, ProfileStore
-from agent_memory.features.jobs.operation_store import Mark
-from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.sessions.strategies import read_zone
 from agent_memory.foundation.api.principals import shared_place_of, writing
 from agent_memory.foundation.core.errors import BadInput, Forbidden
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import AckResponse, Namespace, SearchRequest, UserId
 from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
 
@@ -56,7 +53,6 @@ class ProfileService:
         follower: ProfileFollower,
         history: ProfileHistory,
         search: SearchService,
-        orders: OrderStore,
         *,
         statements: bool,
     ) -> None:
@@ -64,7 +60,6 @@ class ProfileService:
         self._follower = follower
         self._history = history
         self._search = search
-        self._orders = orders
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
@@ -119,16 +114,6 @@ class ProfileService:
         """
         owner = requested_owner(scope, "profile", user_id, namespace)
         return ProfileMoves(moves=await self._store.read_moves(owner, min(limit, _MOST_MOVES)))
-
-    async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
-        """Request a rebuild; return the mark that identifies the work.
-
-        Raises Forbidden, and BadInput without a user.
-        """
-        owner = requested_owner(writing(scope), "profile", user_id, namespace)
-        order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
-        await self._orders.place_orders(order)
-        return Mark(DueKind.ORDER, order.name)
 
     async def get_schema(self, scope: Scope, namespace: str | None) -> ProfileSchema:
         """Return the namespace's schema, else the tenant's, else the default schema. Raises Forbidden."""

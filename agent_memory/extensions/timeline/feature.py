@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agent_memory.extensions.profile.follower import ProfileFollower
 from agent_memory.extensions.profile.history import ProfileHistory
 from agent_memory.extensions.timeline.follower import TimelineFollower
 from agent_memory.extensions.timeline.history import TimelineHistory
@@ -12,7 +11,7 @@ from agent_memory.extensions.timeline.store import TimelineStore
 from agent_memory.extensions.timeline.summaries.store import SummaryStore
 from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory.features.access.embedding_budget import TenantModels
-from agent_memory.features.jobs.order_store import OrderStore
+from agent_memory.features.extraction.rule_store import RuleStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
 from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
@@ -28,8 +27,8 @@ def open_timelines(foundation: Foundation, services: Services) -> None:
     client, keys, statements = foundation.client, foundation.keys, not foundation.extracts
     store = TimelineStore(client, keys)
     history = TimelineHistory(client, services[ProfileHistory], services[MemoryStore])
-    follower = TimelineFollower(store, services[ProfileFollower], services[MemoryScan], history, statements=statements)
-    service = TimelineService(store, follower, history, services[OrderStore], statements=statements)
+    follower = TimelineFollower(store, services[RuleStore], services[MemoryScan], history, statements=statements)
+    service = TimelineService(store, follower, history, statements=statements)
     summaries = SummaryStore(client, keys)
     limits = services[ContextLimits] if foundation.extracts else None
     summarizer = PeriodSummarizer(summaries, services[TenantModels], limits, foundation.counter)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from agent_memory.extensions.profile.routes import order_rebuild
 from agent_memory.extensions.timeline.service import TimelineService
 from agent_memory.foundation.api.dependencies import OwnerQuery, ScopeDep, ServicesDep, TimezoneQuery, WriteScopeDep
 from agent_memory.foundation.api.operation import operations
@@ -49,5 +50,4 @@ async def rebuild_timeline(services: ServicesDep, scope: WriteScopeDep, names: O
     A timeline follows its memories by itself. Use this for memories that are older than timelines, and after a change
     of the time zone.
     """
-    mark = await services[TimelineService].order_rebuild(scope, names.user_id, names.namespace)
-    return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))
+    return await order_rebuild(services, scope, "timeline", names)

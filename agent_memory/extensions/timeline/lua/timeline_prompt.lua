@@ -1,7 +1,7 @@
 #!lua flags=no-writes
 -- Reads for a prompt: the latest events from day `low` to day `high` (with `events`), and the summaries of `periods`
 -- and of the periods in which the latest events began.
--- KEYS: any
+-- KEYS: config
 -- ARGV: root, owner, low, high, events: flag, periods: json, most: number
 -- -> owner ("" if there is no timeline), {event…}, {period, summary, …}
 local calendar = require("timeline/calendar")

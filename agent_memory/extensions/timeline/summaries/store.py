@@ -81,8 +81,7 @@ class SummaryStore:
         days = [] if unit == "day" else [f"d{number}" for number in range(low, high + 1)]
         finest = PRECISIONS[: PRECISIONS.index(unit) + 1]
         mark, count, events, stored, waits = await self._read(
-            any=self._keys.config,
-            root=self._keys.root,
+            self._keys,
             owner=owner,
             period=key,
             low=low,
@@ -108,5 +107,4 @@ class SummaryStore:
         return await self._store(owner, key, inputs, until, None)
 
     async def _store(self, owner: str, key: str, inputs: PeriodInputs, later: float, summary: str | None) -> bool:
-        named = {"any": self._keys.config, "root": self._keys.root, "owner": owner, "period": key}
-        return bool(await self._put(**named, mark=inputs.mark, later=later, summary=summary))
+        return bool(await self._put(self._keys, owner=owner, period=key, mark=inputs.mark, later=later, summary=summary))
