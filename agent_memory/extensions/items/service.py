@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_memory.extensions.items.batch_work import counting_reads
 from agent_memory.extensions.items.filters import check_filter, matches_filter, select_paths
 from agent_memory.extensions.items.search import ItemSearch, scored_item
-from agent_memory.extensions.items.store import ItemOwner, ItemStore, StoredItem
+from agent_memory.extensions.items.store import ItemOwner, ItemStore, StoredItem, items_read
 from agent_memory.foundation.api.dependencies import OwnerParameters
 from agent_memory.foundation.api.principals import place_of, writing
 from agent_memory.foundation.core.errors import BadInput
@@ -96,12 +95,16 @@ class ItemService:
         if changes:
             writing(scope)
         results: list[ItemResult] = []
-        with counting_reads() as looked_at:
+        counts: list[int] = []
+        token = items_read.set(counts)
+        try:
             for position, operation in enumerate(operations):
-                if looked_at.count >= MOST_READ and isinstance(operation, SearchItems | ListItemPaths):
-                    message = f"the batch has looked through {looked_at.count} items and paths: send it and those behind it in another"
+                if sum(counts) >= MOST_READ and isinstance(operation, SearchItems | ListItemPaths):
+                    message = f"the batch has looked through {sum(counts)} items and paths: send it and those behind it in another"
                     raise BadInput(message, field=f"operations.{position}")
                 results.append(await self._answer(scope, owner, operation))
+        finally:
+            items_read.reset(token)
         if changes:
             await self._store.write_items(scope, owner, changes)
         return results

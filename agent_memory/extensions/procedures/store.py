@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from redis.asyncio import Redis
 from redisvl.query import FilterQuery
 
-from agent_memory.extensions.procedures.keys import ProcedureKeys
 from agent_memory.extensions.procedures.records import (
     FIELDS,
     StoredProcedure,
@@ -24,7 +23,7 @@ from agent_memory.extensions.procedures.records import (
     procedure_fields,
     words_digest,
 )
-from agent_memory.extensions.procedures.search_index import procedure_index_name
+from agent_memory.extensions.procedures.search_index import ProcedureKeys, procedure_index_name
 from agent_memory.features.jobs.order_store import JobOrder, encode_order
 from agent_memory.foundation.core.ids import made_id
 from agent_memory.foundation.core.permissions import within

@@ -19,8 +19,6 @@ from agent_memory.foundation.core.scope import Scope
 from agent_memory_client.models import AckResponse, Namespace, SearchRequest, UserId
 from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
 
-REBUILD = "rebuild-profile"
-"""Job: rebuild the profile of the user `user_id` in `namespace`."""
 _MOST_MOVES = 1000
 _HIDDEN = ("ends", "begins", "type")
 

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from redis.asyncio import Redis
 
 from agent_memory.extensions.profile.entries import FollowedMemory
-from agent_memory.extensions.profile.keys import ProfileKeys
 from agent_memory.features.memories.records import StoredEvidence, decode_memory
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys, digest, tag, untag
@@ -66,6 +65,23 @@ class ProfilePages:
     dynamic: Sequence[tuple[float, Mapping[str, Any]]] = ()
     slots: Mapping[str, Mapping[str, Any]] | None = None
     version: int = 0
+
+
+class ProfileKeys:
+    """Creates the Redis keys for profiles in one bucket. `feature.py` describes each key."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def profile(self, owner: str) -> str:
+        """Return the key of a profile. The profile's other keys append ":" and a letter to it."""
+        return f"{self._root}pf:{owner}"
+
+    def of_user(self, user: str) -> str:
+        return f"{self._root}pfu:{user}"
+
+    def schemas(self, tenant: str) -> str:
+        return f"{self._root}pfx:{digest('profile schema', tenant)}"
 
 
 class OwnerStore:

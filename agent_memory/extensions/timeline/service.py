@@ -17,9 +17,6 @@ from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
 from agent_memory_client.models.features.timeline import Timeline, TimelineEvent, TimelineQuery
 
-REBUILD = "rebuild-timeline"
-"""Job: rebuild the timeline of the user `user_id` in `namespace`."""
-
 SUMMARIZE = "summarize-periods"
 """Job: write the due summaries for the timeline `timeline` (its owner's name in Redis keys)."""
 

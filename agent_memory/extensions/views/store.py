@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
-from agent_memory.extensions.views.keys import ViewKeys
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.erasures import Guard, guard_of, whole_tenant_guard
@@ -17,6 +16,21 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models import SummaryView, SummaryViewPartitionResult, Task
 
 _TASK_SECONDS = 7 * 24 * 3600
+
+
+class ViewKeys:
+    """Creates the Redis keys for summary views in one bucket. `feature.py` describes each key."""
+
+    def __init__(self, root: str) -> None:
+        self.tenants = f"{root}svt"
+        """The key of the set of tenants that have, or had, views."""
+        self._root = root
+
+    def views(self, tenant: str) -> str:
+        return f"{self._root}sv:{digest('views', tenant)}"
+
+    def partitions(self, tenant: str, view_id: str) -> str:
+        return f"{self._root}svp:{digest('view', tenant, view_id)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from agent_memory.extensions.profile.entries import entry_of
 from agent_memory.extensions.profile.follower import ProfileFollower
 from agent_memory.extensions.profile.history import classify
-from agent_memory.extensions.profile.keys import ProfileKeys
 from agent_memory.extensions.profile.service import ProfileService
-from agent_memory.extensions.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore, followed_item
+from agent_memory.extensions.profile.store import MOST_SHOWN, ProfileKeys, ProfileOwner, ProfileStore, followed_item
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
 from agent_memory.features.memories.records import StoredMemory

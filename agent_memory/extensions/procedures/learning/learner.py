@@ -14,12 +14,12 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from agent_memory.extensions.procedures.keys import ProcedureKeys
 from agent_memory.extensions.procedures.learning.merging import Lesson, merged, new_procedure
 from agent_memory.extensions.procedures.learning.prompts import VERSION, LearnedProcedure, learn_procedure
 from agent_memory.extensions.procedures.learning.results import MarkedSession, ResultStore
 from agent_memory.extensions.procedures.records import StoredProcedure, change_record, owner_digest, same_owner
 from agent_memory.extensions.procedures.search import Match, ProcedureSearch, Situation, exactly_owned_by, procedures_of
+from agent_memory.extensions.procedures.search_index import ProcedureKeys
 from agent_memory.extensions.procedures.service import screened
 from agent_memory.extensions.procedures.store import MOST_CHANGES, ProcedureStore
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore

@@ -10,9 +10,8 @@ from typing import Any
 from redis.asyncio import Redis
 from redisvl.query import FilterQuery
 
-from agent_memory.extensions.procedures.keys import ProcedureKeys
 from agent_memory.extensions.procedures.records import TOOL, TOOL_FIELDS, decode_tool, tool_fields, tool_pid
-from agent_memory.extensions.procedures.search_index import procedure_index_name
+from agent_memory.extensions.procedures.search_index import ProcedureKeys, procedure_index_name
 from agent_memory.extensions.procedures.tool_calls.traces import ToolCall, clean, example_of, shape_of
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors

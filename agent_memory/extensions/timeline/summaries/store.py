@@ -12,9 +12,8 @@ from redis.asyncio import Redis
 
 from agent_memory.extensions.timeline.event_time import PRECISIONS
 from agent_memory.extensions.timeline.events import facet
-from agent_memory.extensions.timeline.keys import TimelineKeys
 from agent_memory.extensions.timeline.periods import day_number, period_of_key
-from agent_memory.extensions.timeline.store import live_summary
+from agent_memory.extensions.timeline.store import TimelineKeys, live_summary
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
