@@ -13,10 +13,7 @@ from agent_memory_client.models.features import blocks as wire
 
 
 class BlockOwner(NamedTuple):
-    """The owner of a block, identified by all three fields.
-
-    A user alone and the same user with an agent are different owners.
-    """
+    """The owner of a block, identified by all three fields. A user alone and the same user with an agent are different owners."""
 
     namespace: str | None = None
     user_id: str | None = None

@@ -7,8 +7,15 @@ from dataclasses import replace
 from agent_memory.extensions.blocks import refusal_messages
 from agent_memory.extensions.blocks.codec import SETTINGS, StoredBlock
 from agent_memory.extensions.blocks.owners import BlockOwner
-from agent_memory.extensions.blocks.shown_blocks import choose_blocks
-from agent_memory.extensions.blocks.store import MAX_BLOCKS, MAX_TARGET_BYTES, MAX_TARGETS, BlockReply, BlockStore, BlockWrite
+from agent_memory.extensions.blocks.store import (
+    MAX_BLOCKS,
+    MAX_TARGET_BYTES,
+    MAX_TARGETS,
+    BlockReply,
+    BlockStore,
+    BlockWrite,
+    choose_blocks,
+)
 from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.errors import Conflict, NotFound
 from agent_memory.foundation.core.prompt_sections import Reader
@@ -88,10 +95,7 @@ class BlockService:
         return await self._write(scope, owner, label, BlockWrite("undo", version=version, expected=expected))
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> AckResponse:
-        """Delete a block with its history. Raises VersionMismatch.
-
-        A missing block is not an error unless `expected` requires a version.
-        """
+        """Delete a block with its history. Raises VersionMismatch. A missing block is not an error unless `expected` requires a version."""
         reply = await self._store.delete(scope, owner, label, expected)
         if reply.state == "version" or (reply.state == "missing" and expected is not None):
             raise refusal_messages.other_version(label, None if reply.block is None else reply.block.version)

@@ -5,7 +5,7 @@ A single script applies each change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -83,6 +83,18 @@ class ShownBlock:
     names: int
     attached: bool
     block: StoredBlock
+
+
+def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
+    """Return one block per label, sorted by label.
+
+    The block whose owner or attachment matches the most of the prompt's names (namespace, user, agent) wins. If the
+    counts are equal, an agent outranks a user, and a user outranks a namespace. If the names are the same, an owned
+    block wins over an attached block.
+    """
+    ranked = sorted(candidates, key=lambda one: (one.names.bit_count(), one.names, not one.attached, str(one.block.owner)))
+    chosen = {shown.block.label: shown for shown in ranked}
+    return [chosen[label] for label in sorted(chosen)]
 
 
 class _OwnerKeys(NamedTuple):

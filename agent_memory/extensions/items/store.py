@@ -83,10 +83,7 @@ class EmbedJob(NamedTuple):
 
 
 def owner_digest(scope: Scope, owner: ItemOwner) -> str:
-    """Return the name that represents an owner in Redis keys.
-
-    Raises Forbidden if the caller may not access the owner.
-    """
+    """Return the name that represents an owner in Redis keys. Raises Forbidden if the caller may not access the owner."""
     if not scope.reaches(owner.namespace, owner.user_id):
         raise Forbidden("these credentials do not reach the namespace or user of these items")
     return digest("items", scope.tenant, owner.namespace, owner.user_id)
@@ -159,10 +156,7 @@ class ItemStore:
         return (await self.load_entries(scope, owner, [entry[-32:]]))[0]
 
     async def load_entries(self, scope: Scope, owner: ItemOwner, iids: Sequence[str], *, vectors: bool = False) -> list[StoredItem | None]:
-        """Return the items with these names, in order.
-
-        Missing items and other owners' items are None. Raises Forbidden.
-        """
+        """Return the items with these names, in order. Missing items and other owners' items are None. Raises Forbidden."""
         name, fields = owner_digest(scope, owner), self._fields(vectors=vectors)
 
         def build(pipe: Any) -> None:
@@ -191,10 +185,7 @@ class ItemStore:
             low = f"({page[-1].entry}"
 
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
-        """Return the time at which an item expires unless it is read or put first; None without a TTL.
-
-        Raises Forbidden.
-        """
+        """Return the time at which an item expires unless it is read or put first; None without a TTL. Raises Forbidden."""
         if item.ttl_ms is None:
             return None
         key = self._item_keys.expiries(owner_digest(scope, owner))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from redisvl.query import FilterQuery, VectorQuery
 from redisvl.query.filter import Tag
 
-from agent_memory.extensions.procedures.ranking import fit_of, rank_score, word_overlap
 from agent_memory.extensions.procedures.records import FIELDS, PROCEDURE, Fields, StoredProcedure, decode_procedure, owner_digest
 from agent_memory.extensions.procedures.search_index import procedure_index_name
 from agent_memory.foundation.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
@@ -34,6 +33,8 @@ log = logging.getLogger(__name__)
 
 # Most candidates from the word search, and from the vector search.
 _CANDIDATES = 64
+# The shares of vector similarity and word overlap in the fit.
+_MEANING, _WORDS = 0.7, 0.3
 _FIELDS = [*FIELDS, "k"]
 
 
@@ -44,9 +45,9 @@ def procedures_of(scope: Scope, *, state: str | None = "active", result: Procedu
     return all_of(*parts)
 
 
-def owned_by(clause: str, namespace: str | None, user_id: str | None, agent_id: str | None) -> str:
-    """Limit a filter to procedures with this namespace, user and agent; None matches any value."""
-    names = (("ns", namespace), ("u", user_id), ("ag", agent_id))
+def owned_by(clause: str, owner: ProcedureOwner) -> str:
+    """Limit a filter to procedures with the owner's namespace, user and agent; None matches any value."""
+    names = (("ns", owner.namespace), ("u", owner.user_id), ("ag", owner.agent_id))
     return all_of(clause, *(is_value(field, name) for field, name in names if name is not None))
 
 
@@ -60,6 +61,30 @@ def shown_to(clause: str, reader: Reader) -> str:
     names = (("ns", reader.namespace), ("u", reader.user_id), ("ag", reader.agent_id))
     options = [(Tag(field).is_missing(), None if name is None else is_value(field, name)) for field, name in names]
     return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))
+
+
+def word_overlap(one: Collection[str], other: Collection[str]) -> float:
+    """Return the Dice coefficient of two sets of terms, from 0 to 1, or 0.0 if either set is empty.
+
+    Source: L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26 (1945).
+    """
+    first, second = set(one), set(other)
+    return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
+
+
+def fit_of(similarity: float | None, overlap: float) -> float:
+    """Return how well a procedure fits, from 0 to 1: 70% cosine similarity (at least 0) and 30% word overlap.
+
+    If `similarity` is None, the fit is the overlap.
+    """
+    if similarity is None:
+        return overlap
+    return _MEANING * max(similarity, 0.0) + _WORDS * overlap
+
+
+def rank_score(fit: float, rate: float) -> float:
+    """Return the ranking score: the fit if the success rate is 1, half of the fit if the rate is 0."""
+    return fit * (1 + rate) / 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from agent_memory.extensions.procedures.search import ProcedureSearch, owned_by,
 from agent_memory.extensions.procedures.store import Change, ProcedureStore
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore, tools_of
 from agent_memory.extensions.procedures.tool_calls.traces import ToolCall
-from agent_memory.foundation.api.principals import administering, list_place_of, place_of, writing
-from agent_memory.foundation.core.errors import BadInput, Conflict, Forbidden, NotFound, VersionMismatch
+from agent_memory.foundation.api.principals import administering, list_place_of, permit_agent, place_of, resolve_name, writing
+from agent_memory.foundation.core.errors import BadInput, Conflict, NotFound, VersionMismatch
 from agent_memory.foundation.core.ids import made_id
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
@@ -78,8 +78,7 @@ class ProcedureService:
         self, scope: Scope, owner: ProcedureOwner, *, state: ProcedureState | None, offset: int, limit: int
     ) -> ProcedureListResponse:
         """Return a page of procedures, newest first. Each name that `owner` specifies must match. Raises Forbidden."""
-        read_owner = wanted_owner(scope, owner)
-        clause = owned_by(procedures_of(scope, state=state), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
+        clause = owned_by(procedures_of(scope, state=state), wanted_owner(scope, owner))
         total, procedures = await self._store.list_page(clause, offset, limit)
         return ProcedureListResponse(procedures=procedures, total=total)
 
@@ -149,8 +148,7 @@ class ProcedureService:
 
     async def search(self, scope: Scope, body: ProcedureSearchRequest) -> ProcedureSearchResponse:
         """Return the active procedures that fit a situation, best first. Raises Forbidden."""
-        read_owner = wanted_owner(scope, body)
-        clause = owned_by(procedures_of(scope, result=body.result), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
+        clause = owned_by(procedures_of(scope, result=body.result), wanted_owner(scope, body))
         situation = await self._search.situation_of(scope.tenant, body.situation)
         replies = await self._read(lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)[: body.limit]
@@ -164,13 +162,8 @@ class ProcedureService:
         return await self._tools.count_call(scope, owner, call, datetime.now(UTC))
 
     async def list_tools(self, scope: Scope, owner: ProcedureOwner, tool: str | None, *, offset: int, limit: int) -> ToolMemoryListResponse:
-        """Return a page of tool statistics, newest first.
-
-        Each name that `owner` specifies must match. Raises Forbidden.
-        """
-        read_owner = wanted_owner(scope, owner)
-        clause = owned_by(tools_of(scope, tool), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
-        total, tools = await self._tools.list_page(clause, offset, limit)
+        """Return a page of tool statistics, newest first. Each name that `owner` specifies must match. Raises Forbidden."""
+        total, tools = await self._tools.list_page(owned_by(tools_of(scope, tool), wanted_owner(scope, owner)), offset, limit)
         return ToolMemoryListResponse(tools=tools, total=total)
 
     async def _get(self, scope: Scope, procedure_id: str) -> StoredProcedure:
@@ -204,29 +197,16 @@ def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
 
 
 def owner_of(scope: Scope, requested: ProcedureOwner) -> ProcedureOwner:
-    """Return the owner for a write.
-
-    A missing name defaults to the only one that the caller may use. Raises Forbidden.
-    """
+    """Return the owner for a write. A missing name defaults to the only one that the caller may use. Raises Forbidden."""
     namespace, user_id = place_of(scope, requested.namespace, requested.user_id)
-    return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=_agent_of(scope, requested.agent_id))
+    return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=resolve_name("agent_id", scope.agents, requested.agent_id))
 
 
 def wanted_owner(scope: Scope, requested: ProcedureOwner) -> ProcedureOwner:
     """Return the owner for a read. Missing names stay None and match any value. Raises Forbidden."""
     namespace, user_id = list_place_of(scope, requested.namespace, requested.user_id)
-    if requested.agent_id and scope.agents is not None and requested.agent_id not in scope.agents:
-        raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
+    permit_agent(scope, requested.agent_id or None)
     return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=requested.agent_id)
-
-
-def _agent_of(scope: Scope, agent_id: str | None) -> str | None:
-    if scope.agents is None or agent_id in scope.agents:
-        return agent_id
-    if agent_id is None and len(scope.agents) == 1:
-        return next(iter(scope.agents))
-    reason = "do not reach this agent_id" if agent_id else "are limited: say which agent_id is meant"
-    raise Forbidden(f"these credentials {reason}", field="agent_id")
 
 
 def _missing(procedure_id: str) -> NotFound:

@@ -61,8 +61,7 @@ class ProcedureTransfer:
             yield line
 
     async def _lines(self, scope: Scope, owner: ProcedureOwner) -> AsyncIterator[ExportLine]:
-        names = (owner.namespace, owner.user_id, owner.agent_id)
-        async for page in self._store.walk_pids(owned_by(procedures_of(scope, state=None), *names)):
+        async for page in self._store.walk_pids(owned_by(procedures_of(scope, state=None), owner)):
             for stored in await self._store.load_pids(scope, page):
                 if stored is not None:
                     history = await self._store.load_history(stored.pid)
@@ -72,7 +71,7 @@ class ProcedureTransfer:
                         "history": history.model_dump(mode="json"),
                         "marks": await self._store.export_marks(stored.pid),
                     }
-        async for _, fields in self._tools.walk_fields(owned_by(tools_of(scope), *names)):
+        async for _, fields in self._tools.walk_fields(owned_by(tools_of(scope), owner)):
             tool_memory = self._tools.check_fields(fields)
             whose = tool_memory.model_dump(include=set(ProcedureOwner.model_fields))
             yield {"kind": "tool_memory", "tool": tool_memory.tool, **whose, "fields": fields}
@@ -121,8 +120,7 @@ class ProcedureTransfer:
     async def _erase(self, scope: Scope, owner: ProcedureOwner) -> Counter[str]:
         counts: Counter[str] = Counter()
         for name, clause in (("procedures", procedures_of(scope, state=None)), ("tools", tools_of(scope))):
-            own = owned_by(clause, owner.namespace, owner.user_id, owner.agent_id)
-            pages = [page async for page in self._store.walk_pids(own)]
+            pages = [page async for page in self._store.walk_pids(owned_by(clause, owner))]
             for page in pages:
                 owners = {owner_digest(scope.tenant, stored.procedure) for stored in await self._store.load_pids(scope, page) if stored}
                 counts[name] += await self._store.drop(page)
@@ -140,7 +138,7 @@ class ProcedureTransfer:
         counts: Counter[str] = Counter()
         sessions = {(group.namespace, group.user_id, group.session_id) for group in groups if group.session_id is not None}
         for namespace, user_id, session_id in sorted(sessions, key=str):
-            clause = owned_by(procedures_of(scope, state=None), namespace, user_id, None)
+            clause = owned_by(procedures_of(scope, state=None), ProcedureOwner(namespace=namespace, user_id=user_id))
             pages = [page async for page in self._store.walk_pids(all_of(clause, tagged("s", [tag(session_id or "")])))]
             for pid in [pid for page in pages for pid in page]:
                 counts["procedures"] += 1

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, tzinfo
 from redis.asyncio import Redis
 
 from agent_memory.extensions.profile.entries import FollowedMemory, ProfileEntry, day_since_epoch, entry_of
-from agent_memory.extensions.profile.recurrence import KEPT_SAYINGS, stable_until
 from agent_memory.extensions.profile.store import ProfileOwner, ProfilePages
 from agent_memory.features.memories.records import StoredEvidence, StoredMemory
 from agent_memory.features.memories.store import MemoryStore
@@ -30,6 +29,31 @@ from agent_memory.foundation.storage.search.syntax import all_of
 MOST_READ = 2_000
 """Maximum number of memories to read from each index, newest first."""
 _LASTING = 1e12
+TIMES = 3
+"""A statement recurs if it was made on at least this many different days within `WITHIN_DAYS` days."""
+WITHIN_DAYS = 14
+"""The length, in days, of the period in which a recurring statement must be made on `TIMES` different days."""
+SILENT_DAYS = 180
+"""A recurring statement is no longer stable once this many days have passed without it."""
+KEPT_SAYINGS = 400
+"""Maximum number of a group's statements to consider; the latest ones count."""
+SECONDS_OF_DAY = 86_400
+
+
+def stable_until(days: Sequence[int]) -> int | None:
+    """Return the time until which a statement is stable (seconds since 1970), or None if it does not recur.
+
+    `days` are the days on which the statement was made, in days since 1970.
+    """
+    distinct = sorted(set(days))
+    start = 0
+    for index in range(1, len(distinct)):
+        if distinct[index] - distinct[index - 1] >= SILENT_DAYS:
+            start = index
+    lately = distinct[start:]
+    pairs = zip(lately, lately[TIMES - 1 :], strict=False)
+    recurs = any(last - first < WITHIN_DAYS for first, last in pairs)
+    return (lately[-1] + SILENT_DAYS) * SECONDS_OF_DAY if recurs else None
 
 
 def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:

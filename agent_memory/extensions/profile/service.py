@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_memory.extensions.profile.follower import ProfileFollower
-from agent_memory.extensions.profile.history import ProfileHistory, classify
-from agent_memory.extensions.profile.recurrence import SECONDS_OF_DAY, SILENT_DAYS
+from agent_memory.extensions.profile.history import SECONDS_OF_DAY, SILENT_DAYS, ProfileHistory, classify
 from agent_memory.extensions.profile.schema import DEFAULT_SCHEMA, SlotTopics, slots_instruction
 from agent_memory.extensions.profile.store import ProfileOwner, ProfilePages, ProfileStore
 from agent_memory.features.memories.search.service import SearchService
@@ -106,10 +105,7 @@ class ProfileService:
         return profile
 
     async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
-        """Return the latest moves of entries in a profile, newest first.
-
-        Raises Forbidden, and BadInput without a user.
-        """
+        """Return the latest moves of entries in a profile, newest first. Raises Forbidden, and BadInput without a user."""
         owner = requested_owner(scope, "profile", user_id, namespace)
         return ProfileMoves(moves=await self._store.read_moves(owner, min(limit, _MOST_MOVES)))
 
@@ -158,10 +154,7 @@ def _entries(payloads: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
 
 
 def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
-    """Return the values of the schema's slots by topic and sub-topic.
-
-    If two slots have the same sub-topic, the latest statement wins.
-    """
+    """Return the values of the schema's slots by topic and sub-topic. If two slots have the same sub-topic, the latest statement wins."""
     topics, values_by_topic = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
     for slot, entry in (pages.slots or {}).items():
         place = topics.place_of(slot)

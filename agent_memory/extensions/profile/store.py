@@ -174,10 +174,7 @@ class ProfileStore(OwnerStore):
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store the schema of a namespace, or of the tenant if `namespace` is None.
-
-        If `schema` is None, delete the stored one.
-        """
+        """Store the schema of a namespace, or of the tenant if `namespace` is None. If `schema` is None, delete the stored one."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:

@@ -48,10 +48,7 @@ class TimelineEntry:
         return None if self.time.last is None else day_number(self.time.last)
 
     def item(self, zone: tzinfo) -> dict[str, Any]:
-        """Return the event in the form that `timeline_follow.lua` expects.
-
-        `zone` determines when the event's periods end.
-        """
+        """Return the event in the form that `timeline_follow.lua` expects. `zone` determines when the event's periods end."""
         periods = periods_of_event(self.time.first, self.time.precision, zone)
         facets = [*self.facets, facet("precision", self.time.precision)]
         item: dict[str, Any] = {"m": self.name, "b": self.first, "f": facets, "h": self._digest(periods), "p": periods, "j": self.json()}

@@ -40,10 +40,7 @@ class NamedDays(NamedTuple):
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
     def tell(self, event: dict[str, Any]) -> bool:
-        """True if an event overlaps these days.
-
-        False if the event's date is known only as a period longer than these days.
-        """
+        """True if an event overlaps these days. False if the event's date is known only as a period longer than these days."""
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
         if not self.hold(first, last):
@@ -88,10 +85,7 @@ def periods_within(days: NamedDays, *, margin: int) -> list[str]:
 
 
 def events_in_zone(events: Sequence[dict[str, Any]], zone: tzinfo) -> list[dict[str, Any]]:
-    """Return the events with their days in `zone`.
-
-    A one-day event with an exact time moves to that time's day in `zone`.
-    """
+    """Return the events with their days in `zone`. A one-day event with an exact time moves to that time's day in `zone`."""
     return [_in_zone(event, zone) for event in events]
 
 

@@ -21,7 +21,7 @@ from agent_memory.extensions.timeline.prompt_days import (
     periods_within,
 )
 from agent_memory.extensions.timeline.store import PromptRange, TimelineOwner, TimelineStore, parse_prompt_reply
-from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
+from agent_memory.foundation.core.prompt_sections import FittedText, PromptAsk, SectionKind, SessionMessages, fit_lines
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.text.dates.asked_time import asked_time
@@ -77,23 +77,12 @@ class TimelineReads:
         events = events_in_zone(prompt_events.events, self.ask.zone)
         return replace(self, lines=lines_of_days(named, events, prompt_events.summaries))
 
-    def fit_section(self, tokens: int | None) -> TimelineReads:
+    def fit_section(self, tokens: int | None) -> FittedText:
         """Keep the lines that fit into both the request's token limit and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
-        left -= self.count(TIMELINE_HEADING + DATA_NOTE)
-        lines, _ = fit_lines(self.lines, left, lambda line: self.count(line[1]))
-        return replace(self, lines=lines)
-
-    def count_tokens(self) -> int:
-        text = self._text()
-        return self.count(text) if text else 0
-
-    def render_section(self, messages: SessionMessages | None) -> SectionText:
-        text = self._text()
-        return SectionText(parts=[text]) if text else SectionText()
-
-    def _text(self) -> str:
-        return TIMELINE_HEADING + "\n".join(line for _, line in sorted(self.lines)) + DATA_NOTE if self.lines else ""
+        lines, _ = fit_lines(self.lines, left - self.count(TIMELINE_HEADING + DATA_NOTE), lambda line: self.count(line[1]))
+        text = TIMELINE_HEADING + "\n".join(line for _, line in sorted(lines)) + DATA_NOTE if lines else ""
+        return FittedText(text, self.count)
 
 
 class TimelineSection:

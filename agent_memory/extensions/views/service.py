@@ -72,10 +72,7 @@ class ViewService:
         return view
 
     async def delete_view(self, scope: Scope, view_id: str) -> AckResponse:
-        """Delete a view with its partitions.
-
-        A missing view is not an error. Raises Forbidden for restricted callers.
-        """
+        """Delete a view with its partitions. A missing view is not an error. Raises Forbidden for restricted callers."""
         _whole_tenant(writing(scope))
         await self._store.drop_view(scope, view_id)
         return AckResponse(status="ok")

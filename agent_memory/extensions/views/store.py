@@ -94,10 +94,7 @@ class ViewStore:
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
-        """Delete a view with its partitions; return True if it existed.
-
-        Unfinished runs can then no longer store anything.
-        """
+        """Delete a view with its partitions; return True if it existed. Unfinished runs can then no longer store anything."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hdel(self._view_keys.views(scope.tenant), view_id)

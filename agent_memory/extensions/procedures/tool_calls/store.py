@@ -106,10 +106,7 @@ class ToolStore:
 
     @staticmethod
     def check_fields(fields: dict[str, str]) -> ToolMemory:
-        """Decode exported fields.
-
-        Raises ValueError, KeyError or TypeError if the fields are not a tool's statistics.
-        """
+        """Decode exported fields. Raises ValueError, KeyError or TypeError if the fields are not a tool's statistics."""
         float(fields["c"])
         json.loads(fields["d"])
         return decode_tool({name.encode(): value.encode() for name, value in fields.items()})

@@ -38,10 +38,7 @@ _TYPES: tuple[tuple[type[Any], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call and its outcome.
-
-    `answered` is the number of the message with the answer; `ms` is the duration, if known.
-    """
+    """A tool call and its outcome. `answered` is the number of the message with the answer; `ms` is the duration, if known."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -60,10 +57,7 @@ class _Asked:
 
 
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
-    """Return the calls that have an answer, in the order of their answers.
-
-    `messages` are pairs of number and message.
-    """
+    """Return the calls that have an answer, in the order of their answers. `messages` are pairs of number and message."""
     open_calls: dict[str, _Asked] = {}
     calls: list[ToolCall] = []
     for number, message in messages:

@@ -32,10 +32,7 @@ _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class PeriodSummarizer:
-    """Writes due summaries.
-
-    Days come first, because summaries of weeks and months are based on the summaries of days.
-    """
+    """Writes due summaries. Days come first, because summaries of weeks and months are based on the summaries of days."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
         """If `limits` is None, the summarizer does not use a language model."""
