@@ -12,17 +12,7 @@ from agent_memory.foundation.api.principals import place_of, writing
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.threads import run_in_thread
-from agent_memory_client.models import (
-    DeleteItem,
-    GetItem,
-    Item,
-    ItemOperation,
-    ItemResult,
-    ListItemPaths,
-    PutItem,
-    ScoredItem,
-    SearchItems,
-)
+from agent_memory_client.models import DeleteItem, GetItem, Item, ItemOperation, ItemResult, ListItemPaths, PutItem, ScoredItem, SearchItems
 
 MOST_READ = 100_000
 """After reading this many items and paths (about a second), a batch does not start another search."""

@@ -53,10 +53,7 @@ FEATURE = Feature(
         KeySpace("prf", "set", "procedures that did not help, until somebody has looked at them", "until then", personal=False),
         KeySpace("po:<owner>", "string", "the fence of what is learned for an owner", "a day after the last", personal=False),
     ),
-    jobs={
-        INDEX_PROCEDURE: "agent_memory_worker.procedures:index_procedure",
-        LEARN_SESSION: "agent_memory_worker.procedures:learn_session",
-    },
+    jobs={INDEX_PROCEDURE: "agent_memory_worker.procedures:index_procedure", LEARN_SESSION: "agent_memory_worker.procedures:learn_session"},
     schedule={"procedures": PeriodicJob("agent_memory_worker.procedures:keep_up", while_enabled(60.0))},
     exporter=ProcedureTransfer,
     session_part=ResultStore,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from redisvl.query import FilterQuery, VectorQuery
 from redisvl.query.filter import Tag
 
-from agent_memory.extensions.procedures.records import FIELDS, PROCEDURE, Fields, StoredProcedure, decode_procedure, owner_digest
+from agent_memory.extensions.procedures.records import FIELDS, PROCEDURE, StoredProcedure, decode_procedure, owner_digest
 from agent_memory.extensions.procedures.search_index import procedure_index_name
 from agent_memory.foundation.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.prompt_sections import Reader
@@ -96,12 +96,6 @@ class Situation:
     notices: Sequence[str] = ()
 
 
-@dataclass(slots=True)
-class _Candidate:
-    fields: Fields
-    similarity: float | None = None
-
-
 @dataclass(frozen=True, slots=True)
 class Match:
     """A matching procedure: cosine similarity (None if not among the nearest vectors), word overlap, and fit."""
@@ -115,17 +109,6 @@ class Match:
         procedure = self.stored.procedure
         values = procedure.model_dump()
         return ProcedureMatch(**values, fit=round(self.fit, 6), rank_score=round(rank_score(self.fit, procedure.rate), 6))
-
-
-@dataclass(slots=True)
-class _Candidates:
-    by_pid: dict[str, _Candidate] = field(default_factory=dict[str, _Candidate])
-
-    def add(self, reply: Any, *, nearest: bool) -> None:
-        for hit in parse_hits(reply).hits:
-            candidate = self.by_pid.setdefault(hit.mid, _Candidate(hit.fields))
-            if nearest:
-                candidate.similarity = 1.0 - hit.value
 
 
 class ProcedureSearch:
@@ -184,16 +167,14 @@ class ProcedureSearch:
 
         A procedure fits if it shares a word with the situation, or if its similarity is at least SEARCH_MIN_SIMILARITY.
         """
-        candidates = _Candidates()
-        for position, reply in enumerate(replies):
-            candidates.add(reply, nearest=not situation.terms or position == 1)
+        pages = [parse_hits(reply).hits for reply in replies]
+        similarities = {} if situation.vector is None else {hit.mid: 1.0 - hit.value for hit in pages[-1]}
         matches: list[Match] = []
-        for pid, candidate in candidates.by_pid.items():
-            if b"d" not in candidate.fields or b"v" not in candidate.fields:
+        for pid, fields in {hit.mid: hit.fields for hits in pages for hit in hits}.items():
+            if b"d" not in fields or b"v" not in fields:
                 continue  # deleted after the search
-            overlap = word_overlap(situation.terms, candidate.fields.get(b"k", b"").decode().split())
-            similarity = candidate.similarity
+            overlap, similarity = word_overlap(situation.terms, fields.get(b"k", b"").decode().split()), similarities.get(pid)
             if overlap or (similarity is not None and similarity >= self._settings.search.min_similarity):
-                stored = StoredProcedure(pid, decode_procedure(candidate.fields))
+                stored = StoredProcedure(pid, decode_procedure(fields))
                 matches.append(Match(stored, similarity, overlap, fit_of(similarity, overlap)))
         return sorted(matches, key=lambda match: (-rank_score(match.fit, match.stored.procedure.rate), match.stored.procedure.id))

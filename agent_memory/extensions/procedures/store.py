@@ -39,13 +39,7 @@ from agent_memory.foundation.storage.search.pagination import walk
 from agent_memory.foundation.storage.search.queries import queue_search, search
 from agent_memory.foundation.storage.search.results import parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of, negated
-from agent_memory_client.models.features.procedures import (
-    Procedure,
-    ProcedureChange,
-    ProcedureContent,
-    ProcedureFeedback,
-    ProcedureHistory,
-)
+from agent_memory_client.models.features.procedures import Procedure, ProcedureChange, ProcedureContent, ProcedureFeedback, ProcedureHistory
 
 INDEX_PROCEDURE = "index_procedure"
 """Job: embed the situation of a procedure."""

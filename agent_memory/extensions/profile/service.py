@@ -45,13 +45,7 @@ class ProfileService:
     """
 
     def __init__(
-        self,
-        store: ProfileStore,
-        follower: ProfileFollower,
-        history: ProfileHistory,
-        search: SearchService,
-        *,
-        statements: bool,
+        self, store: ProfileStore, follower: ProfileFollower, history: ProfileHistory, search: SearchService, *, statements: bool
     ) -> None:
         self._store = store
         self._follower = follower

@@ -48,10 +48,7 @@ FEATURE = Feature(
         KeySpace("tlo:<mid>", "string", "in whose timeline a memory is", "as its events there", not_exported=_DERIVED),
         KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "while they hold events", not_exported=_DERIVED),
     ),
-    jobs={
-        "rebuild-timeline": "agent_memory_worker.timeline:rebuild_timeline",
-        SUMMARIZE: "agent_memory_worker.timeline:summarize_periods",
-    },
+    jobs={"rebuild-timeline": "agent_memory_worker.timeline:rebuild_timeline", SUMMARIZE: "agent_memory_worker.timeline:summarize_periods"},
     schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", while_enabled(5.0))},
     eraser=TimelineFollower,
     follower=TimelineFollower,

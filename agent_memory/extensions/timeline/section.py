@@ -15,12 +15,12 @@ from agent_memory.extensions.timeline.periods import day_number
 from agent_memory.extensions.timeline.prompt_days import (
     NamedDays,
     days_of_span,
-    events_in_zone,
+    in_zone,
     lines_of_days,
     lines_of_latest,
     periods_within,
 )
-from agent_memory.extensions.timeline.store import PromptRange, TimelineOwner, TimelineStore, parse_prompt_reply
+from agent_memory.extensions.timeline.store import TimelineOwner, TimelineStore, parse_prompt_reply
 from agent_memory.foundation.core.prompt_sections import FittedText, PromptAsk, SectionKind, SessionMessages, fit_lines
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
@@ -63,19 +63,16 @@ class TimelineReads:
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last
-        periods = [] if named is None else periods_within(named, margin=1)
-        self.store.queue_prompt(pipe, self.owner, PromptRange(low, None if last is None else last + 1, named is not None, periods))
+        periods = None if named is None else periods_within(named, margin=1)
+        self.store.queue_prompt(pipe, self.owner, low, None if last is None else last + 1, periods)
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> TimelineReads:
-        prompt_events = parse_prompt_reply(replies[0], self.question.now.timestamp())
-        if prompt_events is None:
-            return self
+        events, summaries = parse_prompt_reply(replies[0], self.question.now.timestamp())
         named = self.question.days(self.ask.zone)
         if named is None:
-            return replace(self, lines=lines_of_latest(prompt_events.summaries))
-        events = events_in_zone(prompt_events.events, self.ask.zone)
-        return replace(self, lines=lines_of_days(named, events, prompt_events.summaries))
+            return replace(self, lines=lines_of_latest(summaries))
+        return replace(self, lines=lines_of_days(named, [in_zone(event, self.ask.zone) for event in events], summaries))
 
     def fit_section(self, tokens: int | None) -> FittedText:
         """Keep the lines that fit into both the request's token limit and `tokens`."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from redis.asyncio import Redis
 
@@ -37,22 +37,6 @@ class EventRange:
     limit: int = 100
     unit: Granularity | None = None
     """The unit of the periods whose summaries are read as well. None means that no summaries are needed."""
-
-
-class PromptRange(NamedTuple):
-    """What to read for a prompt: a range in days since 1970 (None: no limit), whether to read events, and periods."""
-
-    low: int | None
-    high: int | None
-    events: bool
-    periods: Sequence[str]
-
-
-class PromptEvents(NamedTuple):
-    """Events for a prompt, and summaries by their periods' names in Redis keys."""
-
-    events: Sequence[dict[str, Any]]
-    summaries: dict[str, dict[str, Any]]
 
 
 class TimelineKeys:
@@ -112,15 +96,18 @@ class TimelineStore(OwnerStore):
         states = {key.decode(): summary_state(value, mark, now) for key, value, mark in zip(*[iter(periods)] * 3, strict=True)}
         return int(total), [json.loads(row) for row in rows], states
 
-    def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, prompt_range: PromptRange) -> None:
-        """Queue the read for a prompt. `parse_prompt_reply` parses its single reply."""
+    def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, low: int | None, high: int | None, periods: Sequence[str] | None) -> None:
+        """Queue the read for a prompt. `parse_prompt_reply` parses its single reply.
+
+        The range is in days since 1970 (None: no limit). Reads events only if there are `periods`, also an empty list.
+        """
         call = _PROMPT.read_only(
             self._keys,
             owner=owner.name,
-            low="-inf" if prompt_range.low is None else prompt_range.low,
-            high="+inf" if prompt_range.high is None else prompt_range.high,
-            events=prompt_range.events,
-            periods=list(prompt_range.periods),
+            low="-inf" if low is None else low,
+            high="+inf" if high is None else high,
+            events=periods is not None,
+            periods=list(periods or ()),
             most=_MOST_IN_PROMPT,
         )
         pipe.execute_command(*call)
@@ -141,18 +128,16 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
     return SummaryState("open" if ends and float(ends) > now else "pending")
 
 
-def parse_prompt_reply(reply: Any, now: float) -> PromptEvents | None:
-    """Parse the reply to `queue_prompt`, without events and summaries that have expired at `now` (seconds since 1970).
+def parse_prompt_reply(reply: Any, now: float) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    """Return the events, and the summaries by their periods' names in Redis keys, in the reply to `queue_prompt`.
 
-    Returns None if there is no timeline.
+    Omits what has expired at `now` (seconds since 1970).
     """
-    identity, events, stored = reply
-    if not identity:
-        return None
+    events, stored = reply
     active_events = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]
     pairs = zip(stored[::2], stored[1::2], strict=True)
     live = {key.decode(): summary for key, value in pairs if (summary := live_summary(value, now)) is not None}
-    return PromptEvents(active_events, live)
+    return active_events, live
 
 
 def _read_memory(mid: str, current: Sequence[bytes | None], former: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:

@@ -27,7 +27,7 @@ class ArchivedViews:
         except (BadInput, UnsupportedRequest) as error:
             raise ValueError(error.message) from error
         if not dry_run:
-            return await self._store.adopt_view(scope, view)
+            return await self._store.add_view(scope, view)
         fresh = view.id not in self._views and await self._store.load_view(scope, view.id) is None
         self._views.add(view.id)
         return fresh

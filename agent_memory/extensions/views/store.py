@@ -55,15 +55,8 @@ class ViewStore:
         self._view_keys = ViewKeys(keys.root)
         self._store = Script(client, "views/partitions_store")
 
-    async def add_view(self, scope: Scope, view: SummaryView) -> None:
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hset(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
-                pipe.sadd(self._view_keys.tenants, scope.tenant)
-                await pipe.execute()
-
-    async def adopt_view(self, scope: Scope, view: SummaryView) -> bool:
-        """Store an imported view unless its id already exists; return True if stored."""
+    async def add_view(self, scope: Scope, view: SummaryView) -> bool:
+        """Store a view unless its id already exists; return True if stored."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hsetnx(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())

@@ -72,7 +72,7 @@ class ViewTransfer:
         check_group(line.view, group)
         if await self._store.count_views(scope) >= MAX_VIEWS:
             raise BadInput(f"the limit of {MAX_VIEWS} views is reached: delete some first", field="view")
-        await self._store.adopt_view(scope, line.view)
+        await self._store.add_view(scope, line.view)
         return line.view
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:

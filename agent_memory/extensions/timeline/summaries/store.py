@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from redis.asyncio import Redis
 
@@ -41,14 +41,6 @@ class PeriodInputs:
     """The time (seconds since 1970) at which the period's last waiting day is due; None if no day is waiting."""
 
 
-class WaitingTimeline(NamedTuple):
-    """A timeline with a finished period that is waiting for a summary."""
-
-    owner: str
-    """The owner's name in Redis keys."""
-    tenant: str
-
-
 class SummaryStore:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -57,15 +49,18 @@ class SummaryStore:
         self._read = Script(client, "timeline/timeline_period")
         self._put = Script(client, "timeline/timeline_summary")
 
-    async def waiting_timelines(self, limit: int) -> list[WaitingTimeline]:
-        """Return timelines with finished periods that are waiting for a summary, longest wait first."""
+    async def waiting_timelines(self, limit: int) -> list[tuple[str, str]]:
+        """Return timelines with finished periods that are waiting for a summary, longest wait first.
+
+        Each is the owner's name in Redis keys, and the tenant.
+        """
         now = datetime.now(UTC).timestamp()
         key = self._timeline_keys.waiting
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
         owners = [name.decode() for name in names]
         names = list(map(self._timeline_keys.timeline, owners))
         rows = await read(self._client, lambda pipe: [pipe.hget(name, "o") for name in names]) if names else []
-        return [WaitingTimeline(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
+        return [(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
 
     async def waiting_periods(self, owner: str, limit: int) -> list[str]:
         """Return the names in Redis keys of an owner's due periods: first days, then weeks, then months."""
