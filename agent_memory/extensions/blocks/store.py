@@ -21,6 +21,7 @@ from agent_memory.extensions.blocks.codec import (
     encode_owner,
 )
 from agent_memory.extensions.blocks.owners import BlockKeys, BlockOwner, check_reader, check_writer, may_read
+from agent_memory.foundation.core.feature import AgentOwner, Owner
 from agent_memory.foundation.core.prompt_sections import Reader
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import Pipe, read
@@ -114,8 +115,7 @@ class BlockStore:
     """Reads and writes blocks.
 
     Every method can raise RedisUnavailable. Methods that take an owner raise Forbidden if the caller may not access
-    that owner. The exception is `erase`: its callers get owners from `owners_of_user` or `owners_of_agent`, which check
-    access.
+    that owner. The exception is `erase`: its callers get owners from `owners_of`, which checks access.
     """
 
     def __init__(self, client: Redis, root: str, *, fsync: bool = False) -> None:
@@ -236,24 +236,13 @@ class BlockStore:
         reply = (await read(self._client, lambda pipe: self.queue_shown(pipe, scope, reader, None)))[0]
         return self.parse_shown(scope, reader, reply)
 
-    async def owners_of_user(self, scope: Scope, user_id: str, namespace: str | None) -> list[BlockOwner]:
-        """Return the owners that include this user, have their own or attached blocks, and are readable by the caller.
-
-        If `namespace` is None, search all namespaces.
-        """
-        return await self._noted_owners(scope, self._keys.of_user(scope.tenant, user_id), namespace)
-
-    async def owners_of_agent(self, scope: Scope, agent_id: str, namespace: str | None) -> list[BlockOwner]:
-        """Return the owners that include this agent, alone or with a user, and have their own or attached blocks.
-
-        If `namespace` is None, search all namespaces. Omit owners that the caller may not read.
-        """
-        return await self._noted_owners(scope, self._keys.of_agent(scope.tenant, agent_id), namespace)
-
-    async def _noted_owners(self, scope: Scope, key: str, namespace: str | None) -> list[BlockOwner]:
+    async def owners_of(self, scope: Scope, whose: Owner | AgentOwner) -> list[BlockOwner]:
+        """Return the owners that include this user or agent, have blocks or attached blocks, and that the caller may read."""
+        is_user = isinstance(whose, Owner)
+        key = self._keys.of_user(scope.tenant, whose.user_id) if is_user else self._keys.of_agent(scope.tenant, whose.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
         owners = sorted(map(decode_owner, stored), key=str)
-        return [owner for owner in owners if namespace in (None, owner.namespace) and may_read(scope, owner)]
+        return [owner for owner in owners if whose.namespace in (None, owner.namespace) and may_read(scope, owner)]
 
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
         """Delete all blocks and attachments of an owner; return the number of deleted blocks."""

@@ -77,9 +77,6 @@ class ProfileKeys:
         """Return the key of a profile. The profile's other keys append ":" and a letter to it."""
         return f"{self._root}pf:{owner}"
 
-    def of_user(self, user: str) -> str:
-        return f"{self._root}pfu:{user}"
-
     def schemas(self, tenant: str) -> str:
         return f"{self._root}pfx:{digest('profile schema', tenant)}"
 

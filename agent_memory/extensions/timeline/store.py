@@ -54,9 +54,6 @@ class TimelineKeys:
         """The key of the sorted set of timelines with periods that are waiting for a summary."""
         return f"{self._root}tlp"
 
-    def of_user(self, user: str) -> str:
-        return f"{self._root}tlu:{user}"
-
 
 class TimelineStore(OwnerStore):
     def __init__(self, client: Redis, keys: Keys) -> None:

@@ -278,7 +278,7 @@ class Feature:
     """
 
     name: str
-    open: Callable[[Any, Services], None]
+    open: Callable[[Any, Services], None] = lambda _foundation, _services: None
     """Create the feature's services and add them. Takes the foundation and the services of earlier features."""
     keys: Sequence[KeySpace] = ()
     indexes: Callable[[Any, Any], Mapping[str, Any]] | None = None

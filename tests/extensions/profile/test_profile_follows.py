@@ -82,7 +82,7 @@ async def check(rig: Rig) -> None:
 async def check_expiry(rig: Rig, *, emptied: bool) -> None:
     """Assert that only the remains of profiles without memories expire."""
     base = ProfileKeys(rig.keys.root).profile(OWNER.name)
-    for key in (f"{base}:r", f"{base}:h", ProfileKeys(rig.keys.root).of_user(OWNER.user_key)):
+    for key in (f"{base}:r", f"{base}:h", f"{rig.keys.root}pfu:{OWNER.user_key}"):
         ttl = await rig.rt.client.ttl(key)
         assert ttl == -2 or (ttl > 0) == emptied, key
 

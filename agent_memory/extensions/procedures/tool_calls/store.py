@@ -21,8 +21,7 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory.foundation.storage.search.filters import is_value, where
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.storage.search.pagination import walk
-from agent_memory.foundation.storage.search.queries import queue_search
-from agent_memory.foundation.storage.search.results import parse_hits
+from agent_memory.foundation.storage.search.queries import search
 from agent_memory.foundation.storage.search.syntax import all_of
 from agent_memory_client.models.features.procedures import ProcedureOwner, ToolMemory
 
@@ -71,7 +70,7 @@ class ToolStore:
         """Return the number of matching tools and a page of them, newest first."""
         query = FilterQuery(clause, return_fields=list(TOOL_FIELDS), sort_by=("c", "DESC"))
         query.paging(offset, limit)
-        hits = parse_hits((await read(self._client, lambda pipe: queue_search(pipe, self._index, query)))[0])
+        hits = await search(self._client, self._index, query)
         return hits.total, [decode_tool(hit.fields) for hit in hits.hits if b"d" in hit.fields]
 
     async def walk_fields(self, clause: str) -> AsyncIterator[tuple[str, dict[str, str]]]:

@@ -16,7 +16,7 @@ from agent_memory.extensions.timeline.periods import day_number, period_of_key
 from agent_memory.extensions.timeline.store import TimelineKeys, live_summary
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.foundation.storage.scripts import Script
+from agent_memory.foundation.storage.scripts import Script, compact
 
 # A summary covers at most this many events per precision, the first of the period.
 _MOST_EVENTS = 200
@@ -94,11 +94,10 @@ class SummaryStore:
 
     async def put_summary(self, owner: str, key: str, inputs: PeriodInputs, summary: dict[str, Any]) -> bool:
         """Store a summary; return False if one of the period's events changed after the inputs were read."""
-        return await self._store(owner, key, inputs, 0.0, json.dumps(summary, ensure_ascii=False, separators=(",", ":")))
+        named = {"owner": owner, "period": key, "mark": inputs.mark}
+        return bool(await self._put(self._keys, **named, later=0.0, summary=compact(summary)))
 
     async def put_off(self, owner: str, key: str, inputs: PeriodInputs, until: float) -> bool:
         """Delay a summary until `until` (seconds since 1970); return False if an event changed after the read."""
-        return await self._store(owner, key, inputs, until, None)
-
-    async def _store(self, owner: str, key: str, inputs: PeriodInputs, later: float, summary: str | None) -> bool:
-        return bool(await self._put(self._keys, owner=owner, period=key, mark=inputs.mark, later=later, summary=summary))
+        named = {"owner": owner, "period": key, "mark": inputs.mark}
+        return bool(await self._put(self._keys, **named, later=until, summary=None))
