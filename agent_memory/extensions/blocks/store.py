@@ -143,8 +143,7 @@ class BlockStore:
 
     async def load(self, scope: Scope, owner: BlockOwner, label: str) -> StoredBlock | None:
         check_reader(scope, owner)
-        key = self._keys.blocks(self._keys.name(scope.tenant, owner))
-        raw = (await read(self._client, lambda pipe: pipe.hget(key, label)))[0]
+        (raw,) = await read(self._client, lambda pipe: pipe.hget(self._keys.blocks(self._keys.name(scope.tenant, owner)), label))
         return None if raw is None else decode_block(owner, label, raw)
 
     async def load_all(self, scope: Scope, owner: BlockOwner) -> list[StoredBlock]:

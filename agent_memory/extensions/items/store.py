@@ -188,8 +188,7 @@ class ItemStore:
         """Return the time at which an item expires unless it is read or put first; None without a TTL. Raises Forbidden."""
         if item.ttl_ms is None:
             return None
-        key = self._item_keys.expiries(owner_digest(scope, owner))
-        (end,) = await read(self._client, lambda pipe: pipe.zscore(key, item.entry))
+        (end,) = await read(self._client, lambda pipe: pipe.zscore(self._item_keys.expiries(owner_digest(scope, owner)), item.entry))
         return None if end is None else datetime.fromtimestamp(float(end) / 1000, UTC)
 
     async def list_paths(self, scope: Scope, owner: ItemOwner) -> list[list[str]]:

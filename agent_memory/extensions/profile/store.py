@@ -161,8 +161,7 @@ class ProfileStore(OwnerStore):
         return parse_pages(pages, limit), _narrowest(schemas)
 
     async def read_moves(self, owner: ProfileOwner, limit: int) -> list[ProfileMove]:
-        key = f"{self._profile_keys.profile(owner.name)}:h"
-        (rows,) = await read(self._client, lambda pipe: pipe.lrange(key, 0, limit - 1))
+        (rows,) = await read(self._client, lambda pipe: pipe.lrange(f"{self._profile_keys.profile(owner.name)}:h", 0, limit - 1))
         return [_move(row.decode()) for row in rows]
 
     async def load_schema(self, tenant: str, namespace: str | None) -> ProfileSchema | None:

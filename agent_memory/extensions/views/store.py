@@ -72,13 +72,11 @@ class ViewStore:
         return await self.store_partitions(scope, view_id, [partition]) or None
 
     async def load_view(self, scope: Scope, view_id: str) -> SummaryView | None:
-        key = self._view_keys.views(scope.tenant)
-        raw = (await read(self._client, lambda pipe: pipe.hget(key, view_id)))[0]
+        (raw,) = await read(self._client, lambda pipe: pipe.hget(self._view_keys.views(scope.tenant), view_id))
         return None if raw is None else SummaryView.model_validate_json(raw)
 
     async def count_views(self, scope: Scope) -> int:
-        key = self._view_keys.views(scope.tenant)
-        return int((await read(self._client, lambda pipe: pipe.hlen(key)))[0])
+        return int((await read(self._client, lambda pipe: pipe.hlen(self._view_keys.views(scope.tenant))))[0])
 
     async def load_views(self, scope: Scope) -> Sequence[SummaryView]:
         """Return all views of the tenant, oldest first."""
@@ -96,8 +94,7 @@ class ViewStore:
 
     async def load_tenants(self) -> Sequence[str]:
         """Return all tenants that have, or had, views."""
-        key = self._view_keys.tenants
-        return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(key)))[0])
+        return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(self._view_keys.tenants)))[0])
 
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
         """Store partitions; return False if their view is missing.
@@ -121,8 +118,7 @@ class ViewStore:
 
     async def load_partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
         """Return a view's stored partitions in a dict. `group_key` creates the dict's keys."""
-        key = self._view_keys.partitions(scope.tenant, view_id)
-        raw = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
+        (raw,) = await read(self._client, lambda pipe: pipe.hgetall(self._view_keys.partitions(scope.tenant, view_id)))
         return {name.decode(): _decode(value) for name, value in raw.items()}
 
     async def drop_partitions(self, scope: Scope, view_id: str, names: Sequence[str]) -> None:
@@ -136,8 +132,7 @@ class ViewStore:
             await self._client.set(self._keys.task(scope.tenant, task.id), task.model_dump_json(), ex=_TASK_SECONDS)
 
     async def load_task(self, scope: Scope, task_id: str) -> Task | None:
-        key = self._keys.task(scope.tenant, task_id)
-        raw = (await read(self._client, lambda pipe: pipe.get(key)))[0]
+        (raw,) = await read(self._client, lambda pipe: pipe.get(self._keys.task(scope.tenant, task_id)))
         return None if raw is None else Task.model_validate_json(raw)
 
 

@@ -173,13 +173,9 @@ class SessionLearner:
         return sorted(alike, key=lambda match: -match.fit)
 
     def _draft(self, session: _Session) -> LearnedProcedure:
-        steps = steps_of(session.calls, redacts=self._redacts)
-        return LearnedProcedure(
-            when_to_use=session.situation,
-            steps=steps,
-            tools=list(dict.fromkeys(call.tool for call in session.calls if call.success)),
-            pitfalls=failures_of(session.calls, redacts=self._redacts),
-        )
+        steps, pitfalls = steps_of(session.calls, redacts=self._redacts), failures_of(session.calls, redacts=self._redacts)
+        tools = list(dict.fromkeys(call.tool for call in session.calls if call.success))
+        return LearnedProcedure(when_to_use=session.situation, steps=steps, tools=tools, pitfalls=pitfalls)
 
     async def _ask(
         self, session: _Session, similar_procedures: Sequence[StoredProcedure], answers: dict[tuple[Any, ...], LearnedProcedure | None]
@@ -259,7 +255,7 @@ class SessionLearner:
         meta = self._keys.session(session.sid).meta
         nothing = {"record": meta, "changes": meta, "order": meta, "order_due": meta, "order_dead": meta, "wake": meta}
         nothing |= {"fields": [], "unset": [], "most_changes": MOST_CHANGES, "vector_field": "", "vector": None, "order_json": None}
-        kind = "learn" if what == "created" else "merge"
+        kind, reason = "learn" if what == "created" else "merge", f"session {session.state.ref.session_id}; {VERSION}"
         reply = await self._learn(
             **(write or nothing),
             meta=meta,
@@ -270,9 +266,7 @@ class SessionLearner:
             learned=compact(learned),
             expected_learned=expected_learned,
             expected=0 if existing is None else existing.procedure.version,
-            change="{}"
-            if content is None
-            else change_record(kind, content, "worker", f"session {session.state.ref.session_id}; {VERSION}"),
+            change="{}" if content is None else change_record(kind, content, "worker", reason),
             calls=calls,
         )
         return reply.decode()

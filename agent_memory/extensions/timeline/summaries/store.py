@@ -55,8 +55,7 @@ class SummaryStore:
         Each is the owner's name in Redis keys, and the tenant.
         """
         now = datetime.now(UTC).timestamp()
-        key = self._timeline_keys.waiting
-        (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
+        (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(self._timeline_keys.waiting, "-inf", now, start=0, num=limit))
         owners = [name.decode() for name in names]
         names = list(map(self._timeline_keys.timeline, owners))
         rows = await read(self._client, lambda pipe: [pipe.hget(name, "o") for name in names]) if names else []
