@@ -23,24 +23,14 @@ from agent_memory.foundation.api.principals import permit_agent, place_of
 from agent_memory.foundation.api.responses import ModelResponse, errors, etag, versioned
 from agent_memory.foundation.core.prompt_sections import Reader
 from agent_memory_client.models import AckResponse
-from agent_memory_client.models.features.blocks import (
-    Block,
-    BlockAttachRequest,
-    BlockEdit,
-    BlockHistoryResponse,
-    BlockLabel,
-    BlockListResponse,
-    EditBlockRequest,
-    PutBlockRequest,
-    UndoBlockRequest,
-)
+from agent_memory_client.models.features import blocks as wire
 
 router = operations("memory blocks")
 
-LabelPath = Annotated[BlockLabel, Path(description="The label of the block, without `/`.")]
+LabelPath = Annotated[wire.BlockLabel, Path(description="The label of the block, without `/`.")]
 
 
-@router.get("/v1/blocks", operation_id="list_blocks", response_model=BlockListResponse, responses=errors(400))
+@router.get("/v1/blocks", operation_id="list_blocks", response_model=wire.BlockListResponse, responses=errors(400))
 async def list_blocks(
     services: ServicesDep,
     scope: ScopeDep,
@@ -58,19 +48,19 @@ async def list_blocks(
     return ModelResponse(await service.list_shown(scope, Reader(*place_of(scope, names.namespace, names.user_id), names.agent_id)))
 
 
-@router.get("/v1/blocks/{label}", operation_id="get_block", response_model=Block, responses=versioned(400, 404))
+@router.get("/v1/blocks/{label}", operation_id="get_block", response_model=wire.Block, responses=versioned(400, 404))
 async def get_block(services: ServicesDep, scope: ScopeDep, label: LabelPath, names: AgentOwnerQuery) -> Response:
     """Returns a block of exactly this owner."""
     block = await services[BlockService].get(scope, named_owner(names), label)
     return ModelResponse(block, etag(block.version))
 
 
-@router.put("/v1/blocks/{label}", operation_id="put_block", response_model=BlockEdit, responses=versioned(400, 409, 412, 413, 415))
+@router.put("/v1/blocks/{label}", operation_id="put_block", response_model=wire.BlockEdit, responses=versioned(400, 409, 412, 413, 415))
 async def put_block(
     services: ServicesDep,
     scope: WriteScopeDep,
     label: LabelPath,
-    body: Annotated[PutBlockRequest, Body()],
+    body: Annotated[wire.PutBlockRequest, Body()],
     names: AgentOwnerQuery,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
@@ -81,12 +71,14 @@ async def put_block(
     return ModelResponse(edit, etag(edit.block.version))
 
 
-@router.patch("/v1/blocks/{label}", operation_id="edit_block", response_model=BlockEdit, responses=versioned(400, 404, 409, 412, 413, 415))
+@router.patch(
+    "/v1/blocks/{label}", operation_id="edit_block", response_model=wire.BlockEdit, responses=versioned(400, 404, 409, 412, 413, 415)
+)
 async def edit_block(
     services: ServicesDep,
     scope: WriteScopeDep,
     label: LabelPath,
-    body: Annotated[EditBlockRequest, Body()],
+    body: Annotated[wire.EditBlockRequest, Body()],
     names: AgentOwnerQuery,
     if_match: IfMatch = None,
 ) -> Response:
@@ -108,20 +100,22 @@ async def delete_block(
     return ModelResponse(await services[BlockService].delete(scope, owner, label, version_of(if_match)))
 
 
-@router.get("/v1/blocks/{label}/history", operation_id="get_block_history", response_model=BlockHistoryResponse, responses=errors(400, 404))
+@router.get(
+    "/v1/blocks/{label}/history", operation_id="get_block_history", response_model=wire.BlockHistoryResponse, responses=errors(400, 404)
+)
 async def get_block_history(services: ServicesDep, scope: ScopeDep, label: LabelPath, names: AgentOwnerQuery) -> Response:
     """Returns the changes of a block, oldest first. Applied one after the other, they make its text."""
     return ModelResponse(await services[BlockService].history(scope, named_owner(names), label))
 
 
 @router.post(
-    "/v1/blocks/{label}/undo", operation_id="undo_block", response_model=BlockEdit, responses=versioned(400, 404, 409, 412, 413, 415)
+    "/v1/blocks/{label}/undo", operation_id="undo_block", response_model=wire.BlockEdit, responses=versioned(400, 404, 409, 412, 413, 415)
 )
 async def undo_block(
     services: ServicesDep,
     scope: WriteScopeDep,
     label: LabelPath,
-    body: Annotated[UndoBlockRequest, Body()],
+    body: Annotated[wire.UndoBlockRequest, Body()],
     names: AgentOwnerQuery,
     if_match: IfMatch = None,
 ) -> Response:
@@ -131,18 +125,18 @@ async def undo_block(
     return ModelResponse(edit, etag(edit.block.version))
 
 
-@router.post("/v1/blocks/{label}/attach", operation_id="attach_block", response_model=Block, responses=errors(400, 404, 409, 413, 415))
+@router.post("/v1/blocks/{label}/attach", operation_id="attach_block", response_model=wire.Block, responses=errors(400, 404, 409, 413, 415))
 async def attach_block(
-    services: ServicesDep, scope: WriteScopeDep, label: LabelPath, body: Annotated[BlockAttachRequest, Body()], names: AgentOwnerQuery
+    services: ServicesDep, scope: WriteScopeDep, label: LabelPath, body: Annotated[wire.BlockAttachRequest, Body()], names: AgentOwnerQuery
 ) -> Response:
     """Also shows a block in the prompts of another owner, such as a second agent."""
     owner, target = named_owner(names), named_owner(body)
     return ModelResponse(await services[BlockService].attach(scope, owner, label, target, attach=True))
 
 
-@router.post("/v1/blocks/{label}/detach", operation_id="detach_block", response_model=Block, responses=errors(400, 404, 409, 413, 415))
+@router.post("/v1/blocks/{label}/detach", operation_id="detach_block", response_model=wire.Block, responses=errors(400, 404, 409, 413, 415))
 async def detach_block(
-    services: ServicesDep, scope: WriteScopeDep, label: LabelPath, body: Annotated[BlockAttachRequest, Body()], names: AgentOwnerQuery
+    services: ServicesDep, scope: WriteScopeDep, label: LabelPath, body: Annotated[wire.BlockAttachRequest, Body()], names: AgentOwnerQuery
 ) -> Response:
     """Stops showing an attached block in the prompts of another owner."""
     owner, target = named_owner(names), named_owner(body)
