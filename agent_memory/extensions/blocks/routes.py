@@ -66,8 +66,7 @@ async def put_block(
     if_none_match: IfNoneMatch = None,
 ) -> Response:
     """Creates a block of exactly this owner, or changes the given fields of an existing one."""
-    owner, expected_version = named_owner(names), version_wanted(if_match, if_none_match)
-    edit = await services[BlockService].put(scope, owner, label, body, expected_version)
+    edit = await services[BlockService].put(scope, named_owner(names), label, body, version_wanted(if_match, if_none_match))
     return ModelResponse(edit, etag(edit.block.version))
 
 
@@ -86,8 +85,7 @@ async def edit_block(
 
     If the block is full, the answer is 409 with its size, its limit and text to delete.
     """
-    owner = named_owner(names)
-    edit = await services[BlockService].edit(scope, owner, label, body, version_of(if_match))
+    edit = await services[BlockService].edit(scope, named_owner(names), label, body, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
 
 
@@ -96,8 +94,7 @@ async def delete_block(
     services: ServicesDep, scope: WriteScopeDep, label: LabelPath, names: AgentOwnerQuery, if_match: IfMatch = None
 ) -> Response:
     """Deletes a block with its history, also where it is attached. A missing block is no error."""
-    owner = named_owner(names)
-    return ModelResponse(await services[BlockService].delete(scope, owner, label, version_of(if_match)))
+    return ModelResponse(await services[BlockService].delete(scope, named_owner(names), label, version_of(if_match)))
 
 
 @router.get(
@@ -120,8 +117,7 @@ async def undo_block(
     if_match: IfMatch = None,
 ) -> Response:
     """Undoes the change that made a version, or the newest change. The undo is a change, too, so you can undo it."""
-    owner = named_owner(names)
-    edit = await services[BlockService].undo(scope, owner, label, body.version, version_of(if_match))
+    edit = await services[BlockService].undo(scope, named_owner(names), label, body.version, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
 
 

@@ -94,13 +94,9 @@ class ViewService:
         await self.get_view(scope, view_id)
         stored = await self._store.load_partitions(scope, view_id)
         given_values = {name: value for name, value in group_values.items() if value is not None}
-        results = [
-            partition.result
-            for partition in stored.values()
-            if all(partition.result.group.get(name) == value for name, value in given_values.items())
-        ]
-        results = [result for result in results if _reaches_group(scope, result.group)]
-        return sorted(results, key=lambda result: sorted(result.group.items()))
+        results = [partition.result for partition in stored.values() if given_values.items() <= partition.result.group.items()]
+        reached = [result for result in results if _reaches_group(scope, result.group)]
+        return sorted(reached, key=lambda result: sorted(result.group.items()))
 
     async def run_all_partitions(self, scope: Scope, view_id: str, body: models.RunSummaryViewRequest) -> models.Task:
         """Request the computation of all partitions in the background. A task with the same id starts over.

@@ -118,11 +118,8 @@ class ResultStore:
         """Request learning from a session whose result had not been learned when it was exported."""
         session_result = await self.load(scope, session)
         if session_result is not None and session_result.learned == "waiting":
-            await self.mark(
-                scope,
-                session,
-                SessionResultRequest.model_validate(session_result.model_dump(include=set(SessionResultRequest.model_fields))),
-            )
+            values = session_result.model_dump(include=set(SessionResultRequest.model_fields))
+            await self.mark(scope, session, SessionResultRequest.model_validate(values))
 
 
 def _result_of(ref: SessionRef, values: Any) -> SessionResult:
