@@ -68,9 +68,12 @@ class StoredItem:
 class ItemTimes(NamedTuple):
     """The times at which an imported item was first put, was last put, and expires."""
 
-    created: datetime
-    updated: datetime
+    created: datetime | None = None
+    updated: datetime | None = None
     ends: datetime | None = None
+
+
+_NOW = ItemTimes()
 
 
 class EmbedJob(NamedTuple):
@@ -103,8 +106,8 @@ def _note_read(count: int) -> None:
         counts.append(count)
 
 
-def _millis(moment: datetime) -> str:
-    return str(round(moment.timestamp() * 1_000))
+def _millis(moment: datetime | None) -> str | None:
+    return None if moment is None else str(round(moment.timestamp() * 1_000))
 
 
 def _range(prefix: Sequence[str]) -> tuple[str, str]:
@@ -129,9 +132,7 @@ class ItemStore:
         self._erase = Script(client, "items/item_erase")
         self._embed = Script(client, "items/item_embed")
 
-    async def write_items(
-        self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes | None = None
-    ) -> None:
+    async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes = _NOW) -> None:
         """Put and delete items atomically. The last change to each key wins. Imports pass `times`. Raises Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
@@ -143,9 +144,9 @@ class ItemStore:
             wake=self._keys.wake,
             tenant=tag(scope.tenant),
             about=compact(owner),
-            created_at=None if times is None else _millis(times.created),
-            updated_at=None if times is None else _millis(times.updated),
-            ends_at=None if times is None or times.ends is None else _millis(times.ends),
+            created_at=_millis(times.created),
+            updated_at=_millis(times.updated),
+            ends_at=_millis(times.ends),
             guard=guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id),
             changes=values,
         )
