@@ -28,7 +28,7 @@ from agent_memory.features.memories.search.document_frequency import TermStatist
 from agent_memory.features.memories.search.list_scores import bm25, mean_length
 from agent_memory.features.memories.search.query import QueryBuilder, SearchQuery
 from agent_memory.features.memories.search.ranking import rank_candidates
-from agent_memory.features.memories.search.relevance.estimate import SHARE_OF_BEST, Features, known_share, least_of, probability
+from agent_memory.features.memories.search.relevance.estimate import Features, known_share, least_of, probability
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings, load_settings
 from agent_memory.foundation.llm.base import TextRole, Vectors
@@ -329,9 +329,8 @@ def report(samples: Sequence[Sample], weights: Weights) -> str:
 
 
 def _shown(sample: Sample, weights: Weights) -> list[Candidate]:
-    estimates = relevances(sample, weights)
-    least = max(least_of(sample.memories, _SHOWN), SHARE_OF_BEST * max(estimates, default=0.0))
-    return [each for each, relevance in zip(sample.candidates, estimates, strict=True) if relevance >= least][:_SHOWN]
+    estimated, least = zip(sample.candidates, relevances(sample, weights), strict=True), least_of(sample.memories, _SHOWN)
+    return [each for each, relevance in estimated if relevance >= least][:_SHOWN]
 
 
 def reliability(samples: Sequence[Sample], weights: Weights) -> str:

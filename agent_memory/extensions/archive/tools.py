@@ -24,22 +24,7 @@ from agent_memory_client.models import (
     SearchRequest,
     new_id,
 )
-from agent_memory_client.models.features.archive import (
-    ARCHIVED_TYPES,
-    PAGE,
-    SAID_TYPES,
-    ArchivedMemory,
-    ArchivedReceipt,
-    ArchiveInsertArguments,
-    ArchivePage,
-    ArchiveSearchArguments,
-    ConversationDateArguments,
-    ConversationSearchArguments,
-    Tags,
-    archive_of,
-    in_days,
-    said_to,
-)
+from agent_memory_client.models.features import archive as wire
 
 TOOLS = ToolSet()
 
@@ -50,27 +35,27 @@ class _Whose(BaseModel):
     namespace: Annotated[OptionalIdentifier, Field(description="The namespace.")] = None
 
 
-class InsertIntoArchive(ArchiveInsertArguments, _Whose):
+class InsertIntoArchive(wire.ArchiveInsertArguments, _Whose):
     """What archival_memory_insert takes."""
 
-    tags: Annotated[Tags | None, Field(description="Short words to find it by.")] = None
+    tags: Annotated[wire.Tags | None, Field(description="Short words to find it by.")] = None
 
 
-class SearchArchive(ArchiveSearchArguments, _Whose):
+class SearchArchive(wire.ArchiveSearchArguments, _Whose):
     """What archival_memory_search takes."""
 
-    tags: Annotated[Tags | None, Field(description="Only entries with one of these tags.")] = None
+    tags: Annotated[wire.Tags | None, Field(description="Only entries with one of these tags.")] = None
 
 
-class SearchConversations(ConversationSearchArguments, _Whose):
+class SearchConversations(wire.ConversationSearchArguments, _Whose):
     """What conversation_search takes."""
 
 
-class SearchConversationDays(ConversationDateArguments, _Whose):
+class SearchConversationDays(wire.ConversationDateArguments, _Whose):
     """What conversation_search_date takes."""
 
 
-@TOOLS.tool(InsertIntoArchive, ArchivedReceipt, writes=True, offered="agent")
+@TOOLS.tool(InsertIntoArchive, wire.ArchivedReceipt, writes=True, offered="agent")
 async def archival_memory_insert(services: Services, caller: Caller, arguments: InsertIntoArchive) -> BaseModel:
     """Stores something in the archive, which is unlimited and searched on demand, not part of every prompt.
 
@@ -87,30 +72,30 @@ async def archival_memory_insert(services: Services, caller: Caller, arguments: 
         namespace=namespace,
     )
     await services[MemoryService].create(caller.scope, CreateMemoryRecordRequest(memories=[record]))
-    return ArchivedReceipt(id=record.id)
+    return wire.ArchivedReceipt(id=record.id)
 
 
-@TOOLS.tool(SearchArchive, ArchivePage, offered="agent")
+@TOOLS.tool(SearchArchive, wire.ArchivePage, offered="agent")
 async def archival_memory_search(services: Services, caller: Caller, arguments: SearchArchive) -> BaseModel:
     """Searches the archive, by meaning and by words. An empty query lists what the tags and days let through."""
-    filters = {"memory_type": ARCHIVED_TYPES, "created_at": in_days(arguments.start_date, arguments.end_date)}
+    filters = {"memory_type": wire.ARCHIVED_TYPES, "created_at": wire.in_days(arguments.start_date, arguments.end_date)}
     filters |= {"topics": {"any": arguments.tags} if arguments.tags else None}
-    filters |= archive_of(_place(caller, arguments)[0], arguments.agent_id)
+    filters |= wire.archive_of(_place(caller, arguments)[0], arguments.agent_id)
     return await _search(services, caller, arguments, arguments.query, filters)
 
 
-@TOOLS.tool(SearchConversations, ArchivePage, offered="agent")
+@TOOLS.tool(SearchConversations, wire.ArchivePage, offered="agent")
 async def conversation_search(services: Services, caller: Caller, arguments: SearchConversations) -> BaseModel:
     """Searches the messages of all conversations, by meaning and by words."""
-    filters = {"memory_type": SAID_TYPES, **said_to(_place(caller, arguments)[0], arguments.agent_id)}
+    filters = {"memory_type": wire.SAID_TYPES, **wire.said_to(_place(caller, arguments)[0], arguments.agent_id)}
     return await _search(services, caller, arguments, arguments.query, filters)
 
 
-@TOOLS.tool(SearchConversationDays, ArchivePage, offered="agent")
+@TOOLS.tool(SearchConversationDays, wire.ArchivePage, offered="agent")
 async def conversation_search_date(services: Services, caller: Caller, arguments: SearchConversationDays) -> BaseModel:
     """Lists the messages of some days."""
-    filters = {"memory_type": SAID_TYPES, **said_to(_place(caller, arguments)[0], arguments.agent_id)}
-    filters["created_at"] = in_days(arguments.start_date, arguments.end_date)
+    filters = {"memory_type": wire.SAID_TYPES, **wire.said_to(_place(caller, arguments)[0], arguments.agent_id)}
+    filters["created_at"] = wire.in_days(arguments.start_date, arguments.end_date)
     return await _search(services, caller, arguments, "", filters)
 
 
@@ -120,16 +105,16 @@ async def _search(
     arguments: SearchArchive | SearchConversations | SearchConversationDays,
     text: str,
     filters: Mapping[str, Any],
-) -> ArchivePage:
+) -> wire.ArchivePage:
     """Return a page of search results. Raises Forbidden if the caller may not access the agent."""
     permit_agent(caller.scope, arguments.agent_id)
     namespace = _place(caller, arguments)[1]
     values = {name: value for name, value in filters.items() if value is not None}
     values |= {} if namespace is None else {"namespace": {"eq": namespace}}
-    values |= {"text": text, "search_mode": SearchModeEnum.HYBRID, "limit": PAGE, "offset": arguments.page * PAGE}
+    values |= {"text": text, "search_mode": SearchModeEnum.HYBRID, "limit": wire.PAGE, "offset": arguments.page * wire.PAGE}
     results = await services[SearchService].search(caller.scope, read_values(SearchRequest, values))
-    memories = [ArchivedMemory(id=hit.id, text=hit.text, tags=hit.topics or [], created_at=hit.created_at) for hit in results.memories]
-    return ArchivePage(memories=memories, total=results.total, page=arguments.page, has_more=results.next_offset is not None)
+    memories = [wire.ArchivedMemory(id=hit.id, text=hit.text, tags=hit.topics or [], created_at=hit.created_at) for hit in results.memories]
+    return wire.ArchivePage(memories=memories, total=results.total, page=arguments.page, has_more=results.next_offset is not None)
 
 
 def _place(caller: Caller, arguments: _Whose) -> tuple[str | None, str | None]:

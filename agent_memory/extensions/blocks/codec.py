@@ -6,7 +6,7 @@ Only this module and the Lua scripts use the field names in Redis.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,18 @@ from agent_memory_client.models.features.blocks import Block, BlockChange
 
 # The name of each setting on the wire, and its field in Redis.
 SETTINGS: Mapping[str, str] = {"description": "d", "limit": "lc", "limit_tokens": "lt", "read_only": "ro"}
+# The fields of a stored block, each with its field in Redis and its type.
+_STORED: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "value": ("val", str),
+    "description": ("d", str),
+    "limit": ("lc", int),
+    "limit_tokens": ("lt", int),
+    "read_only": ("ro", bool),
+    "version": ("v", int),
+    "created": ("ca", int),
+    "updated": ("ua", int),
+    "base": ("base", str),
+}
 # A response lists at most this many owners that a block is attached to, and counts all of them.
 _SHOWN_TARGETS = 10
 _WIRE_NAMES = {short: name for name, short in SETTINGS.items()}
@@ -61,26 +73,14 @@ class StoredBlock:
 
 def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock:
     body = from_json(raw)
-    return StoredBlock(
-        owner=owner,
-        label=label,
-        value=body["val"],
-        description=body["d"],
-        limit=int(body["lc"]),
-        limit_tokens=int(body["lt"]),
-        read_only=body["ro"],
-        version=int(body["v"]),
-        created=int(body["ca"]),
-        updated=int(body["ua"]),
-        base=body["base"],
-        attached_to=tuple(sorted(map(decode_owner, body["to"].values()), key=str)),
-    )
+    targets = tuple(sorted(map(decode_owner, body["to"].values()), key=str))
+    return StoredBlock(owner, label, **{name: kind(body[short]) for name, (short, kind) in _STORED.items()}, attached_to=targets)
 
 
 def encode_block(block: StoredBlock, names: Mapping[str, BlockOwner], tokens: int) -> str:
     """Return a block as JSON. `names` maps owners' names in Redis keys to the owners to which the block is attached."""
-    body: dict[str, Any] = {"val": block.value, "d": block.description, "lc": block.limit, "lt": block.limit_tokens, "ro": block.read_only}
-    body |= {"v": block.version, "ca": str(block.created), "ua": str(block.updated), "tk": tokens, "base": block.base}
+    body: dict[str, Any] = {short: getattr(block, name) for name, (short, _) in _STORED.items()}
+    body |= {"ca": str(block.created), "ua": str(block.updated), "tk": tokens}
     return json.dumps(body | {"to": {name: encode_owner(owner) for name, owner in names.items()}}, ensure_ascii=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha1
 from typing import NamedTuple
 
+from agent_memory.foundation.api.dependencies import AgentOwnerParameters
 from agent_memory.foundation.core.errors import Forbidden, UnsupportedRequest
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.keyspace import digest, joined
@@ -12,10 +13,7 @@ from agent_memory_client.models.features import blocks as wire
 
 
 class BlockOwner(NamedTuple):
-    """The owner of a block, identified by all three fields.
-
-    A user alone and the same user with an agent are different owners.
-    """
+    """The owner of a block, identified by all three fields. A user alone and the same user with an agent are different owners."""
 
     namespace: str | None = None
     user_id: str | None = None
@@ -25,11 +23,11 @@ class BlockOwner(NamedTuple):
         return wire.BlockOwner.model_construct(**self._asdict())
 
 
-def named_owner(namespace: str | None, user_id: str | None, agent_id: str | None, *, field: str = "agent_id") -> BlockOwner:
+def named_owner(names: AgentOwnerParameters | wire.BlockOwner) -> BlockOwner:
     """Return the owner that a request specifies. Raises UnsupportedRequest if it specifies none."""
-    owner = BlockOwner(namespace or None, user_id or None, agent_id or None)
+    owner = BlockOwner(names.namespace or None, names.user_id or None, names.agent_id or None)
     if not any(owner):
-        raise UnsupportedRequest("name the owner of the block: send agent_id, user_id, namespace or several of them", field=field)
+        raise UnsupportedRequest("name the owner of the block: send agent_id, user_id, namespace or several of them", field="agent_id")
     return owner
 
 

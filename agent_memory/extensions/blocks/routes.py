@@ -9,12 +9,11 @@ from fastapi import Body, Path, Query, Response
 from agent_memory.extensions.blocks.owners import named_owner
 from agent_memory.extensions.blocks.service import BlockService
 from agent_memory.foundation.api.dependencies import (
+    AgentOwnerQuery,
     IfMatch,
     IfNoneMatch,
-    NamespaceQuery,
     ScopeDep,
     ServicesDep,
-    UserQuery,
     WriteScopeDep,
     version_of,
     version_wanted,
@@ -23,169 +22,118 @@ from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.principals import permit_agent, place_of
 from agent_memory.foundation.api.responses import ModelResponse, errors, etag, versioned
 from agent_memory.foundation.core.prompt_sections import Reader
-from agent_memory_client.models import AckResponse, OptionalIdentifier
-from agent_memory_client.models.features.blocks import (
-    Block,
-    BlockAttachRequest,
-    BlockEdit,
-    BlockHistoryResponse,
-    BlockLabel,
-    BlockListResponse,
-    EditBlockRequest,
-    PutBlockRequest,
-    UndoBlockRequest,
-)
+from agent_memory_client.models import AckResponse
+from agent_memory_client.models.features import blocks as wire
 
 router = operations("memory blocks")
 
-LabelPath = Annotated[BlockLabel, Path(description="The label of the block, without `/`.")]
-AgentQuery = Annotated[OptionalIdentifier, Query(description="The agent that owns the data.")]
+LabelPath = Annotated[wire.BlockLabel, Path(description="The label of the block, without `/`.")]
 
 
-@router.get("/v1/blocks", operation_id="list_blocks", response_model=BlockListResponse, responses=errors(400))
+@router.get("/v1/blocks", operation_id="list_blocks", response_model=wire.BlockListResponse, responses=errors(400))
 async def list_blocks(
     services: ServicesDep,
     scope: ScopeDep,
-    agent_id: AgentQuery = None,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    names: AgentOwnerQuery,
     shown: Annotated[
         bool, Query(description="Return all blocks in a prompt of these names, not only blocks of exactly this owner.")
     ] = False,
 ) -> Response:
     """Returns the blocks of exactly this owner, or all blocks in a prompt with these names."""
-    owner = named_owner(namespace, user_id, agent_id)
+    owner = named_owner(names)
     service = services[BlockService]
     if not shown:
         return ModelResponse(await service.list_blocks(scope, owner))
-    permit_agent(scope, agent_id)
-    return ModelResponse(await service.list_shown(scope, Reader(*place_of(scope, namespace, user_id), agent_id)))
+    permit_agent(scope, names.agent_id)
+    return ModelResponse(await service.list_shown(scope, Reader(*place_of(scope, names.namespace, names.user_id), names.agent_id)))
 
 
-@router.get("/v1/blocks/{label}", operation_id="get_block", response_model=Block, responses=versioned(400, 404))
-async def get_block(
-    services: ServicesDep,
-    scope: ScopeDep,
-    label: LabelPath,
-    agent_id: AgentQuery = None,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
-) -> Response:
+@router.get("/v1/blocks/{label}", operation_id="get_block", response_model=wire.Block, responses=versioned(400, 404))
+async def get_block(services: ServicesDep, scope: ScopeDep, label: LabelPath, names: AgentOwnerQuery) -> Response:
     """Returns a block of exactly this owner."""
-    block = await services[BlockService].get(scope, named_owner(namespace, user_id, agent_id), label)
+    block = await services[BlockService].get(scope, named_owner(names), label)
     return ModelResponse(block, etag(block.version))
 
 
-@router.put("/v1/blocks/{label}", operation_id="put_block", response_model=BlockEdit, responses=versioned(400, 409, 412, 413, 415))
+@router.put("/v1/blocks/{label}", operation_id="put_block", response_model=wire.BlockEdit, responses=versioned(400, 409, 412, 413, 415))
 async def put_block(
     services: ServicesDep,
     scope: WriteScopeDep,
     label: LabelPath,
-    body: Annotated[PutBlockRequest, Body()],
-    agent_id: AgentQuery = None,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    body: Annotated[wire.PutBlockRequest, Body()],
+    names: AgentOwnerQuery,
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
     """Creates a block of exactly this owner, or changes the given fields of an existing one."""
-    owner, expected_version = named_owner(namespace, user_id, agent_id), version_wanted(if_match, if_none_match)
-    edit = await services[BlockService].put(scope, owner, label, body, expected_version)
+    edit = await services[BlockService].put(scope, named_owner(names), label, body, version_wanted(if_match, if_none_match))
     return ModelResponse(edit, etag(edit.block.version))
 
 
-@router.patch("/v1/blocks/{label}", operation_id="edit_block", response_model=BlockEdit, responses=versioned(400, 404, 409, 412, 413, 415))
+@router.patch(
+    "/v1/blocks/{label}", operation_id="edit_block", response_model=wire.BlockEdit, responses=versioned(400, 404, 409, 412, 413, 415)
+)
 async def edit_block(
     services: ServicesDep,
     scope: WriteScopeDep,
     label: LabelPath,
-    body: Annotated[EditBlockRequest, Body()],
-    agent_id: AgentQuery = None,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    body: Annotated[wire.EditBlockRequest, Body()],
+    names: AgentOwnerQuery,
     if_match: IfMatch = None,
 ) -> Response:
     """Edits the text of a block in one step, and returns the change.
 
     If the block is full, the answer is 409 with its size, its limit and text to delete.
     """
-    owner = named_owner(namespace, user_id, agent_id)
-    edit = await services[BlockService].edit(scope, owner, label, body, version_of(if_match))
+    edit = await services[BlockService].edit(scope, named_owner(names), label, body, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
 
 
 @router.delete("/v1/blocks/{label}", operation_id="delete_block", response_model=AckResponse, responses=errors(400, 412))
 async def delete_block(
-    services: ServicesDep,
-    scope: WriteScopeDep,
-    label: LabelPath,
-    agent_id: AgentQuery = None,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
-    if_match: IfMatch = None,
+    services: ServicesDep, scope: WriteScopeDep, label: LabelPath, names: AgentOwnerQuery, if_match: IfMatch = None
 ) -> Response:
     """Deletes a block with its history, also where it is attached. A missing block is no error."""
-    owner = named_owner(namespace, user_id, agent_id)
-    return ModelResponse(await services[BlockService].delete(scope, owner, label, version_of(if_match)))
+    return ModelResponse(await services[BlockService].delete(scope, named_owner(names), label, version_of(if_match)))
 
 
-@router.get("/v1/blocks/{label}/history", operation_id="get_block_history", response_model=BlockHistoryResponse, responses=errors(400, 404))
-async def get_block_history(
-    services: ServicesDep,
-    scope: ScopeDep,
-    label: LabelPath,
-    agent_id: AgentQuery = None,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
-) -> Response:
+@router.get(
+    "/v1/blocks/{label}/history", operation_id="get_block_history", response_model=wire.BlockHistoryResponse, responses=errors(400, 404)
+)
+async def get_block_history(services: ServicesDep, scope: ScopeDep, label: LabelPath, names: AgentOwnerQuery) -> Response:
     """Returns the changes of a block, oldest first. Applied one after the other, they make its text."""
-    return ModelResponse(await services[BlockService].history(scope, named_owner(namespace, user_id, agent_id), label))
+    return ModelResponse(await services[BlockService].history(scope, named_owner(names), label))
 
 
 @router.post(
-    "/v1/blocks/{label}/undo", operation_id="undo_block", response_model=BlockEdit, responses=versioned(400, 404, 409, 412, 413, 415)
+    "/v1/blocks/{label}/undo", operation_id="undo_block", response_model=wire.BlockEdit, responses=versioned(400, 404, 409, 412, 413, 415)
 )
 async def undo_block(
     services: ServicesDep,
     scope: WriteScopeDep,
     label: LabelPath,
-    body: Annotated[UndoBlockRequest, Body()],
-    agent_id: AgentQuery = None,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    body: Annotated[wire.UndoBlockRequest, Body()],
+    names: AgentOwnerQuery,
     if_match: IfMatch = None,
 ) -> Response:
     """Undoes the change that made a version, or the newest change. The undo is a change, too, so you can undo it."""
-    owner = named_owner(namespace, user_id, agent_id)
-    edit = await services[BlockService].undo(scope, owner, label, body.version, version_of(if_match))
+    edit = await services[BlockService].undo(scope, named_owner(names), label, body.version, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
 
 
-@router.post("/v1/blocks/{label}/attach", operation_id="attach_block", response_model=Block, responses=errors(400, 404, 409, 413, 415))
+@router.post("/v1/blocks/{label}/attach", operation_id="attach_block", response_model=wire.Block, responses=errors(400, 404, 409, 413, 415))
 async def attach_block(
-    services: ServicesDep,
-    scope: WriteScopeDep,
-    label: LabelPath,
-    body: Annotated[BlockAttachRequest, Body()],
-    agent_id: AgentQuery = None,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    services: ServicesDep, scope: WriteScopeDep, label: LabelPath, body: Annotated[wire.BlockAttachRequest, Body()], names: AgentOwnerQuery
 ) -> Response:
     """Also shows a block in the prompts of another owner, such as a second agent."""
-    owner, target = named_owner(namespace, user_id, agent_id), named_owner(body.namespace, body.user_id, body.agent_id)
+    owner, target = named_owner(names), named_owner(body)
     return ModelResponse(await services[BlockService].attach(scope, owner, label, target, attach=True))
 
 
-@router.post("/v1/blocks/{label}/detach", operation_id="detach_block", response_model=Block, responses=errors(400, 404, 409, 413, 415))
+@router.post("/v1/blocks/{label}/detach", operation_id="detach_block", response_model=wire.Block, responses=errors(400, 404, 409, 413, 415))
 async def detach_block(
-    services: ServicesDep,
-    scope: WriteScopeDep,
-    label: LabelPath,
-    body: Annotated[BlockAttachRequest, Body()],
-    agent_id: AgentQuery = None,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    services: ServicesDep, scope: WriteScopeDep, label: LabelPath, body: Annotated[wire.BlockAttachRequest, Body()], names: AgentOwnerQuery
 ) -> Response:
     """Stops showing an attached block in the prompts of another owner."""
-    owner, target = named_owner(namespace, user_id, agent_id), named_owner(body.namespace, body.user_id, body.agent_id)
+    owner, target = named_owner(names), named_owner(body)
     return ModelResponse(await services[BlockService].attach(scope, owner, label, target, attach=False))

@@ -11,10 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_memory.extensions.blocks.codec import StoredBlock
-from agent_memory.extensions.blocks.shown_blocks import choose_blocks
-from agent_memory.extensions.blocks.store import BlockStore, ShownBlock
+from agent_memory.extensions.blocks.store import BlockStore, ShownBlock, choose_blocks
 from agent_memory.foundation.core.clock import from_micros
-from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, FittedText, PromptAsk, SectionKind, SessionMessages
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.storage.keyspace import Keys
@@ -74,6 +73,8 @@ class BlockReads:
     session: str | None
     index: str
     counted: Sequence[str] = ()
+    blocks: Sequence[ShownBlock] = ()
+    head: str = _HEAD
 
     def queue_section(self, pipe: Pipe) -> int:
         """Queue one script that reads all blocks, and the searches that only count results."""
@@ -82,63 +83,35 @@ class BlockReads:
             queue_search(pipe, self.index, name_query(clause, 0, 0))
         return 1 + len(self.counted)
 
-    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> BlocksContent:
-        blocks = choose_blocks(self.store.parse_shown(self.ask.scope, self.ask.reader, replies[0]))
-        head = _HEAD
-        if self.counted and blocks:
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> BlockReads:
+        self.blocks = choose_blocks(self.store.parse_shown(self.ask.scope, self.ask.reader, replies[0]))
+        if self.counted and self.blocks:
             archived, message_count = (parse_hits(reply).total for reply in replies[1:])
-            edited = from_micros(max(block.block.updated for block in blocks)).isoformat(timespec="seconds").replace("+00:00", "Z")
-            head = f"{_HEAD}\nLast edit: {edited}. {_COUNTS.format(archived=f'{archived:,}', message_count=f'{message_count:,}')}"
-        return BlocksContent(blocks, self.counter, head)
+            edited = from_micros(max(block.block.updated for block in self.blocks)).isoformat(timespec="seconds").replace("+00:00", "Z")
+            self.head += f"\nLast edit: {edited}. {_COUNTS.format(archived=f'{archived:,}', message_count=f'{message_count:,}')}"
+        return self
 
-
-@dataclass(slots=True)
-class BlocksContent:
-    blocks: Sequence[ShownBlock]
-    counter: TokenCounter
-    head: str = _HEAD
-
-    def fit_section(self, tokens: int | None) -> FittedBlocks:
+    def fit_section(self, tokens: int | None) -> FittedText:
         """Keep the blocks that fit in full, most specific first.
 
         Never truncate a block, because the agent might edit the truncated text.
         """
-        texts = {shown_block.block.label: block_text(shown_block.block, self.counter.count) for shown_block in self.blocks}
-        # A token has at least one byte, so a text never has more tokens than bytes.
-        if tokens is None or sum(len(text.encode()) for text in (self.head, *texts.values())) + PER_MESSAGE <= tokens:
-            return FittedBlocks(list(texts.values()), (), self.counter, self.head)
-        left = tokens - PER_MESSAGE - self.counter.count(self.head)
+        count = self.counter.count
+        texts = {shown_block.block.label: block_text(shown_block.block, count) for shown_block in self.blocks}
         omitted_labels: list[str] = []
-        for shown_block in sorted(self.blocks, key=lambda shown_block: -shown_block.names.bit_count()):
-            label = shown_block.block.label
-            cost = self.counter.count(texts[label]) + 1
-            if cost > left:
-                omitted_labels.append(label)
-                del texts[label]
-            else:
-                left -= cost
-        return FittedBlocks(list(texts.values()), sorted(omitted_labels), self.counter, self.head)
-
-
-@dataclass(slots=True)
-class FittedBlocks:
-    """The blocks that the prompt shows, and the labels of those left out."""
-
-    texts: Sequence[str]
-    omitted_labels: Sequence[str]
-    counter: TokenCounter
-    head: str = _HEAD
-
-    @property
-    def text(self) -> str:
-        return "\n\n".join([self.head, *self.texts]) if self.texts else ""
-
-    def count_tokens(self) -> int:
-        return self.counter.count(self.text) + PER_MESSAGE if self.texts else 0
-
-    def render_section(self, messages: SessionMessages | None) -> SectionText:
-        notices = [f"the memory block {label!r} has no room in max_tokens: it was left out" for label in self.omitted_labels]
-        return SectionText(parts=[self.text] if self.texts else (), notices=notices)
+        # A token has at least one byte, so a text never has more tokens than bytes.
+        if tokens is not None and sum(len(text.encode()) for text in (self.head, *texts.values())) + PER_MESSAGE > tokens:
+            left = tokens - PER_MESSAGE - count(self.head)
+            for shown_block in sorted(self.blocks, key=lambda shown_block: -shown_block.names.bit_count()):
+                label = shown_block.block.label
+                cost = count(texts[label]) + 1
+                if cost > left:
+                    omitted_labels.append(label)
+                    del texts[label]
+                else:
+                    left -= cost
+        notices = [f"the memory block {label!r} has no room in max_tokens: it was left out" for label in sorted(omitted_labels)]
+        return FittedText("\n\n".join([self.head, *texts.values()]) if texts else "", count, notices, PER_MESSAGE)
 
 
 def block_text(block: StoredBlock, count: Callable[[str], int]) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent_memory.extensions.blocks import refusal_messages
 from agent_memory.extensions.blocks.codec import SETTINGS, StoredBlock
 from agent_memory.extensions.blocks.owners import BlockOwner
-from agent_memory.extensions.blocks.shown_blocks import choose_blocks
-from agent_memory.extensions.blocks.store import MAX_BLOCKS, MAX_TARGET_BYTES, MAX_TARGETS, BlockReply, BlockStore, BlockWrite
+from agent_memory.extensions.blocks.refusal_messages import no_block, refusal
+from agent_memory.extensions.blocks.store import BlockStore, BlockWrite, choose_blocks
 from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.errors import Conflict, NotFound
 from agent_memory.foundation.core.prompt_sections import Reader
@@ -39,7 +38,7 @@ class BlockService:
         """Return a block. Raises NotFound."""
         block = await self._store.load(scope, owner, label)
         if block is None:
-            raise refusal_messages.no_block(label)
+            raise no_block(label)
         return await self._model(block)
 
     async def list_blocks(self, scope: Scope, owner: BlockOwner) -> BlockListResponse:
@@ -88,13 +87,10 @@ class BlockService:
         return await self._write(scope, owner, label, BlockWrite("undo", version=version, expected=expected))
 
     async def delete(self, scope: Scope, owner: BlockOwner, label: str, expected: str | None) -> AckResponse:
-        """Delete a block with its history. Raises VersionMismatch.
-
-        A missing block is not an error unless `expected` requires a version.
-        """
+        """Delete a block with its history. Raises VersionMismatch. A missing block is not an error unless `expected` requires a version."""
         reply = await self._store.delete(scope, owner, label, expected)
         if reply.state == "version" or (reply.state == "missing" and expected is not None):
-            raise refusal_messages.other_version(label, None if reply.block is None else reply.block.version)
+            raise refusal(label, replace(reply, state="version"))
         return AckResponse(status="ok" if reply.state == "ok" else "ok, there was none")
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> Block:
@@ -105,19 +101,15 @@ class BlockService:
         if owner == target:
             raise Conflict("the block is this owner's already: name another one to attach it to", field="agent_id")
         reply = await self._store.attach(scope, owner, label, target, attach=attach)
-        if reply.state == "many":
-            raise refusal_messages.too_many("blocks attached to this owner", MAX_BLOCKS)
-        if reply.state == "targets":
-            raise refusal_messages.too_many_targets(label, MAX_TARGETS, MAX_TARGET_BYTES)
         if reply.block is None:
-            raise refusal_messages.no_block(label)
+            raise refusal(label, reply)
         return await self._model(reply.block)
 
     async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
         """Return the stored changes to a block, and its text before them (`base`). Raises NotFound."""
         block, changes = await self._store.load_changes(scope, owner, label)
         if block is None:
-            raise refusal_messages.no_block(label)
+            raise no_block(label)
         return BlockHistoryResponse(label=label, base=block.base, changes=changes)
 
     async def _write(self, scope: Scope, owner: BlockOwner, label: str, write: BlockWrite) -> BlockEdit:
@@ -129,7 +121,7 @@ class BlockService:
         else:
             raise Conflict(f"the block {label!r} is changed by others all the time: try again")
         if reply.state not in ("ok", "same"):
-            raise _refusal(label, write, reply)
+            raise refusal(label, reply, write.old_content or "")
         assert reply.block is not None, "the script answers with the block"
         return BlockEdit.model_construct(None, block=await self._model(reply.block), change=reply.change)
 
@@ -138,24 +130,3 @@ class BlockService:
 
     async def _count(self, text: str | None) -> int:
         return await self._counter.count_aside(text) if text else 0
-
-
-def _refusal(label: str, write: BlockWrite, reply: BlockReply) -> Exception:
-    value = "" if reply.block is None else reply.block.value
-    match reply.state:
-        case "missing":
-            return refusal_messages.no_block(label)
-        case "many":
-            return refusal_messages.too_many("blocks of this owner", MAX_BLOCKS)
-        case "version":
-            return refusal_messages.other_version(label, None if reply.block is None else reply.block.version)
-        case "read_only":
-            return refusal_messages.is_read_only(label)
-        case "unknown":
-            return refusal_messages.not_in_block(label, value, write.old_content or "")
-        case "ambiguous":
-            return refusal_messages.is_ambiguous(label)
-        case "full" | "full_tokens":
-            return refusal_messages.is_full(label, value, reply.size, reply.limit, "characters" if reply.state == "full" else "tokens")
-        case _:
-            return refusal_messages.cannot_undo(label, reply.state)

@@ -5,7 +5,7 @@ A single script applies each change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from agent_memory.extensions.blocks.codec import (
     encode_owner,
 )
 from agent_memory.extensions.blocks.owners import BlockKeys, BlockOwner, check_reader, check_writer, may_read
+from agent_memory.foundation.core.feature import AgentOwner, Owner
 from agent_memory.foundation.core.prompt_sections import Reader
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import Pipe, read
@@ -85,6 +86,18 @@ class ShownBlock:
     block: StoredBlock
 
 
+def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
+    """Return one block per label, sorted by label.
+
+    The block whose owner or attachment matches the most of the prompt's names (namespace, user, agent) wins. If the
+    counts are equal, an agent outranks a user, and a user outranks a namespace. If the names are the same, an owned
+    block wins over an attached block.
+    """
+    ranked = sorted(candidates, key=lambda one: (one.names.bit_count(), one.names, not one.attached, str(one.block.owner)))
+    chosen = {shown.block.label: shown for shown in ranked}
+    return [chosen[label] for label in sorted(chosen)]
+
+
 class _OwnerKeys(NamedTuple):
     """Script arguments for an owner: keys, name in Redis keys, the owner as JSON, and the guard against erasure."""
 
@@ -102,8 +115,7 @@ class BlockStore:
     """Reads and writes blocks.
 
     Every method can raise RedisUnavailable. Methods that take an owner raise Forbidden if the caller may not access
-    that owner. The exception is `erase`: its callers get owners from `owners_of_user` or `owners_of_agent`, which check
-    access.
+    that owner. The exception is `erase`: its callers get owners from `owners_of`, which checks access.
     """
 
     def __init__(self, client: Redis, root: str, *, fsync: bool = False) -> None:
@@ -131,8 +143,7 @@ class BlockStore:
 
     async def load(self, scope: Scope, owner: BlockOwner, label: str) -> StoredBlock | None:
         check_reader(scope, owner)
-        key = self._keys.blocks(self._keys.name(scope.tenant, owner))
-        raw = (await read(self._client, lambda pipe: pipe.hget(key, label)))[0]
+        (raw,) = await read(self._client, lambda pipe: pipe.hget(self._keys.blocks(self._keys.name(scope.tenant, owner)), label))
         return None if raw is None else decode_block(owner, label, raw)
 
     async def load_all(self, scope: Scope, owner: BlockOwner) -> list[StoredBlock]:
@@ -224,24 +235,13 @@ class BlockStore:
         reply = (await read(self._client, lambda pipe: self.queue_shown(pipe, scope, reader, None)))[0]
         return self.parse_shown(scope, reader, reply)
 
-    async def owners_of_user(self, scope: Scope, user_id: str, namespace: str | None) -> list[BlockOwner]:
-        """Return the owners that include this user, have their own or attached blocks, and are readable by the caller.
-
-        If `namespace` is None, search all namespaces.
-        """
-        return await self._noted_owners(scope, self._keys.of_user(scope.tenant, user_id), namespace)
-
-    async def owners_of_agent(self, scope: Scope, agent_id: str, namespace: str | None) -> list[BlockOwner]:
-        """Return the owners that include this agent, alone or with a user, and have their own or attached blocks.
-
-        If `namespace` is None, search all namespaces. Omit owners that the caller may not read.
-        """
-        return await self._noted_owners(scope, self._keys.of_agent(scope.tenant, agent_id), namespace)
-
-    async def _noted_owners(self, scope: Scope, key: str, namespace: str | None) -> list[BlockOwner]:
+    async def owners_of(self, scope: Scope, whose: Owner | AgentOwner) -> list[BlockOwner]:
+        """Return the owners that include this user or agent, have blocks or attached blocks, and that the caller may read."""
+        is_user = isinstance(whose, Owner)
+        key = self._keys.of_user(scope.tenant, whose.user_id) if is_user else self._keys.of_agent(scope.tenant, whose.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
         owners = sorted(map(decode_owner, stored), key=str)
-        return [owner for owner in owners if namespace in (None, owner.namespace) and may_read(scope, owner)]
+        return [owner for owner in owners if whose.namespace in (None, owner.namespace) and may_read(scope, owner)]
 
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
         """Delete all blocks and attachments of an owner; return the number of deleted blocks."""

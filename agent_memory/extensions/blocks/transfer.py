@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
@@ -53,34 +53,27 @@ class BlockTransfer:
         self._store = store
         self._counter = counter
 
-    async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
+    async def export_lines(self, scope: Scope, owner: Owner | AgentOwner) -> AsyncIterator[ExportLine]:
         """Yield one line per block, with its history. Omit attachments to other users."""
-        for whose in await self._store.owners_of_user(scope, owner.user_id, owner.namespace):
-            async for line in self._lines(scope, whose):
-                yield line
+        for whose in await self._store.owners_of(scope, owner):
+            for block in await self._store.load_all(scope, whose):
+                _, changes = await self._store.load_changes(scope, whose, block.label)
+                targets = [target for target in block.attached_to if target.user_id in (None, whose.user_id)]
+                tokens = await self._counter.count_aside(block.value)
+                model = block.model(tokens).model_copy(update={"attached_to": [], "attached_count": 0})
+                yield {
+                    "kind": "block",
+                    "namespace": whose.namespace,
+                    "user_id": whose.user_id,
+                    "agent_id": whose.agent_id,
+                    "label": block.label,
+                    "block": model.model_dump(mode="json", exclude={"namespace", "user_id", "agent_id", "label"}) | {"label": block.label},
+                    "base": block.base,
+                    "changes": [change.model_dump(mode="json") for change in changes],
+                    "attached_to": [target.model().model_dump(mode="json") for target in targets],
+                }
 
-    async def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
-        for whose in await self._store.owners_of_agent(scope, owner.agent_id, owner.namespace):
-            async for line in self._lines(scope, whose):
-                yield line
-
-    async def _lines(self, scope: Scope, whose: BlockOwner) -> AsyncIterator[ExportLine]:
-        for block in await self._store.load_all(scope, whose):
-            _, changes = await self._store.load_changes(scope, whose, block.label)
-            targets = [target for target in block.attached_to if target.user_id in (None, whose.user_id)]
-            tokens = await self._counter.count_aside(block.value)
-            model = block.model(tokens).model_copy(update={"attached_to": [], "attached_count": 0})
-            yield {
-                "kind": "block",
-                "namespace": whose.namespace,
-                "user_id": whose.user_id,
-                "agent_id": whose.agent_id,
-                "label": block.label,
-                "block": model.model_dump(mode="json", exclude={"namespace", "user_id", "agent_id", "label"}) | {"label": block.label},
-                "base": block.base,
-                "changes": [change.model_dump(mode="json") for change in changes],
-                "attached_to": [target.model().model_dump(mode="json") for target in targets],
-            }
+    export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store a block with its history, and attach it. Raises BadInput, Forbidden.
@@ -111,22 +104,15 @@ class BlockTransfer:
                     continue  # The importer may not change that owner's prompts. The block itself is stored.
         return "new"
 
-    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
+    async def erase_owner(self, scope: Scope, owner: Owner | AgentOwner) -> Counter[str]:
         """Delete the owner's blocks and attachments. Returns the number of deleted blocks."""
-        return await self._erase(scope, await self._store.owners_of_user(scope, owner.user_id, owner.namespace))
+        return Counter(blocks=sum([await self._store.erase(scope, whose) for whose in await self._store.owners_of(scope, owner)]))
 
-    async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        return await self._erase(scope, await self._store.owners_of_agent(scope, owner.agent_id, owner.namespace))
-
-    async def _erase(self, scope: Scope, owners: Sequence[BlockOwner]) -> Counter[str]:
-        return Counter(blocks=sum([await self._store.erase(scope, whose) for whose in owners]))
+    erase_agent = erase_owner
 
 
 def _block_of(line: _BlockLine, owner: BlockOwner) -> StoredBlock:
-    """Return the block of an export line.
-
-    Raises BadInput if the block exceeds a limit, or if its changes do not produce its text.
-    """
+    """Return the block of an export line. Raises BadInput if the block exceeds a limit, or if its changes do not produce its text."""
     given, value, version = line.block, line.base, line.block.version - len(line.changes)
     for change in line.changes:
         version += 1

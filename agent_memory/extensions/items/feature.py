@@ -13,8 +13,6 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.foundation import Foundation
 
-_SWEEP_MINUTES = 10.0
-
 
 def open_items(foundation: Foundation, services: Services) -> None:
     store = ItemStore(foundation.client, foundation.keys, foundation.spec)
@@ -22,11 +20,12 @@ def open_items(foundation: Foundation, services: Services) -> None:
     services.add(store, search, ItemService(store, search), ItemTransfer(store))
 
 
-def _minutes(settings: Settings) -> float:
-    return _SWEEP_MINUTES
-
-
 _UNTIL = "until deleted, or its time to live is over"
+
+
+def _minutes(settings: Settings) -> float:
+    return 10.0
+
 
 FEATURE = Feature(
     name="items",

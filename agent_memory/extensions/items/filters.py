@@ -9,12 +9,7 @@ from typing import Any, cast
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory_client.models import PathCondition
 
-_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
 _OPERATORS = ("$eq", "$ne", *_COMPARISONS)
 
 

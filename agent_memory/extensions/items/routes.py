@@ -7,115 +7,71 @@ from typing import Annotated
 from fastapi import Body, Query, Response
 
 from agent_memory.extensions.items.service import ItemService, owner_of
-from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, UserQuery, WriteScopeDep
+from agent_memory.foundation.api.dependencies import OwnerQuery, ScopeDep, ServicesDep, WriteScopeDep
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import JsonResponse, errors
 from agent_memory.foundation.core.errors import NotFound
-from agent_memory_client.models import (
-    AckResponse,
-    DeleteItem,
-    GetItem,
-    Item,
-    ItemBatch,
-    ItemBatchResults,
-    ItemKey,
-    ItemPath,
-    ItemPaths,
-    ItemSearchResults,
-    ListItemPaths,
-    PutItem,
-    SearchItems,
-)
+from agent_memory_client import models
 
 router = operations("items")
 
-PathQuery = Annotated[ItemPath, Query(description="The labels of the namespace path, in order: `path=users&path=ada`.")]
-KeyQuery = Annotated[ItemKey, Query(description="The item's key within the path.")]
+PathQuery = Annotated[models.ItemPath, Query(description="The labels of the namespace path, in order: `path=users&path=ada`.")]
+KeyQuery = Annotated[models.ItemKey, Query(description="The item's key within the path.")]
 
 
-@router.put("/v1/items", operation_id="put_item", response_model=AckResponse, responses=errors(409, 413, 415))
-async def put_item(
-    services: ServicesDep,
-    scope: WriteScopeDep,
-    body: Annotated[PutItem, Body()],
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
-) -> Response:
+@router.put("/v1/items", operation_id="put_item", response_model=models.AckResponse, responses=errors(409, 413, 415))
+async def put_item(services: ServicesDep, scope: WriteScopeDep, body: Annotated[models.PutItem, Body()], names: OwnerQuery) -> Response:
     """Stores a value.
 
     Reads and searches by words find it at once, searches by meaning a moment later, when a worker has embedded it.
     """
-    await services[ItemService].write_items(scope, owner_of(scope, namespace, user_id), [body])
+    await services[ItemService].write_items(scope, owner_of(scope, names), [body])
     return JsonResponse({"status": "ok"})
 
 
-@router.get("/v1/items", operation_id="get_item", response_model=Item, responses=errors(404))
+@router.get("/v1/items", operation_id="get_item", response_model=models.Item, responses=errors(404))
 async def get_item(
     services: ServicesDep,
     scope: ScopeDep,
     path: PathQuery,
     key: KeyQuery,
+    names: OwnerQuery,
     refresh_ttl: Annotated[bool, Query(description="Whether the item stays for its time to live again.")] = True,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
 ) -> Response:
     """Returns a value."""
-    request = GetItem(path=path, key=key, refresh_ttl=refresh_ttl)
-    item = await services[ItemService].get_item(scope, owner_of(scope, namespace, user_id), request)
+    request = models.GetItem(path=path, key=key, refresh_ttl=refresh_ttl)
+    item = await services[ItemService].get_item(scope, owner_of(scope, names), request)
     if item is None:
         raise NotFound("Item not found")
     return JsonResponse(item)
 
 
-@router.delete("/v1/items", operation_id="delete_item", response_model=AckResponse, responses=errors())
-async def delete_item(
-    services: ServicesDep,
-    scope: WriteScopeDep,
-    path: PathQuery,
-    key: KeyQuery,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
-) -> Response:
+@router.delete("/v1/items", operation_id="delete_item", response_model=models.AckResponse, responses=errors())
+async def delete_item(services: ServicesDep, scope: WriteScopeDep, path: PathQuery, key: KeyQuery, names: OwnerQuery) -> Response:
     """Deletes a value. A missing value is no error."""
-    await services[ItemService].write_items(scope, owner_of(scope, namespace, user_id), [DeleteItem(path=path, key=key)])
+    await services[ItemService].write_items(scope, owner_of(scope, names), [models.DeleteItem(path=path, key=key)])
     return JsonResponse({"status": "ok"})
 
 
-@router.post("/v1/items/search", operation_id="search_items", response_model=ItemSearchResults, responses=errors(413, 415))
-async def search_items(
-    services: ServicesDep,
-    scope: ScopeDep,
-    body: Annotated[SearchItems, Body()],
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
-) -> Response:
+@router.post("/v1/items/search", operation_id="search_items", response_model=models.ItemSearchResults, responses=errors(413, 415))
+async def search_items(services: ServicesDep, scope: ScopeDep, body: Annotated[models.SearchItems, Body()], names: OwnerQuery) -> Response:
     """Finds values under a path by a filter on their fields and by a query."""
-    return JsonResponse({"items": await services[ItemService].search_items(scope, owner_of(scope, namespace, user_id), body)})
+    return JsonResponse({"items": await services[ItemService].search_items(scope, owner_of(scope, names), body)})
 
 
-@router.post("/v1/items/namespaces", operation_id="list_item_namespaces", response_model=ItemPaths, responses=errors(413, 415))
+@router.post("/v1/items/namespaces", operation_id="list_item_namespaces", response_model=models.ItemPaths, responses=errors(413, 415))
 async def list_item_namespaces(
-    services: ServicesDep,
-    scope: ScopeDep,
-    body: Annotated[ListItemPaths, Body()],
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    services: ServicesDep, scope: ScopeDep, body: Annotated[models.ListItemPaths, Body()], names: OwnerQuery
 ) -> Response:
     """Lists the namespace paths that contain items."""
-    return JsonResponse({"namespaces": await services[ItemService].list_paths(scope, owner_of(scope, namespace, user_id), body)})
+    return JsonResponse({"namespaces": await services[ItemService].list_paths(scope, owner_of(scope, names), body)})
 
 
-@router.post("/v1/items/batch", operation_id="run_item_batch", response_model=ItemBatchResults, responses=errors(409, 413, 415))
-async def run_item_batch(
-    services: ServicesDep,
-    scope: ScopeDep,
-    body: Annotated[ItemBatch, Body()],
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
-) -> Response:
+@router.post("/v1/items/batch", operation_id="run_item_batch", response_model=models.ItemBatchResults, responses=errors(409, 413, 415))
+async def run_item_batch(services: ServicesDep, scope: ScopeDep, body: Annotated[models.ItemBatch, Body()], names: OwnerQuery) -> Response:
     """Runs several operations.
 
     Reads see the state before the batch. Its writes are applied together, after the reads.
     """
-    results = await services[ItemService].run_batch(scope, owner_of(scope, namespace, user_id), body.operations)
+    results = await services[ItemService].run_batch(scope, owner_of(scope, names), body.operations)
     return JsonResponse({"results": results})

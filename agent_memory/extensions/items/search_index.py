@@ -1,9 +1,8 @@
-"""Define the search index of items."""
+"""Define the Redis keys and the search index of items. `Keys.item` creates the key of an item: the outbox needs it, too."""
 
 from __future__ import annotations
 
-from agent_memory.extensions.items.keys import ItemKeys
-from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.keyspace import Keys, digest
 from agent_memory.foundation.storage.search.indexes import (
     SCHEMA_VERSION,
     IndexSchema,
@@ -15,15 +14,32 @@ from agent_memory.foundation.storage.search.indexes import (
 )
 
 
+class ItemKeys:
+    """Creates the Redis keys for items in one bucket. `feature.py` describes each key."""
+
+    def __init__(self, root: str) -> None:
+        self.prefix = f"{root}it:"
+        """The prefix of items' keys; the search index covers all keys with this prefix."""
+        self._root = root
+
+    def of(self, tenant: str, owner: str) -> dict[str, str]:
+        """Return the script arguments for an owner: its keys, and its name in Redis keys."""
+        keys = {"items": f"{self._root}its:{owner}", "expiries": self.expiries(owner), "paths": f"{self._root}itn:{owner}"}
+        return keys | {"owners": self.owners(tenant), "root": self._root, "owner": owner}
+
+    def expiries(self, owner: str) -> str:
+        """Return the key of the sorted set of items with a TTL, by expiry time."""
+        return f"{self._root}itx:{owner}"
+
+    def owners(self, tenant: str) -> str:
+        return f"{self._root}ito:{digest('item owners', tenant)}"
+
+
 def item_index_name(keys: Keys, spec: VectorSpec) -> str:
     return keys.index(f"it:{SCHEMA_VERSION}:{spec.digest}")
 
 
-def item_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
+def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
     """Return the index schema: digests of path prefixes (`px`), the vector's model (`em`), terms, and the vector."""
     fields = [*tag_fields("px", "em"), word_field(), vector_field(spec)]
-    return index_schema(item_index_name(keys, spec), ItemKeys(keys.root).prefix, fields)
-
-
-def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    return {"items": item_schema(keys, spec)}
+    return {"items": index_schema(item_index_name(keys, spec), ItemKeys(keys.root).prefix, fields)}

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_memory.extensions.items.batch_work import counting_reads
 from agent_memory.extensions.items.filters import check_filter, matches_filter, select_paths
 from agent_memory.extensions.items.search import ItemSearch, scored_item
-from agent_memory.extensions.items.store import ItemOwner, ItemStore, StoredItem
+from agent_memory.extensions.items.store import ItemOwner, ItemStore, StoredItem, items_read
+from agent_memory.foundation.api.dependencies import OwnerParameters
 from agent_memory.foundation.api.principals import place_of, writing
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.threads import run_in_thread
-from agent_memory_client.models import (
-    DeleteItem,
-    GetItem,
-    Item,
-    ItemOperation,
-    ItemResult,
-    ListItemPaths,
-    PutItem,
-    ScoredItem,
-    SearchItems,
-)
+from agent_memory_client.models import DeleteItem, GetItem, Item, ItemOperation, ItemResult, ListItemPaths, PutItem, ScoredItem, SearchItems
 
 MOST_READ = 100_000
 """After reading this many items and paths (about a second), a batch does not start another search."""
@@ -46,10 +36,7 @@ class ItemService:
         return stored.item
 
     async def search_items(self, scope: Scope, owner: ItemOwner, request: SearchItems) -> list[ScoredItem]:
-        """Return the items below a path that match the filter, ranked by the query if there is one.
-
-        Raises BadInput, Forbidden.
-        """
+        """Return the items below a path that match the filter, ranked by the query if there is one. Raises BadInput, Forbidden."""
         check_filter(request.filter or {})
         query = (request.query or "").strip()
         if request.limit == 0:
@@ -95,12 +82,16 @@ class ItemService:
         if changes:
             writing(scope)
         results: list[ItemResult] = []
-        with counting_reads() as looked_at:
+        counts: list[int] = []
+        token = items_read.set(counts)
+        try:
             for position, operation in enumerate(operations):
-                if looked_at.count >= MOST_READ and isinstance(operation, SearchItems | ListItemPaths):
-                    message = f"the batch has looked through {looked_at.count} items and paths: send it and those behind it in another"
+                if sum(counts) >= MOST_READ and isinstance(operation, SearchItems | ListItemPaths):
+                    message = f"the batch has looked through {sum(counts)} items and paths: send it and those behind it in another"
                     raise BadInput(message, field=f"operations.{position}")
                 results.append(await self._answer(scope, owner, operation))
+        finally:
+            items_read.reset(token)
         if changes:
             await self._store.write_items(scope, owner, changes)
         return results
@@ -115,11 +106,6 @@ class ItemService:
         return ItemResult()
 
 
-def owner_of(scope: Scope, namespace: str | None, user_id: str | None) -> ItemOwner:
-    """Return the owner that a request specifies.
-
-    If the credentials allow only one namespace or user, it is the default.
-
-    Raises Forbidden.
-    """
-    return ItemOwner(*place_of(scope, namespace, user_id))
+def owner_of(scope: Scope, names: OwnerParameters | ItemOwner) -> ItemOwner:
+    """Return the owner that a request specifies. The caller's only namespace or user is the default. Raises Forbidden."""
+    return ItemOwner(*place_of(scope, names.namespace, names.user_id))

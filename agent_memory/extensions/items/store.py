@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -16,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 
-from agent_memory.extensions.items.batch_work import note_read
-from agent_memory.extensions.items.keys import ItemKeys
+from agent_memory.extensions.items.search_index import ItemKeys
 from agent_memory.extensions.items.texts import item_terms, item_text
+from agent_memory.foundation.core.clock import from_micros
 from agent_memory.foundation.core.errors import Forbidden
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
@@ -31,6 +32,8 @@ from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory_client.models import DeleteItem, Item, PutItem
 
 PAGE = 500
+items_read: ContextVar[list[int] | None] = ContextVar("agent_memory.items_read", default=None)
+"""The numbers of items and paths that the stores have read for the running batch."""
 # Decoding an item costs as much time as its value plus this many characters of text.
 _ITEM_CHARS = 100
 _FIELDS = ("v", "pa", "ky", "ca", "ua", "em", "k", "tl", "ix")
@@ -65,9 +68,12 @@ class StoredItem:
 class ItemTimes(NamedTuple):
     """The times at which an imported item was first put, was last put, and expires."""
 
-    created: datetime
-    updated: datetime
+    created: datetime | None = None
+    updated: datetime | None = None
     ends: datetime | None = None
+
+
+_NOW = ItemTimes()
 
 
 class EmbedJob(NamedTuple):
@@ -80,10 +86,7 @@ class EmbedJob(NamedTuple):
 
 
 def owner_digest(scope: Scope, owner: ItemOwner) -> str:
-    """Return the name that represents an owner in Redis keys.
-
-    Raises Forbidden if the caller may not access the owner.
-    """
+    """Return the name that represents an owner in Redis keys. Raises Forbidden if the caller may not access the owner."""
     if not scope.reaches(owner.namespace, owner.user_id):
         raise Forbidden("these credentials do not reach the namespace or user of these items")
     return digest("items", scope.tenant, owner.namespace, owner.user_id)
@@ -98,8 +101,13 @@ def _entry(owner: str, path: Sequence[str], key: str) -> str:
     return f"{'.'.join(map(tag, path))}!{tag(key)}!{digest('item', owner, key, *path)}"
 
 
-def _millis(moment: datetime) -> str:
-    return str(round(moment.timestamp() * 1_000))
+def _note_read(count: int) -> None:
+    if (counts := items_read.get()) is not None:
+        counts.append(count)
+
+
+def _millis(moment: datetime | None) -> str | None:
+    return None if moment is None else str(round(moment.timestamp() * 1_000))
 
 
 def _range(prefix: Sequence[str]) -> tuple[str, str]:
@@ -124,23 +132,21 @@ class ItemStore:
         self._erase = Script(client, "items/item_erase")
         self._embed = Script(client, "items/item_embed")
 
-    async def write_items(
-        self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes | None = None
-    ) -> None:
+    async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes = _NOW) -> None:
         """Put and delete items atomically. The last change to each key wins. Imports pass `times`. Raises Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
         # Always in a thread: how long this takes is unknown until the values are encoded.
         values = await asyncio.to_thread(lambda: [part for entry, change in last.items() for part in _change(name, entry, change)])
         await self._write(
-            self._item_keys.of(scope.tenant, name),
+            **self._item_keys.of(scope.tenant, name),
             due=self._keys.due(DueKind.ITEM),
             wake=self._keys.wake,
             tenant=tag(scope.tenant),
             about=compact(owner),
-            created_at=None if times is None else _millis(times.created),
-            updated_at=None if times is None else _millis(times.updated),
-            ends_at=None if times is None or times.ends is None else _millis(times.ends),
+            created_at=_millis(times.created),
+            updated_at=_millis(times.updated),
+            ends_at=_millis(times.ends),
             guard=guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id),
             changes=values,
         )
@@ -151,12 +157,8 @@ class ItemStore:
         return (await self.load_entries(scope, owner, [entry[-32:]]))[0]
 
     async def load_entries(self, scope: Scope, owner: ItemOwner, iids: Sequence[str], *, vectors: bool = False) -> list[StoredItem | None]:
-        """Return the items with these names, in order.
-
-        Missing items and other owners' items are None. Raises Forbidden.
-        """
-        name = owner_digest(scope, owner)
-        fields = self._fields(vectors=vectors)
+        """Return the items with these names, in order. Missing items and other owners' items are None. Raises Forbidden."""
+        name, fields = owner_digest(scope, owner), self._fields(vectors=vectors)
 
         def build(pipe: Any) -> None:
             for iid in iids:
@@ -169,11 +171,9 @@ class ItemStore:
             for item, entry, iid in zip(stored, mine, iids, strict=True)
         ]
 
-    async def list_items(
-        self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], offset: int, limit: int, *, vectors: bool = False
-    ) -> list[StoredItem]:
+    async def list_items(self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], offset: int, limit: int) -> list[StoredItem]:
         """Return a page of the items below a path, sorted by path and key. Raises Forbidden."""
-        return await self._page(scope, owner, *_range(prefix), offset, limit, vectors=vectors)
+        return await self._page(scope, owner, *_range(prefix), offset, limit)
 
     async def scan_items(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], *, vectors: bool = False
@@ -186,21 +186,16 @@ class ItemStore:
             low = f"({page[-1].entry}"
 
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
-        """Return the time at which an item expires unless it is read or put first; None without a TTL.
-
-        Raises Forbidden.
-        """
+        """Return the time at which an item expires unless it is read or put first; None without a TTL. Raises Forbidden."""
         if item.ttl_ms is None:
             return None
-        key = self._item_keys.expiries(owner_digest(scope, owner))
-        (end,) = await read(self._client, lambda pipe: pipe.zscore(key, item.entry))
+        (end,) = await read(self._client, lambda pipe: pipe.zscore(self._item_keys.expiries(owner_digest(scope, owner)), item.entry))
         return None if end is None else datetime.fromtimestamp(float(end) / 1000, UTC)
 
     async def list_paths(self, scope: Scope, owner: ItemOwner) -> list[list[str]]:
         """Return every path that contains items. Raises Forbidden."""
-        name = owner_digest(scope, owner)
-        reply = await self._paths(self._item_keys.of(scope.tenant, name))
-        note_read(len(reply))
+        reply = await self._paths(**self._item_keys.of(scope.tenant, owner_digest(scope, owner)))
+        _note_read(len(reply))
         return await run_in_thread(lambda: [[untag(label) for label in path.decode().split(".")] for path in reply], sum(map(len, reply)))
 
     async def refresh_items(self, scope: Scope, owner: ItemOwner, items: Sequence[StoredItem]) -> None:
@@ -219,7 +214,7 @@ class ItemStore:
         """Delete all items of an owner; return the number of deleted items. Raises Forbidden."""
         keys = self._item_keys.of(scope.tenant, owner_digest(scope, owner))
         count = 0
-        while erased := int(await self._erase(keys)):
+        while erased := int(await self._erase(**keys)):
             count += erased
         return count
 
@@ -243,12 +238,9 @@ class ItemStore:
         replies = await self._embed.each(
             [{**same, "item": self._keys.item(job.iid), "fence": job.fence, "vector": self.blob(vector)} for job, vector in pairs]
         )
-        stored = 0
-        for reply in replies:
-            if isinstance(reply, Exception):
-                raise reply
-            stored += int(reply)
-        return stored
+        if error := next((reply for reply in replies if isinstance(reply, Exception)), None):
+            raise error
+        return sum(map(int, replies))
 
     async def mark_unembedded(self, iids: Sequence[str]) -> None:
         with redis_errors():
@@ -258,12 +250,10 @@ class ItemStore:
         return vector.astype(self._spec.numpy_type).tobytes()
 
     async def _page(
-        self, scope: Scope, owner: ItemOwner, low: str, high: str, offset: int, limit: int, *, vectors: bool
+        self, scope: Scope, owner: ItemOwner, low: str, high: str, offset: int, limit: int, *, vectors: bool = False
     ) -> list[StoredItem]:
-        name = owner_digest(scope, owner)
-        fields = self._fields(vectors=vectors)
-        keys = self._item_keys.of(scope.tenant, name)
-        rows = await self._list(keys, low=low, high=high, offset=offset, limit=limit, fields=fields)
+        keys = self._item_keys.of(scope.tenant, owner_digest(scope, owner))
+        rows = await self._list(**keys, low=low, high=high, offset=offset, limit=limit, fields=self._fields(vectors=vectors))
         items = await self._decoded([row for _, row in rows])
         return [replace(item, entry=entry.decode()) for (entry, _), item in zip(rows, items, strict=True) if item is not None]
 
@@ -271,16 +261,15 @@ class ItemStore:
         return [*_FIELDS, *((self._spec.field,) if vectors else ())]
 
     async def _decoded(self, rows: Sequence[Sequence[bytes | None]]) -> list[StoredItem | None]:
-        note_read(len(rows))
+        _note_read(len(rows))
         return await run_in_thread(lambda: [self._decode(row) for row in rows], sum(len(row[0] or b"") + _ITEM_CHARS for row in rows))
 
     def _decode(self, row: Sequence[bytes | None]) -> StoredItem | None:
         value, path, key, created, updated, model, words, ttl, index, *vector = row
         if value is None or path is None or key is None or created is None or updated is None:
             return None
-        item = Item(
-            path=json.loads(path), key=key.decode(), value=json.loads(value), created_at=_instant(created), updated_at=_instant(updated)
-        )
+        times = {"created_at": from_micros(1000 * int(created)), "updated_at": from_micros(1000 * int(updated))}
+        item = Item(path=json.loads(path), key=key.decode(), value=json.loads(value), **times)
         raw = vector[0] if vector else None
         array = None if raw is None else np.frombuffer(raw, dtype=self._spec.numpy_type).astype(np.float32)
         terms = frozenset((words or b"").decode().split())
@@ -305,7 +294,3 @@ def _change(owner: str, entry: str, change: PutItem | DeleteItem) -> list[Any]:
         item_terms(text),
         "1" if text else "0",
     ]
-
-
-def _instant(ms: bytes) -> datetime:
-    return datetime.fromtimestamp(int(ms) / 1000, UTC)

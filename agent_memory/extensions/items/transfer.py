@@ -53,7 +53,7 @@ class ItemTransfer:
         "other" for a different one.
         """
         read = validated(_ItemLine, {name: value for name, value in line.items() if name != "op"})
-        owner = owner_of(scope, target.namespace(read.namespace), target.user_id)
+        owner = owner_of(scope, ItemOwner(target.namespace(read.namespace), target.user_id))
         here = await self._store.load_item(scope, owner, read.path, read.key)
         if here is not None:
             return "same" if here.item.value == read.value else "other"

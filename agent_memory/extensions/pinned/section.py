@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_memory.features.memories.records import decode_memory
-from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
+from agent_memory.foundation.core.prompt_sections import FittedText, PromptAsk, SectionKind, SessionMessages, fit_lines
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.storage.keyspace import Keys
@@ -50,22 +50,13 @@ class PinnedReads:
         lines = [f"- {' '.join(record.text.split())}" for record in records]
         return replace(self, lines=lines, omitted_count=max(hits.total - len(lines), 0))
 
-    def fit_section(self, tokens: int | None) -> PinnedReads:
+    def fit_section(self, tokens: int | None) -> FittedText:
         """Keep the lines that fit in full into both the request's token limit and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
-        left -= self.count(_HEADING + DATA_NOTE)
-        fitting_lines, _ = fit_lines(self.lines, left, self.count)
-        return replace(self, lines=fitting_lines, omitted_count=self.omitted_count + len(self.lines) - len(fitting_lines))
-
-    def count_tokens(self) -> int:
-        return self.count(self._text()) if self.lines else 0
-
-    def render_section(self, messages: SessionMessages | None) -> SectionText:
-        notices = [f"{self.omitted_count} pinned memories have no room: they were left out"] if self.omitted_count else []
-        return SectionText(parts=[self._text()] if self.lines else (), notices=notices)
-
-    def _text(self) -> str:
-        return _HEADING + "\n".join(self.lines) + DATA_NOTE
+        lines, _ = fit_lines(self.lines, left - self.count(_HEADING + DATA_NOTE), self.count)
+        omitted = self.omitted_count + len(self.lines) - len(lines)
+        notices = [f"{omitted} pinned memories have no room: they were left out"] if omitted else []
+        return FittedText(_HEADING + "\n".join(lines) + DATA_NOTE if lines else "", self.count, notices)
 
 
 class PinnedSection:

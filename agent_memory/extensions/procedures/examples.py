@@ -21,11 +21,7 @@ EXAMPLES: tuple[Example, ...] = (
     Example("list_procedures_v1_procedures_get", _ADA),
     Example("search_procedures_v1_procedures_search_post", {}, {"user_id": "ada", "situation": "Book me a flight to Oslo", "limit": 3}),
     Example("get_procedure_v1_procedures__procedure_id__get"),
-    Example(
-        "update_procedure_v1_procedures__procedure_id__patch",
-        {},
-        {"pitfalls": ["Night flights were refused."]},
-    ),
+    Example("update_procedure_v1_procedures__procedure_id__patch", {}, {"pitfalls": ["Night flights were refused."]}),
     Example(
         "give_procedure_feedback_v1_procedures__procedure_id__feedback_post",
         {},

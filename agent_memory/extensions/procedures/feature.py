@@ -13,13 +13,10 @@ from agent_memory.extensions.procedures.tool_calls.store import ToolStore
 from agent_memory.extensions.procedures.transfer import ProcedureTransfer
 from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
 from agent_memory.features.sessions.store import SessionStore
-from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
-from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services, while_enabled
 from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.llm.context_limits import ContextLimits
 from agent_memory.foundation.storage.connection import PipelineReader
-
-_KEEP_UP_MINUTES = 60.0
 
 
 def open_procedures(foundation: Foundation, services: Services) -> None:
@@ -43,10 +40,6 @@ def open_procedures(foundation: Foundation, services: Services) -> None:
     )
 
 
-def _minutes(settings: Settings) -> float | None:
-    return _KEEP_UP_MINUTES if settings.longterm.enabled else None
-
-
 FEATURE = Feature(
     name="procedures",
     open=open_procedures,
@@ -60,11 +53,8 @@ FEATURE = Feature(
         KeySpace("prf", "set", "procedures that did not help, until somebody has looked at them", "until then", personal=False),
         KeySpace("po:<owner>", "string", "the fence of what is learned for an owner", "a day after the last", personal=False),
     ),
-    jobs={
-        INDEX_PROCEDURE: "agent_memory_worker.procedures:index_procedure",
-        LEARN_SESSION: "agent_memory_worker.procedures:learn_session",
-    },
-    schedule={"procedures": PeriodicJob("agent_memory_worker.procedures:keep_up", _minutes)},
+    jobs={INDEX_PROCEDURE: "agent_memory_worker.procedures:index_procedure", LEARN_SESSION: "agent_memory_worker.procedures:learn_session"},
+    schedule={"procedures": PeriodicJob("agent_memory_worker.procedures:keep_up", while_enabled(60.0))},
     exporter=ProcedureTransfer,
     session_part=ResultStore,
     eraser=ProcedureTransfer,

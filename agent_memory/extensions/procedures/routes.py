@@ -10,12 +10,12 @@ from agent_memory.extensions.procedures.learning.results import ResultStore
 from agent_memory.extensions.procedures.service import ProcedureService, owner_of
 from agent_memory.extensions.procedures.store import MAX_OFFSET
 from agent_memory.foundation.api.dependencies import (
+    AgentOwnerQuery,
     IfMatch,
-    NamespaceQuery,
+    OwnerQuery,
     ScopeDep,
     ServicesDep,
     SessionPath,
-    UserQuery,
     WriteScopeDep,
     version_of,
 )
@@ -24,39 +24,17 @@ from agent_memory.foundation.api.principals import session_of
 from agent_memory.foundation.api.responses import ModelResponse, errors, etag, versioned
 from agent_memory.foundation.core.errors import Forbidden, NotFound
 from agent_memory_client.models import AckResponse, Identifier, OptionalIdentifier
-from agent_memory_client.models.features.procedures import (
-    CreateProcedureRequest,
-    Procedure,
-    ProcedureFeedbackRequest,
-    ProcedureHistory,
-    ProcedureListResponse,
-    ProcedureOwner,
-    ProcedureSearchRequest,
-    ProcedureSearchResponse,
-    ProcedureState,
-    SessionResult,
-    SessionResultRequest,
-    ToolCallRequest,
-    ToolMemory,
-    ToolMemoryListResponse,
-    UpdateProcedureRequest,
-)
+from agent_memory_client.models.features import procedures as wire
 
 router = operations("procedures")
 
 ProcedurePath = Annotated[Identifier, Path(description="The procedure's id.")]
-AgentQuery = Annotated[OptionalIdentifier, Query(description="The agent that owns the data.")]
 LimitQuery = Annotated[int, Query(ge=1, le=100, description="At most so many.")]
 OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to skip.")]
 
 
-@router.post(
-    "/v1/procedures",
-    operation_id="create_procedure_v1_procedures_post",
-    response_model=Procedure,
-    responses=versioned(400, 409, 413, 415),
-)
-async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateProcedureRequest, Body()]) -> Response:
+@router.post("/v1/procedures", response_model=wire.Procedure, responses=versioned(400, 409, 413, 415))
+async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: Annotated[wire.CreateProcedureRequest, Body()]) -> Response:
     """Stores a procedure for a situation.
 
     The server makes its id. Searches by words find it at once, searches by meaning a moment later.
@@ -65,61 +43,39 @@ async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: An
     return ModelResponse(procedure, etag(procedure.version))
 
 
-@router.get(
-    "/v1/procedures",
-    operation_id="list_procedures_v1_procedures_get",
-    response_model=ProcedureListResponse,
-    responses=errors(),
-)
+@router.get("/v1/procedures", response_model=wire.ProcedureListResponse, responses=errors())
 async def list_procedures(
     services: ServicesDep,
     scope: ScopeDep,
-    user_id: UserQuery = None,
-    agent_id: AgentQuery = None,
-    namespace: NamespaceQuery = None,
-    state: Annotated[ProcedureState | None, Query(description="Only procedures of this state.")] = None,
+    names: AgentOwnerQuery,
+    state: Annotated[wire.ProcedureState | None, Query(description="Only procedures of this state.")] = None,
     limit: LimitQuery = 20,
     offset: OffsetQuery = 0,
 ) -> Response:
     """Lists procedures, newest first. A given user, agent or namespace must be the procedure's."""
-    owner = ProcedureOwner(user_id=user_id, agent_id=agent_id, namespace=namespace)
+    owner = wire.ProcedureOwner(**names.model_dump())
     return ModelResponse(await services[ProcedureService].list(scope, owner, state=state, offset=offset, limit=limit))
 
 
-@router.post(
-    "/v1/procedures/search",
-    operation_id="search_procedures_v1_procedures_search_post",
-    response_model=ProcedureSearchResponse,
-    responses=errors(400, 413, 415),
-)
-async def search_procedures(services: ServicesDep, scope: ScopeDep, body: Annotated[ProcedureSearchRequest, Body()]) -> Response:
+@router.post("/v1/procedures/search", response_model=wire.ProcedureSearchResponse, responses=errors(400, 413, 415))
+async def search_procedures(services: ServicesDep, scope: ScopeDep, body: Annotated[wire.ProcedureSearchRequest, Body()]) -> Response:
     """Finds procedures for a situation by meaning and words, ranked by their match and their success rate."""
     return ModelResponse(await services[ProcedureService].search(scope, body))
 
 
-@router.get(
-    "/v1/procedures/{procedure_id}",
-    operation_id="get_procedure_v1_procedures__procedure_id__get",
-    response_model=Procedure,
-    responses=versioned(404),
-)
+@router.get("/v1/procedures/{procedure_id}", response_model=wire.Procedure, responses=versioned(404))
 async def get_procedure(services: ServicesDep, scope: ScopeDep, procedure_id: ProcedurePath) -> Response:
     """Returns a procedure."""
     procedure = await services[ProcedureService].get(scope, procedure_id)
     return ModelResponse(procedure, etag(procedure.version))
 
 
-@router.patch(
-    "/v1/procedures/{procedure_id}",
-    operation_id="update_procedure_v1_procedures__procedure_id__patch",
-    response_model=Procedure,
-    responses=versioned(400, 404, 409, 412, 413, 415),
-)
+@router.patch("/v1/procedures/{procedure_id}", response_model=wire.Procedure, responses=versioned(400, 404, 409, 412, 413, 415))
 async def update_procedure(
     services: ServicesDep,
     scope: WriteScopeDep,
     procedure_id: ProcedurePath,
-    body: Annotated[UpdateProcedureRequest, Body()],
+    body: Annotated[wire.UpdateProcedureRequest, Body()],
     if_match: IfMatch = None,
 ) -> Response:
     """Changes the given fields of a procedure, retires it, or restores it.
@@ -130,74 +86,48 @@ async def update_procedure(
     return ModelResponse(procedure, etag(procedure.version))
 
 
-@router.delete(
-    "/v1/procedures/{procedure_id}",
-    operation_id="delete_procedure_v1_procedures__procedure_id__delete",
-    response_model=AckResponse,
-    responses=errors(),
-)
+@router.delete("/v1/procedures/{procedure_id}", response_model=AckResponse, responses=errors())
 async def delete_procedure(services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath) -> Response:
     """Deletes a procedure with its history and feedback. A missing procedure is no error."""
     return ModelResponse(await services[ProcedureService].delete(scope, procedure_id))
 
 
-@router.post(
-    "/v1/procedures/{procedure_id}/feedback",
-    operation_id="give_procedure_feedback_v1_procedures__procedure_id__feedback_post",
-    response_model=Procedure,
-    responses=versioned(400, 404, 409, 413, 415),
-)
+@router.post("/v1/procedures/{procedure_id}/feedback", response_model=wire.Procedure, responses=versioned(400, 404, 409, 413, 415))
 async def give_procedure_feedback(
-    services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath, body: Annotated[ProcedureFeedbackRequest, Body()]
+    services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath, body: Annotated[wire.ProcedureFeedbackRequest, Body()]
 ) -> Response:
     """Counts whether a procedure helped. With an `Idempotency-Key`, a repeat does not count again."""
     procedure = await services[ProcedureService].give_feedback(scope, procedure_id, body)
     return ModelResponse(procedure, etag(procedure.version))
 
 
-@router.get(
-    "/v1/procedures/{procedure_id}/history",
-    operation_id="get_procedure_history_v1_procedures__procedure_id__history_get",
-    response_model=ProcedureHistory,
-    responses=errors(404),
-)
+@router.get("/v1/procedures/{procedure_id}/history", response_model=wire.ProcedureHistory, responses=errors(404))
 async def get_procedure_history(services: ServicesDep, scope: ScopeDep, procedure_id: ProcedurePath) -> Response:
     """Returns the latest changes of a procedure, by callers and workers, and its latest feedback."""
     return ModelResponse(await services[ProcedureService].load_history(scope, procedure_id))
 
 
-@router.post(
-    "/v1/procedures/{procedure_id}/undo",
-    operation_id="undo_procedure_change_v1_procedures__procedure_id__undo_post",
-    response_model=Procedure,
-    responses=versioned(404, 409),
-)
+@router.post("/v1/procedures/{procedure_id}/undo", response_model=wire.Procedure, responses=versioned(404, 409))
 async def undo_procedure_change(services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath) -> Response:
     """Undoes the last change of a procedure by any caller. A second undo undoes the first."""
     procedure = await services[ProcedureService].undo(scope, procedure_id)
     return ModelResponse(procedure, etag(procedure.version))
 
 
-@router.patch(
-    "/v1/working-memory/{session_id:path}/result",
-    operation_id="mark_session_result_v1_working_memory__session_id__result_patch",
-    response_model=SessionResult,
-    responses=errors(400, 404, 409, 413, 415),
-)
+@router.patch("/v1/working-memory/{session_id:path}/result", response_model=wire.SessionResult, responses=errors(400, 404, 409, 413, 415))
 async def mark_session_result(
     services: ServicesDep,
     scope: WriteScopeDep,
     session_id: SessionPath,
-    body: Annotated[SessionResultRequest, Body()],
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    body: Annotated[wire.SessionResultRequest, Body()],
+    names: OwnerQuery,
 ) -> Response:
     """Stores the result of a session, and a worker learns from it.
 
     The same result again changes nothing. Another result is learned again.
     """
-    ref = session_of(scope, session_id, namespace, user_id)
-    owner = owner_of(scope, ProcedureOwner(user_id=ref.user_id, namespace=ref.namespace, agent_id=body.agent_id))
+    ref = session_of(scope, session_id, names.namespace, names.user_id)
+    owner = owner_of(scope, wire.ProcedureOwner(user_id=ref.user_id, namespace=ref.namespace, agent_id=body.agent_id))
     marked = await services[ResultStore].mark(scope, ref, body.model_copy(update={"agent_id": owner.agent_id}))
     if marked is None:
         raise NotFound(f"Session {session_id} not found")
@@ -207,15 +137,12 @@ async def mark_session_result(
 @router.get(
     # A path of its own: GET /v1/working-memory/{session_id} takes everything that follows as the session's id.
     "/v1/session-results/{session_id}",
-    operation_id="get_session_result_v1_session_results__session_id__get",
-    response_model=SessionResult,
+    response_model=wire.SessionResult,
     responses=errors(404),
 )
-async def get_session_result(
-    services: ServicesDep, scope: ScopeDep, session_id: SessionPath, user_id: UserQuery = None, namespace: NamespaceQuery = None
-) -> Response:
+async def get_session_result(services: ServicesDep, scope: ScopeDep, session_id: SessionPath, names: OwnerQuery) -> Response:
     """Returns the result of a session, and what a worker learned from it."""
-    result = await services[ResultStore].load(scope, session_of(scope, session_id, namespace, user_id))
+    result = await services[ResultStore].load(scope, session_of(scope, session_id, names.namespace, names.user_id))
     if result is None:
         raise NotFound(f"Session {session_id} has no result")
     if scope.agents is not None and result.agent_id not in scope.agents:
@@ -223,33 +150,21 @@ async def get_session_result(
     return ModelResponse(result)
 
 
-@router.get(
-    "/v1/tools/memory",
-    operation_id="list_tool_memory_v1_tools_memory_get",
-    response_model=ToolMemoryListResponse,
-    responses=errors(),
-)
+@router.get("/v1/tools/memory", response_model=wire.ToolMemoryListResponse, responses=errors())
 async def list_tool_memory(
     services: ServicesDep,
     scope: ScopeDep,
+    names: AgentOwnerQuery,
     tool: Annotated[OptionalIdentifier, Query(description="Only this tool.")] = None,
-    user_id: UserQuery = None,
-    agent_id: AgentQuery = None,
-    namespace: NamespaceQuery = None,
     limit: LimitQuery = 20,
     offset: OffsetQuery = 0,
 ) -> Response:
     """Returns statistics of tools: successful arguments, counts, durations and costs."""
-    owner = ProcedureOwner(user_id=user_id, agent_id=agent_id, namespace=namespace)
+    owner = wire.ProcedureOwner(**names.model_dump())
     return ModelResponse(await services[ProcedureService].list_tools(scope, owner, tool, offset=offset, limit=limit))
 
 
-@router.post(
-    "/v1/tools/memory",
-    operation_id="count_tool_call_v1_tools_memory_post",
-    response_model=ToolMemory,
-    responses=errors(400, 409, 413, 415),
-)
-async def count_tool_call(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ToolCallRequest, Body()]) -> Response:
+@router.post("/v1/tools/memory", response_model=wire.ToolMemory, responses=errors(400, 409, 413, 415))
+async def count_tool_call(services: ServicesDep, scope: WriteScopeDep, body: Annotated[wire.ToolCallRequest, Body()]) -> Response:
     """Counts a call of a tool. Do not use it for sessions with a result: the server counts their calls."""
     return ModelResponse(await services[ProcedureService].count_tool_call(scope, body))

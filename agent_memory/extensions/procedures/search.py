@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from redisvl.query import FilterQuery, VectorQuery
 from redisvl.query.filter import Tag
 
-from agent_memory.extensions.procedures.ranking import fit_of, rank_score, word_overlap
-from agent_memory.extensions.procedures.records import FIELDS, PROCEDURE, Fields, StoredProcedure, decode_procedure, owner_digest
+from agent_memory.extensions.procedures.records import FIELDS, PROCEDURE, StoredProcedure, decode_procedure, owner_digest
 from agent_memory.extensions.procedures.search_index import procedure_index_name
 from agent_memory.foundation.core.errors import BudgetSpent, ModelAnswerInvalid, ModelUnavailable
 from agent_memory.foundation.core.prompt_sections import Reader
@@ -34,6 +33,8 @@ log = logging.getLogger(__name__)
 
 # Most candidates from the word search, and from the vector search.
 _CANDIDATES = 64
+# The shares of vector similarity and word overlap in the fit.
+_MEANING, _WORDS = 0.7, 0.3
 _FIELDS = [*FIELDS, "k"]
 
 
@@ -44,9 +45,9 @@ def procedures_of(scope: Scope, *, state: str | None = "active", result: Procedu
     return all_of(*parts)
 
 
-def owned_by(clause: str, namespace: str | None, user_id: str | None, agent_id: str | None) -> str:
-    """Limit a filter to procedures with this namespace, user and agent; None matches any value."""
-    names = (("ns", namespace), ("u", user_id), ("ag", agent_id))
+def owned_by(clause: str, owner: ProcedureOwner) -> str:
+    """Limit a filter to procedures with the owner's namespace, user and agent; None matches any value."""
+    names = (("ns", owner.namespace), ("u", owner.user_id), ("ag", owner.agent_id))
     return all_of(clause, *(is_value(field, name) for field, name in names if name is not None))
 
 
@@ -62,6 +63,30 @@ def shown_to(clause: str, reader: Reader) -> str:
     return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))
 
 
+def word_overlap(one: Collection[str], other: Collection[str]) -> float:
+    """Return the Dice coefficient of two sets of terms, from 0 to 1, or 0.0 if either set is empty.
+
+    Source: L. R. Dice, "Measures of the amount of ecologic association between species", Ecology 26 (1945).
+    """
+    first, second = set(one), set(other)
+    return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
+
+
+def fit_of(similarity: float | None, overlap: float) -> float:
+    """Return how well a procedure fits, from 0 to 1: 70% cosine similarity (at least 0) and 30% word overlap.
+
+    If `similarity` is None, the fit is the overlap.
+    """
+    if similarity is None:
+        return overlap
+    return _MEANING * max(similarity, 0.0) + _WORDS * overlap
+
+
+def rank_score(fit: float, rate: float) -> float:
+    """Return the ranking score: the fit if the success rate is 1, half of the fit if the rate is 0."""
+    return fit * (1 + rate) / 2
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """A situation to search for: its terms, its vector (None if the model failed), and notices about a failure."""
@@ -69,12 +94,6 @@ class Situation:
     terms: Sequence[str]
     vector: NDArray[np.float32] | None
     notices: Sequence[str] = ()
-
-
-@dataclass(slots=True)
-class _Candidate:
-    fields: Fields
-    similarity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +109,6 @@ class Match:
         procedure = self.stored.procedure
         values = procedure.model_dump()
         return ProcedureMatch(**values, fit=round(self.fit, 6), rank_score=round(rank_score(self.fit, procedure.rate), 6))
-
-
-@dataclass(slots=True)
-class _Candidates:
-    by_pid: dict[str, _Candidate] = field(default_factory=dict[str, _Candidate])
-
-    def add(self, reply: Any, *, nearest: bool) -> None:
-        for hit in parse_hits(reply).hits:
-            candidate = self.by_pid.setdefault(hit.mid, _Candidate(hit.fields))
-            if nearest:
-                candidate.similarity = 1.0 - hit.value
 
 
 class ProcedureSearch:
@@ -159,16 +167,14 @@ class ProcedureSearch:
 
         A procedure fits if it shares a word with the situation, or if its similarity is at least SEARCH_MIN_SIMILARITY.
         """
-        candidates = _Candidates()
-        for position, reply in enumerate(replies):
-            candidates.add(reply, nearest=not situation.terms or position == 1)
+        pages = [parse_hits(reply).hits for reply in replies]
+        similarities = {} if situation.vector is None else {hit.mid: 1.0 - hit.value for hit in pages[-1]}
         matches: list[Match] = []
-        for pid, candidate in candidates.by_pid.items():
-            if b"d" not in candidate.fields or b"v" not in candidate.fields:
+        for pid, fields in {hit.mid: hit.fields for hits in pages for hit in hits}.items():
+            if b"d" not in fields or b"v" not in fields:
                 continue  # deleted after the search
-            overlap = word_overlap(situation.terms, candidate.fields.get(b"k", b"").decode().split())
-            similarity = candidate.similarity
+            overlap, similarity = word_overlap(situation.terms, fields.get(b"k", b"").decode().split()), similarities.get(pid)
             if overlap or (similarity is not None and similarity >= self._settings.search.min_similarity):
-                stored = StoredProcedure(pid, decode_procedure(candidate.fields))
+                stored = StoredProcedure(pid, decode_procedure(fields))
                 matches.append(Match(stored, similarity, overlap, fit_of(similarity, overlap)))
         return sorted(matches, key=lambda match: (-rank_score(match.fit, match.stored.procedure.rate), match.stored.procedure.id))

@@ -1,8 +1,7 @@
-"""Define the search index of procedures and tools."""
+"""Define the Redis keys and the search index of procedures and tools."""
 
 from __future__ import annotations
 
-from agent_memory.extensions.procedures.keys import ProcedureKeys
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search.indexes import (
     SCHEMA_VERSION,
@@ -16,18 +15,40 @@ from agent_memory.foundation.storage.search.indexes import (
 )
 
 
+class ProcedureKeys:
+    """Creates the Redis keys for procedures in one bucket. `feature.py` describes each key."""
+
+    def __init__(self, root: str) -> None:
+        self.prefix = f"{root}pr:"
+        """The prefix of the keys of procedures and tools; the search index covers all keys with this prefix."""
+        self.failing = f"{root}prf"
+        """The key of the set of procedures with failures that no worker has checked yet."""
+        self._root = root
+
+    def procedure(self, pid: str) -> str:
+        """Return the key of a procedure or of a tool's statistics."""
+        return f"{self.prefix}{pid}"
+
+    def changes(self, pid: str) -> str:
+        return f"{self.prefix}{pid}:c"
+
+    def feedback(self, pid: str) -> str:
+        return f"{self.prefix}{pid}:f"
+
+    def learned(self, owner: str) -> str:
+        """Return the key of the counter of procedures learned for an owner. The counter detects concurrent learning."""
+        return f"{self._root}po:{owner}"
+
+
 def procedure_index_name(keys: Keys, spec: VectorSpec) -> str:
     return keys.index(f"pr:{SCHEMA_VERSION}:{spec.digest}")
 
 
-def procedure_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
+def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
     """Return the index schema. A procedure's words and vector are in one document; tools are indexed by name."""
     owners = tag_fields("u", "ns", "ag")
     for field in owners:
         field["attrs"]["index_missing"] = True
     fields = [*tag_fields("t"), *owners, *tag_fields("kd", "st", "rs", "tl", "s", "ow", "em"), *number_fields("c", sortable=True)]
-    return index_schema(procedure_index_name(keys, spec), ProcedureKeys(keys.root).prefix, [*fields, word_field(), vector_field(spec)])
-
-
-def index_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    return {"procedures": procedure_schema(keys, spec)}
+    name, prefix = procedure_index_name(keys, spec), ProcedureKeys(keys.root).prefix
+    return {"procedures": index_schema(name, prefix, [*fields, word_field(), vector_field(spec)])}

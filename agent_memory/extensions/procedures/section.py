@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_memory.extensions.procedures.search import ProcedureSearch, Situation, procedures_of, shown_to
-from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, PromptAsk, SectionKind, SectionText, SessionMessages
+from agent_memory.foundation.core.prompt_sections import PER_MESSAGE, FittedText, PromptAsk, SectionKind, SessionMessages
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.text.prompt_marks import part_heading
@@ -42,46 +42,26 @@ class ProcedureReads:
     clause: str
     situation: Situation
     options: ProcedurePromptOptions
+    entries: Sequence[str] = ()
 
     def queue_section(self, pipe: Pipe) -> int:
         return self.search.queue_matches(pipe, self.clause, self.situation)
 
-    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> ProcedureLines:
+    async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> ProcedureReads:
         matches = self.search.rank_matches(replies, self.situation)[: self.options.limit]
-        entries = [procedure_entry(match.stored.procedure) for match in matches]
-        return ProcedureLines(self.counter, entries, self.options.tokens, tuple(self.situation.notices))
+        return replace(self, entries=[procedure_entry(match.stored.procedure) for match in matches])
 
-
-@dataclass(frozen=True, slots=True)
-class ProcedureLines:
-    """Procedures as texts. The prompt shows each one in full or omits it."""
-
-    counter: TokenCounter
-    entries: Sequence[str]
-    tokens: int
-    notices: Sequence[str] = ()
-
-    def fit_section(self, tokens: int | None) -> ProcedureLines:
+    def fit_section(self, tokens: int | None) -> FittedText:
         """Keep the procedures that fit in full into both the request's token limit and `tokens`, best first."""
-        left = (self.tokens if tokens is None else min(self.tokens, tokens)) - self.counter.count(_HEADING) - PER_MESSAGE
-        fitting_entries: list[str] = []
+        most, count = self.options.tokens, self.counter.count
+        left = (most if tokens is None else min(most, tokens)) - count(_HEADING) - PER_MESSAGE
+        entries: list[str] = []
         for entry in self.entries:
-            size = self.counter.count(f"\n{entry}")
+            size = count(f"\n{entry}")
             if size <= left:
                 left -= size
-                fitting_entries.append(entry)
-        return replace(self, entries=fitting_entries)
-
-    def count_tokens(self) -> int:
-        return self.counter.count(self._text()) + PER_MESSAGE if self.entries else 0
-
-    def render_section(self, messages: SessionMessages | None) -> SectionText:
-        if not self.entries:
-            return SectionText(notices=self.notices)
-        return SectionText(parts=[self._text()], notices=self.notices)
-
-    def _text(self) -> str:
-        return "\n".join([_HEADING, *self.entries])
+                entries.append(entry)
+        return FittedText("\n".join([_HEADING, *entries]) if entries else "", count, self.situation.notices, PER_MESSAGE)
 
 
 def procedure_entry(procedure: ProcedureContent) -> str:

@@ -11,31 +11,15 @@ from agent_memory.extensions.procedures.search import ProcedureSearch, owned_by,
 from agent_memory.extensions.procedures.store import Change, ProcedureStore
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore, tools_of
 from agent_memory.extensions.procedures.tool_calls.traces import ToolCall
-from agent_memory.foundation.api.principals import administering, list_place_of, place_of, writing
-from agent_memory.foundation.core.errors import BadInput, Conflict, Forbidden, NotFound, VersionMismatch
+from agent_memory.foundation.api.principals import administering, list_place_of, permit_agent, place_of, resolve_name, writing
+from agent_memory.foundation.core.errors import BadInput, Conflict, NotFound, VersionMismatch
 from agent_memory.foundation.core.ids import made_id
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.connection import PipelineReader
 from agent_memory.foundation.text.injection import suspicion
 from agent_memory_client.models import AckResponse, is_blank
-from agent_memory_client.models.features.procedures import (
-    CreateProcedureRequest,
-    Procedure,
-    ProcedureContent,
-    ProcedureFeedback,
-    ProcedureFeedbackRequest,
-    ProcedureHistory,
-    ProcedureListResponse,
-    ProcedureOwner,
-    ProcedureSearchRequest,
-    ProcedureSearchResponse,
-    ProcedureState,
-    ToolCallRequest,
-    ToolMemory,
-    ToolMemoryListResponse,
-    UpdateProcedureRequest,
-)
+from agent_memory_client.models.features import procedures as wire
 
 _LISTS = frozenset({"steps", "tools", "pitfalls"})
 # Tries of a change: each starts again after a concurrent change.
@@ -52,11 +36,11 @@ class ProcedureService:
         self._search = search
         self._read = reader
 
-    async def create(self, scope: Scope, body: CreateProcedureRequest) -> Procedure:
+    async def create(self, scope: Scope, body: wire.CreateProcedureRequest) -> wire.Procedure:
         """Store a procedure under a new id. Raises Forbidden."""
         owner = owner_of(writing(scope), body)
         now = datetime.now(UTC)
-        content = ProcedureContent(
+        content = wire.ProcedureContent(
             **body.model_dump(exclude={"user_id", "agent_id", "namespace"}),
             **owner.model_dump(),
             id=made_id(),
@@ -68,22 +52,21 @@ class ProcedureService:
         if version is None:
             # The id exists: a request repeated with its Idempotency-Key makes the same id.
             return (await self._get(scope, content.id)).procedure
-        return Procedure(**content.model_dump(), version=version)
+        return wire.Procedure(**content.model_dump(), version=version)
 
-    async def get(self, scope: Scope, procedure_id: str) -> Procedure:
+    async def get(self, scope: Scope, procedure_id: str) -> wire.Procedure:
         """Return a procedure. Raises NotFound if it is missing or the caller may not access it."""
         return (await self._get(scope, procedure_id)).procedure
 
     async def list(
-        self, scope: Scope, owner: ProcedureOwner, *, state: ProcedureState | None, offset: int, limit: int
-    ) -> ProcedureListResponse:
+        self, scope: Scope, owner: wire.ProcedureOwner, *, state: wire.ProcedureState | None, offset: int, limit: int
+    ) -> wire.ProcedureListResponse:
         """Return a page of procedures, newest first. Each name that `owner` specifies must match. Raises Forbidden."""
-        read_owner = wanted_owner(scope, owner)
-        clause = owned_by(procedures_of(scope, state=state), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
+        clause = owned_by(procedures_of(scope, state=state), wanted_owner(scope, owner))
         total, procedures = await self._store.list_page(clause, offset, limit)
-        return ProcedureListResponse(procedures=procedures, total=total)
+        return wire.ProcedureListResponse(procedures=procedures, total=total)
 
-    async def update(self, scope: Scope, procedure_id: str, body: UpdateProcedureRequest, *, if_match: str | None) -> Procedure:
+    async def update(self, scope: Scope, procedure_id: str, body: wire.UpdateProcedureRequest, *, if_match: str | None) -> wire.Procedure:
         """Change the fields that the body sets. Null clears `steps`, `text`, `tools` and `pitfalls`.
 
         Raises NotFound, VersionMismatch, Conflict, and BadInput if neither steps nor text would be left. Raises
@@ -91,7 +74,7 @@ class ProcedureService:
         """
         updates = _updates_of(body)
 
-        def edited(content: ProcedureContent) -> ProcedureContent:
+        def edited(content: wire.ProcedureContent) -> wire.ProcedureContent:
             new = content.model_copy(update=updates)
             if not {"steps", "text"}.isdisjoint(updates) and not new.steps and is_blank(new.text or ""):
                 raise BadInput("give steps or a text: a procedure must say what to do", field="steps")
@@ -110,7 +93,7 @@ class ProcedureService:
                 return await self.get(scope, procedure_id)
         raise Conflict(f"Procedure {procedure_id} is being changed by others all the time; try again")
 
-    async def undo(self, scope: Scope, procedure_id: str) -> Procedure:
+    async def undo(self, scope: Scope, procedure_id: str) -> wire.Procedure:
         """Undo the last change. A second undo undoes the first one.
 
         Raises NotFound, and Conflict if there is no change to undo. Raises Forbidden for read-only callers, and for
@@ -135,43 +118,39 @@ class ProcedureService:
             await self._store.drop([stored.pid])
         return AckResponse(status="ok")
 
-    async def give_feedback(self, scope: Scope, procedure_id: str, body: ProcedureFeedbackRequest) -> Procedure:
+    async def give_feedback(self, scope: Scope, procedure_id: str, body: wire.ProcedureFeedbackRequest) -> wire.Procedure:
         """Count that a procedure helped or failed. Raises NotFound."""
         stored = await self._get(writing(scope), procedure_id)
-        feedback = ProcedureFeedback(**body.model_dump(), at=datetime.now(UTC))
+        feedback = wire.ProcedureFeedback(**body.model_dump(), at=datetime.now(UTC))
         if not await self._store.add_feedback(stored.pid, feedback, RECENT_OUTCOMES):
             raise _missing(procedure_id)
         return await self.get(scope, procedure_id)
 
-    async def load_history(self, scope: Scope, procedure_id: str) -> ProcedureHistory:
+    async def load_history(self, scope: Scope, procedure_id: str) -> wire.ProcedureHistory:
         """Return the latest changes to a procedure and its latest feedback. Raises NotFound."""
         return await self._store.load_history((await self._get(scope, procedure_id)).pid)
 
-    async def search(self, scope: Scope, body: ProcedureSearchRequest) -> ProcedureSearchResponse:
+    async def search(self, scope: Scope, body: wire.ProcedureSearchRequest) -> wire.ProcedureSearchResponse:
         """Return the active procedures that fit a situation, best first. Raises Forbidden."""
-        read_owner = wanted_owner(scope, body)
-        clause = owned_by(procedures_of(scope, result=body.result), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
+        clause = owned_by(procedures_of(scope, result=body.result), wanted_owner(scope, body))
         situation = await self._search.situation_of(scope.tenant, body.situation)
         replies = await self._read(lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)[: body.limit]
-        return ProcedureSearchResponse(procedures=[match.to_match() for match in matches], notices=list(situation.notices) or None)
+        return wire.ProcedureSearchResponse(procedures=[match.to_match() for match in matches], notices=list(situation.notices) or None)
 
-    async def count_tool_call(self, scope: Scope, body: ToolCallRequest) -> ToolMemory:
+    async def count_tool_call(self, scope: Scope, body: wire.ToolCallRequest) -> wire.ToolMemory:
         """Count a tool call; return the tool's statistics. Raises Forbidden."""
         owner = owner_of(writing(scope), body)
         error = None if body.success else (body.error or "")[:300] or None
         call = ToolCall(body.tool, body.arguments, body.success, 0, body.duration_ms, body.cost, error)
         return await self._tools.count_call(scope, owner, call, datetime.now(UTC))
 
-    async def list_tools(self, scope: Scope, owner: ProcedureOwner, tool: str | None, *, offset: int, limit: int) -> ToolMemoryListResponse:
-        """Return a page of tool statistics, newest first.
-
-        Each name that `owner` specifies must match. Raises Forbidden.
-        """
-        read_owner = wanted_owner(scope, owner)
-        clause = owned_by(tools_of(scope, tool), read_owner.namespace, read_owner.user_id, read_owner.agent_id)
-        total, tools = await self._tools.list_page(clause, offset, limit)
-        return ToolMemoryListResponse(tools=tools, total=total)
+    async def list_tools(
+        self, scope: Scope, owner: wire.ProcedureOwner, tool: str | None, *, offset: int, limit: int
+    ) -> wire.ToolMemoryListResponse:
+        """Return a page of tool statistics, newest first. Each name that `owner` specifies must match. Raises Forbidden."""
+        total, tools = await self._tools.list_page(owned_by(tools_of(scope, tool), wanted_owner(scope, owner)), offset, limit)
+        return wire.ToolMemoryListResponse(tools=tools, total=total)
 
     async def _get(self, scope: Scope, procedure_id: str) -> StoredProcedure:
         stored = await self._store.load(scope, procedure_id)
@@ -179,13 +158,13 @@ class ProcedureService:
             raise _missing(procedure_id)
         return stored
 
-    async def _replace(self, scope: Scope, stored: StoredProcedure, content: ProcedureContent, change: Change) -> bool:
+    async def _replace(self, scope: Scope, stored: StoredProcedure, content: wire.ProcedureContent, change: Change) -> bool:
         content = content.model_copy(update={"updated_at": datetime.now(UTC)})
         expected = stored.procedure.version
         return await self._store.write(scope, content, change, former=stored.content, expected=expected) is not None
 
 
-def screened(settings: Settings, content: ProcedureContent) -> ProcedureContent:
+def screened(settings: Settings, content: wire.ProcedureContent) -> wire.ProcedureContent:
     """Return the procedure; quarantine it if its text looks like prompt injection and quarantine is enabled."""
     if not settings.longterm.quarantine or content.state == "quarantined":
         return content
@@ -195,7 +174,7 @@ def screened(settings: Settings, content: ProcedureContent) -> ProcedureContent:
     return content
 
 
-def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
+def _updates_of(body: wire.UpdateProcedureRequest) -> dict[str, Any]:
     """Return the body's new field values. Null clears a field that may be empty; other nulls are ignored."""
     given = body.model_dump(exclude_unset=True)
     cleared: dict[str, Any] = {"text": None} if "text" in given and not given["text"] else {}
@@ -203,30 +182,17 @@ def _updates_of(body: UpdateProcedureRequest) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None} | cleared
 
 
-def owner_of(scope: Scope, requested: ProcedureOwner) -> ProcedureOwner:
-    """Return the owner for a write.
-
-    A missing name defaults to the only one that the caller may use. Raises Forbidden.
-    """
+def owner_of(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:
+    """Return the owner for a write. A missing name defaults to the only one that the caller may use. Raises Forbidden."""
     namespace, user_id = place_of(scope, requested.namespace, requested.user_id)
-    return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=_agent_of(scope, requested.agent_id))
+    return wire.ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=resolve_name("agent_id", scope.agents, requested.agent_id))
 
 
-def wanted_owner(scope: Scope, requested: ProcedureOwner) -> ProcedureOwner:
+def wanted_owner(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:
     """Return the owner for a read. Missing names stay None and match any value. Raises Forbidden."""
     namespace, user_id = list_place_of(scope, requested.namespace, requested.user_id)
-    if requested.agent_id and scope.agents is not None and requested.agent_id not in scope.agents:
-        raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
-    return ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=requested.agent_id)
-
-
-def _agent_of(scope: Scope, agent_id: str | None) -> str | None:
-    if scope.agents is None or agent_id in scope.agents:
-        return agent_id
-    if agent_id is None and len(scope.agents) == 1:
-        return next(iter(scope.agents))
-    reason = "do not reach this agent_id" if agent_id else "are limited: say which agent_id is meant"
-    raise Forbidden(f"these credentials {reason}", field="agent_id")
+    permit_agent(scope, requested.agent_id or None)
+    return wire.ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=requested.agent_id)
 
 
 def _missing(procedure_id: str) -> NotFound:

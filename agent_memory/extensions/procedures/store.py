@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from redis.asyncio import Redis
 from redisvl.query import FilterQuery
 
-from agent_memory.extensions.procedures.keys import ProcedureKeys
 from agent_memory.extensions.procedures.records import (
     FIELDS,
     StoredProcedure,
@@ -24,7 +23,7 @@ from agent_memory.extensions.procedures.records import (
     procedure_fields,
     words_digest,
 )
-from agent_memory.extensions.procedures.search_index import procedure_index_name
+from agent_memory.extensions.procedures.search_index import ProcedureKeys, procedure_index_name
 from agent_memory.features.jobs.order_store import JobOrder, encode_order
 from agent_memory.foundation.core.ids import made_id
 from agent_memory.foundation.core.permissions import within
@@ -37,22 +36,17 @@ from agent_memory.foundation.storage.scripts import Script, compact
 from agent_memory.foundation.storage.search.filters import tagged
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.storage.search.pagination import walk
-from agent_memory.foundation.storage.search.queries import queue_search, search
-from agent_memory.foundation.storage.search.results import parse_hits
+from agent_memory.foundation.storage.search.queries import search
 from agent_memory.foundation.storage.search.syntax import all_of, negated
-from agent_memory_client.models.features.procedures import (
-    Procedure,
-    ProcedureChange,
-    ProcedureContent,
-    ProcedureFeedback,
-    ProcedureHistory,
-)
+from agent_memory_client.models.features.procedures import Procedure, ProcedureChange, ProcedureContent, ProcedureFeedback, ProcedureHistory
 
 INDEX_PROCEDURE = "index_procedure"
 """Job: embed the situation of a procedure."""
 MOST_CHANGES = 50
 MOST_FEEDBACK = 100
 MAX_OFFSET = 10_000
+MARKS = ("o", "ss", "sc", "fa")
+"""Hash fields that the wire model lacks: last outcomes, sum and count of scores, time of feedback."""
 ChangeKind = Literal["create", "edit", "learn", "merge", "retire", "restore", "undo"]
 
 
@@ -108,13 +102,12 @@ class ProcedureStore:
         """Return the number of matching procedures and a page of them, newest first."""
         query = FilterQuery(clause, return_fields=list(FIELDS), sort_by=("c", "DESC"))
         query.paging(offset, limit)
-        hits = parse_hits((await read(self._client, lambda pipe: queue_search(pipe, self._index, query)))[0])
+        hits = await search(self._client, self._index, query)
         return hits.total, [decode_procedure(hit.fields) for hit in hits.hits if b"d" in hit.fields and b"v" in hit.fields]
 
-    async def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
+    def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
         """Yield the names in Redis keys of all matching documents, page by page, oldest first."""
-        async for page in walk(self._client, self._index, clause, "c"):
-            yield page
+        return walk(self._client, self._index, clause, "c")
 
     async def load_history(self, pid: str) -> ProcedureHistory:
         def build(pipe: Pipe) -> None:
@@ -244,10 +237,8 @@ class ProcedureStore:
         return "new"
 
     async def export_marks(self, pid: str) -> dict[str, str]:
-        """Return hash fields that the wire model lacks: last outcomes, sum and count of scores, time of feedback."""
-        names = ("o", "ss", "sc", "fa")
-        values = (await read(self._client, lambda pipe: pipe.hmget(self._procedure_keys.procedure(pid), *names)))[0]
-        return {name: value.decode() for name, value in zip(names, values, strict=True) if value is not None}
+        values = (await read(self._client, lambda pipe: pipe.hmget(self._procedure_keys.procedure(pid), *MARKS)))[0]
+        return {name: value.decode() for name, value in zip(MARKS, values, strict=True) if value is not None}
 
     # The methods below serve workers. They check no rights.
 

@@ -12,7 +12,7 @@ from agent_memory.extensions.procedures.learning.merging import without_session
 from agent_memory.extensions.procedures.records import owner_digest
 from agent_memory.extensions.procedures.search import owned_by, procedures_of
 from agent_memory.extensions.procedures.service import screened
-from agent_memory.extensions.procedures.store import Change, ProcedureStore
+from agent_memory.extensions.procedures.store import MARKS, Change, ProcedureStore
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore, tools_of
 from agent_memory.foundation.core.errors import BadInput, Forbidden
 from agent_memory.foundation.core.feature import AgentOwner, ExportLine, Group, Owner, RestoreTarget
@@ -25,7 +25,6 @@ from agent_memory.foundation.storage.search.filters import tagged
 from agent_memory.foundation.storage.search.syntax import all_of
 from agent_memory_client.models.features.procedures import Procedure, ProcedureHistory, ProcedureOwner
 
-_MARKS = ("o", "ss", "sc", "fa")
 _ATTEMPTS = 5
 
 
@@ -52,17 +51,9 @@ class ProcedureTransfer:
         self._store = store
         self._tools = tools
 
-    async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
-        async for line in self._lines(scope, ProcedureOwner(namespace=owner.namespace, user_id=owner.user_id)):
-            yield line
-
-    async def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
-        async for line in self._lines(scope, ProcedureOwner(namespace=owner.namespace, agent_id=owner.agent_id)):
-            yield line
-
-    async def _lines(self, scope: Scope, owner: ProcedureOwner) -> AsyncIterator[ExportLine]:
-        names = (owner.namespace, owner.user_id, owner.agent_id)
-        async for page in self._store.walk_pids(owned_by(procedures_of(scope, state=None), *names)):
+    async def export_lines(self, scope: Scope, owner: Owner | AgentOwner) -> AsyncIterator[ExportLine]:
+        whose = ProcedureOwner(**owner._asdict())
+        async for page in self._store.walk_pids(owned_by(procedures_of(scope, state=None), whose)):
             for stored in await self._store.load_pids(scope, page):
                 if stored is not None:
                     history = await self._store.load_history(stored.pid)
@@ -72,10 +63,12 @@ class ProcedureTransfer:
                         "history": history.model_dump(mode="json"),
                         "marks": await self._store.export_marks(stored.pid),
                     }
-        async for _, fields in self._tools.walk_fields(owned_by(tools_of(scope), *names)):
+        async for _, fields in self._tools.walk_fields(owned_by(tools_of(scope), whose)):
             tool_memory = self._tools.check_fields(fields)
-            whose = tool_memory.model_dump(include=set(ProcedureOwner.model_fields))
-            yield {"kind": "tool_memory", "tool": tool_memory.tool, **whose, "fields": fields}
+            names = tool_memory.model_dump(include=set(ProcedureOwner.model_fields))
+            yield {"kind": "tool_memory", "tool": tool_memory.tool, **names, "fields": fields}
+
+    export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
         """Store a procedure or tool statistics unless they exist. Raises BadInput, Forbidden.
@@ -85,7 +78,7 @@ class ProcedureTransfer:
         if line["kind"] == "tool_memory":
             return await self._restore_tool(scope, target, validated(_ToolLine, line))
         read = validated(_ProcedureLine, line)
-        if set(read.marks) - set(_MARKS):
+        if set(read.marks) - set(MARKS):
             raise BadInput("has marks that no procedure has", field="marks")
         owner = _owner(scope, target, read.procedure)
         procedure = read.procedure.model_copy(update=owner)
@@ -112,22 +105,18 @@ class ProcedureTransfer:
         owner = ProcedureOwner(**_owner(scope, target, line))
         return "new" if await self._tools.bring_in(scope, owner, line.tool, line.fields) else "same"
 
-    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        return await self._erase(scope, ProcedureOwner(namespace=owner.namespace, user_id=owner.user_id))
-
-    async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        return await self._erase(scope, ProcedureOwner(namespace=owner.namespace, agent_id=owner.agent_id))
-
-    async def _erase(self, scope: Scope, owner: ProcedureOwner) -> Counter[str]:
+    async def erase_owner(self, scope: Scope, owner: Owner | AgentOwner) -> Counter[str]:
         counts: Counter[str] = Counter()
+        whose = ProcedureOwner(**owner._asdict())
         for name, clause in (("procedures", procedures_of(scope, state=None)), ("tools", tools_of(scope))):
-            own = owned_by(clause, owner.namespace, owner.user_id, owner.agent_id)
-            pages = [page async for page in self._store.walk_pids(own)]
+            pages = [page async for page in self._store.walk_pids(owned_by(clause, whose))]
             for page in pages:
                 owners = {owner_digest(scope.tenant, stored.procedure) for stored in await self._store.load_pids(scope, page) if stored}
                 counts[name] += await self._store.drop(page)
                 await self._store.drop_counters(sorted(owners))
         return counts
+
+    erase_agent = erase_owner
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
         return await self.purge_groups(scope, [Group(session.namespace, session.user_id, session.session_id, "")], dry_run=False)
@@ -140,7 +129,7 @@ class ProcedureTransfer:
         counts: Counter[str] = Counter()
         sessions = {(group.namespace, group.user_id, group.session_id) for group in groups if group.session_id is not None}
         for namespace, user_id, session_id in sorted(sessions, key=str):
-            clause = owned_by(procedures_of(scope, state=None), namespace, user_id, None)
+            clause = owned_by(procedures_of(scope, state=None), ProcedureOwner(namespace=namespace, user_id=user_id))
             pages = [page async for page in self._store.walk_pids(all_of(clause, tagged("s", [tag(session_id or "")])))]
             for pid in [pid for page in pages for pid in page]:
                 counts["procedures"] += 1
@@ -164,11 +153,7 @@ class ProcedureTransfer:
 
 def _owner(scope: Scope, target: RestoreTarget, line: ProcedureOwner) -> dict[str, str | None]:
     """Return the owner of an imported line. Raises Forbidden if the caller may not access this owner."""
-    owner = {
-        "user_id": target.user(line.user_id),
-        "namespace": target.namespace(line.namespace),
-        "agent_id": target.agent(line.agent_id),
-    }
+    owner = {"user_id": target.user(line.user_id), "namespace": target.namespace(line.namespace), "agent_id": target.agent(line.agent_id)}
     if not within(scope, line.model_copy(update=owner)):
         raise Forbidden("these credentials do not reach the namespace, user or agent of this procedure")
     return owner

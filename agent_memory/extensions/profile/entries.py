@@ -12,13 +12,14 @@ from typing import Any
 from agent_memory.extensions.profile.schema import is_lasting_name
 from agent_memory.extensions.profile.self_statements import SHORT_TERMS, is_lasting, recurring_terms, tells_of_speaker, term_pairs
 from agent_memory.features.memories.records import StoredEvidence, said_by_person, trust_of
-from agent_memory.foundation.core.clock import calendar_day, stated_date
+from agent_memory.foundation.core.clock import calendar_day, iso, stated_date
 from agent_memory.foundation.storage.keyspace import tag
+from agent_memory.foundation.text.cleaning.control_characters import cut
 from agent_memory.foundation.text.normalization import ABOUT_USER, QUESTION, ends_at
 from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 
-# A profile shows at most this many characters of a text, and this many pieces of evidence.
-_TEXT_CHARS = 600
+MOST_SHOWN_CHARS = 600
+"""A profile or timeline shows at most this many characters of a text."""
 _SHOWN_EVIDENCE = 5
 _EPOCH = date(1970, 1, 1)
 _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
@@ -36,6 +37,17 @@ class FollowedMemory:
     outdated: bool = False
     """True if a fact extracted from this message was superseded."""
     evidence: Sequence[StoredEvidence] = ()
+
+    @property
+    def is_personal(self) -> bool:
+        """True if the memory belongs to a user, not to an agent, and is not quarantined."""
+        record = self.record
+        return record.user_id is not None and record.agent_id is None and record.quarantine is None
+
+    @property
+    def last(self) -> float:
+        """The time of the last mention, or of the creation if that is later (seconds since 1970)."""
+        return max(self.record.created_at.timestamp(), self.last_said or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +68,11 @@ class ProfileEntry:
     slot: str | None
     payload: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def head(self) -> dict[str, Any]:
-        head: dict[str, Any] = {
-            "g": list(self.groups),
-            "d": list(self.days),
-            "k": int(self.lasting),
-            "l": self.last,
-            "i": self.payload["id"],
-        }
-        return head | ({} if self.rank is None else {"r": self.rank}) | ({} if self.slot is None else {"s": tag(self.slot)})
-
-    def json(self) -> str:
-        return json.dumps(self.payload, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    def values(self) -> dict[str, Any]:
+        """Return the entry in the form that `profile_follow.lua` expects."""
+        head = {"g": self.groups, "d": self.days, "k": int(self.lasting), "l": self.last, "i": self.payload["id"]}
+        head |= ({} if self.rank is None else {"r": self.rank}) | ({} if self.slot is None else {"s": tag(self.slot)})
+        return {"head": head, "entry": json.dumps(self.payload, ensure_ascii=False, separators=(",", ":"), sort_keys=True)}
 
 
 def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True) -> ProfileEntry | None:
@@ -78,37 +83,27 @@ def entry_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = T
     profiles exclude all messages.
     """
     record = memory.record
-    if record.user_id is None or record.agent_id is not None or record.quarantine is not None:
-        return None
-    is_message = record.memory_type is MemoryTypeEnum.MESSAGE
-    if is_message and not (statements and _tells(memory)):
-        return None
-    if not is_message and record.memory_type not in _FACTS:
+    fits = record.memory_type in _FACTS or (statements and record.memory_type is MemoryTypeEnum.MESSAGE and _tells(memory))
+    if not (memory.is_personal and fits):
         return None
     terms = recurring_terms(record.text)
-    last = max(record.created_at.timestamp(), memory.last_said or 0.0)
     short = 2 <= len(terms) <= SHORT_TERMS
     lasting = record.memory_type is not MemoryTypeEnum.EPISODIC and _lasts(record)
     return ProfileEntry(
         mid=memory.mid,
-        groups=[f"={memory.mid}", *(_group(pair) for pair in term_pairs(terms))],
+        groups=[f"={memory.mid}", *(blake2b(pair.encode(), digest_size=6).hexdigest() for pair in term_pairs(terms))],
         days=_days(memory, zone),
         rank=f"{len(terms)}{max(0, int(record.created_at.timestamp())):012d}" if short else None,
         lasting=lasting,
-        last=int(last),
+        last=int(memory.last),
         slot=record.slot,
-        payload=_entry_payload(memory, last),
+        payload=_entry_payload(memory),
     )
-
-
-def _group(pair: str) -> str:
-    return blake2b(pair.encode(), digest_size=6).hexdigest()
 
 
 def _tells(memory: FollowedMemory) -> bool:
     record = memory.record
-    is_question = bool(record.metadata.get(QUESTION))
-    if is_question or memory.outdated or not said_by_person(record):
+    if record.metadata.get(QUESTION) or memory.outdated or not said_by_person(record):
         return False
     return bool(record.metadata.get(ABOUT_USER)) or tells_of_speaker(record.text)
 
@@ -118,41 +113,31 @@ def _lasts(record: MemoryRecord) -> bool:
     return any(is_lasting_name(name) for name in names) or is_lasting(record.text)
 
 
-def _said_by_owner(piece: Evidence) -> bool:
-    return piece.source not in ("assistant", "tool")
-
-
 def _days(memory: FollowedMemory, zone: tzinfo) -> list[int]:
     record = memory.record
     first = record.event_date or stated_date(record.metadata) or record.created_at
-    moments = [first, *(piece.at for piece in (*(record.evidence or ()), *memory.evidence) if piece.at and _said_by_owner(piece))]
-    return sorted({max(0, day_since_epoch(moment, zone)) for moment in moments})
+    pieces = [piece for piece in (*(record.evidence or ()), *memory.evidence) if piece.source not in ("assistant", "tool")]
+    return sorted({max(0, day_since_epoch(moment, zone)) for moment in (first, *(piece.at for piece in pieces)) if moment})
 
 
-def _entry_payload(memory: FollowedMemory, last: float) -> dict[str, Any]:
+def _entry_payload(memory: FollowedMemory) -> dict[str, Any]:
     record = memory.record
-    text = record.text if len(record.text) <= _TEXT_CHARS else record.text[: _TEXT_CHARS - 1] + "…"
-    since = record.valid_from or record.event_date or record.created_at
     ends = ends_at(record)
-    body: dict[str, Any] = {
+    body = {
         "id": record.id,
-        "text": text,
+        "text": cut(record.text, MOST_SHOWN_CHARS),
         "type": record.memory_type.value,
-        "since": since.astimezone(UTC).isoformat(),
-        "last_said": datetime.fromtimestamp(last, UTC).isoformat(),
+        "since": iso(record.valid_from or record.event_date or record.created_at),
+        "last_said": datetime.fromtimestamp(memory.last, UTC).isoformat(),
         "times_said": memory.times,
         "evidence": shown_evidence(memory),
         "confidence": record.confidence if record.confidence is not None else trust_of(record),
+        "event_date": record.event_date and iso(record.event_date),
+        "slot": record.slot or None,
+        "ends": ends and ends.timestamp(),
+        "begins": record.valid_from and record.valid_from.timestamp(),
     }
-    if record.event_date is not None:
-        body["event_date"] = record.event_date.astimezone(UTC).isoformat()
-    if record.slot:
-        body["slot"] = record.slot
-    if ends is not None:
-        body["ends"] = ends.timestamp()
-    if record.valid_from is not None:
-        body["begins"] = record.valid_from.timestamp()
-    return body
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
@@ -160,15 +145,11 @@ def shown_evidence(memory: FollowedMemory) -> list[dict[str, Any]]:
     record = memory.record
     own = record.evidence or [Evidence(session_id=record.session_id, message_ids=record.extracted_from or [], at=record.created_at)]
     pieces = sorted((*own, *memory.evidence), key=lambda piece: (piece.at or record.created_at, piece.session_id or "", piece.message_ids))
-    evidence_items = [
-        {
-            "session_id": piece.session_id,
-            "message_ids": sorted(piece.message_ids)[-5:],
-            "at": piece.at and piece.at.astimezone(UTC).isoformat(),
-        }
+    shown = [
+        {"session_id": piece.session_id, "message_ids": sorted(piece.message_ids)[-5:], "at": piece.at and iso(piece.at)}
         for piece in pieces[-_SHOWN_EVIDENCE:]
     ]
-    return [{name: value for name, value in piece.items() if value} for piece in evidence_items]
+    return [{name: value for name, value in piece.items() if value} for piece in shown]
 
 
 def day_since_epoch(moment: datetime, zone: tzinfo = UTC) -> int:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from agent_memory.extensions.profile.follower import ProfileFollower
 from agent_memory.extensions.profile.history import ProfileHistory
 from agent_memory.extensions.profile.section import ProfileSection
-from agent_memory.extensions.profile.service import REBUILD, ProfileService
+from agent_memory.extensions.profile.service import ProfileService
 from agent_memory.extensions.profile.store import ProfileStore
 from agent_memory.features.extraction.rule_store import RuleStore
-from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
-from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
-from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services, while_enabled
 from agent_memory.foundation.foundation import Foundation
 
 
@@ -22,16 +20,8 @@ def open_profiles(foundation: Foundation, services: Services) -> None:
     store = ProfileStore(client, keys)
     follower = ProfileFollower(store, services[RuleStore], services[MemoryScan], statements=statements)
     history = ProfileHistory(client, keys, foundation.spec, services[MemoryStore])
-    service = ProfileService(store, follower, history, services[SearchService], services[OrderStore], statements=statements)
+    service = ProfileService(store, follower, history, services[SearchService], statements=statements)
     services.add(store, follower, history, service, ProfileSection(store, foundation.counter))
-
-
-# A job looks for lapsed entries this often.
-_LAPSE_MINUTES = 60.0
-
-
-def _minutes(settings: Settings) -> float | None:
-    return _LAPSE_MINUTES if settings.longterm.enabled else None
 
 
 _DERIVED = "it is made of memories, and an import makes it again of those"
@@ -57,8 +47,8 @@ FEATURE = Feature(
         KeySpace("pfu:<user>", "hash", "a user's profiles, each with its namespace", "until they are erased", not_exported=_DERIVED),
         KeySpace("pfx:<tenant>", "hash", "schemas of profiles, by namespace", "until deleted", personal=False),
     ),
-    jobs={REBUILD: "agent_memory_worker.profile:rebuild_profile"},
-    schedule={"profile": PeriodicJob("agent_memory_worker.profile:note_lapses", _minutes)},
+    jobs={"rebuild-profile": "agent_memory_worker.profile:rebuild_profile"},
+    schedule={"profile": PeriodicJob("agent_memory_worker.profile:note_lapses", while_enabled(60.0))},
     eraser=ProfileFollower,
     follower=ProfileFollower,
     guide=ProfileService,

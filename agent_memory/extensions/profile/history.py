@@ -12,7 +12,6 @@ from datetime import UTC, datetime, tzinfo
 from redis.asyncio import Redis
 
 from agent_memory.extensions.profile.entries import FollowedMemory, ProfileEntry, day_since_epoch, entry_of
-from agent_memory.extensions.profile.recurrence import KEPT_SAYINGS, stable_until
 from agent_memory.extensions.profile.store import ProfileOwner, ProfilePages
 from agent_memory.features.memories.records import StoredEvidence, StoredMemory
 from agent_memory.features.memories.store import MemoryStore
@@ -30,6 +29,31 @@ from agent_memory.foundation.storage.search.syntax import all_of
 MOST_READ = 2_000
 """Maximum number of memories to read from each index, newest first."""
 _LASTING = 1e12
+TIMES = 3
+"""A statement recurs if it was made on at least this many different days within `WITHIN_DAYS` days."""
+WITHIN_DAYS = 14
+"""The length, in days, of the period in which a recurring statement must be made on `TIMES` different days."""
+SILENT_DAYS = 180
+"""A recurring statement is no longer stable once this many days have passed without it."""
+KEPT_SAYINGS = 400
+"""Maximum number of a group's statements to consider; the latest ones count."""
+SECONDS_OF_DAY = 86_400
+
+
+def stable_until(days: Sequence[int]) -> int | None:
+    """Return the time until which a statement is stable (seconds since 1970), or None if it does not recur.
+
+    `days` are the days on which the statement was made, in days since 1970.
+    """
+    distinct = sorted(set(days))
+    start = 0
+    for index in range(1, len(distinct)):
+        if distinct[index] - distinct[index - 1] >= SILENT_DAYS:
+            start = index
+    lately = distinct[start:]
+    pairs = zip(lately, lately[TIMES - 1 :], strict=False)
+    recurs = any(last - first < WITHIN_DAYS for first, last in pairs)
+    return (lately[-1] + SILENT_DAYS) * SECONDS_OF_DAY if recurs else None
 
 
 def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:
@@ -80,14 +104,17 @@ class ProfileHistory:
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
         here, past = filters.in_time(at, None, False, datetime.now(UTC))
 
-        memories = await self.find_memories(scope, all_of(clause, here or ""), all_of(clause, past or ""))
-        mine = [memory for memory in memories if memory.record.namespace == owner.namespace and within(scope, memory.record)]
-        pieces = await self.load_evidence([memory.mid for memory in mine])
-        entries = [entry_of(_as_of(owner, memory, pieces[memory.mid], at), zone, statements=statements) for memory in mine]
+        memories = await self.followed_at(scope, owner, at, all_of(clause, here or ""), all_of(clause, past or ""))
+        entries = [entry_of(_ending_later(memory, at), zone, statements=statements) for memory in memories]
         return [entry for entry in entries if entry is not None]
 
-    async def find_memories(self, scope: Scope, current_clause: str, former_clause: str) -> list[StoredMemory]:
-        """Return the newest matching memories and the newest matching former versions, at most `MOST_READ` of each."""
+    async def followed_at(
+        self, scope: Scope, owner: ProfileOwner, at: datetime, current_clause: str, former_clause: str
+    ) -> list[FollowedMemory]:
+        """Return the owner's newest matching memories and former versions, at most `MOST_READ` of each.
+
+        They have only their evidence up to `at`.
+        """
 
         def find(pipe: Pipe) -> None:
             for index, clause in zip(self.indexes, (current_clause, former_clause), strict=True):
@@ -95,22 +122,22 @@ class ProfileHistory:
 
         current, former = [parse_hits(reply) for reply in await read(self._client, find)]
         names = [*current.names, *(name if name.startswith(PAST) else PAST + name for name in former.names)]
-        return [memory for memory in await self._store.load_by_names(scope, names) if memory is not None]
-
-    async def load_evidence(self, mids: Sequence[str]) -> dict[str, list[StoredEvidence]]:
-        replies = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(mid)) for mid in mids]) if mids else []
-        return {mid: [StoredEvidence.model_validate_json(raw) for raw in reply.values()] for mid, reply in zip(mids, replies, strict=True)}
-
-
-def followed_at(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
-    """Return a memory with only the evidence up to `at`."""
-    earlier_pieces = [piece for piece in pieces if piece.at is not None and piece.at <= at]
-    last = max((piece.at.timestamp() for piece in earlier_pieces if piece.at is not None), default=None)
-    times = 1 + sum(piece.times or 1 for piece in earlier_pieces)
-    return FollowedMemory(memory.mid, owner.tenant, memory.record, last, times, evidence=earlier_pieces)
+        loaded = [memory for memory in await self._store.load_by_names(scope, names) if memory is not None]
+        memories = [memory for memory in loaded if memory.record.namespace == owner.namespace and within(scope, memory.record)]
+        rows = await read(self._client, lambda pipe: [pipe.hgetall(self._keys.evidence(memory.mid)) for memory in memories])
+        return [_followed(owner, memory, list(row.values()), at) for memory, row in zip(memories, rows, strict=True)]
 
 
-def _as_of(owner: ProfileOwner, memory: StoredMemory, pieces: Sequence[StoredEvidence], at: datetime) -> FollowedMemory:
-    followed, record = followed_at(owner, memory, pieces, at), memory.record
+def _followed(owner: ProfileOwner, memory: StoredMemory, evidence: Sequence[bytes], at: datetime) -> FollowedMemory:
+    pieces = [StoredEvidence.model_validate_json(raw) for raw in evidence]
+    earlier = [piece for piece in pieces if piece.at is not None and piece.at <= at]
+    last = max((piece.at.timestamp() for piece in earlier if piece.at is not None), default=None)
+    times = 1 + sum(piece.times or 1 for piece in earlier)
+    return FollowedMemory(memory.mid, owner.tenant, memory.record, last, times, evidence=earlier)
+
+
+def _ending_later(memory: FollowedMemory, at: datetime) -> FollowedMemory:
+    """Return the memory without an end that is later than `at`."""
+    record = memory.record
     ends_later = record.valid_to is not None and record.valid_to > at
-    return replace(followed, record=record.model_copy(update={"valid_to": None})) if ends_later else followed
+    return replace(memory, record=record.model_copy(update={"valid_to": None})) if ends_later else memory

@@ -7,26 +7,36 @@ from typing import Annotated
 
 from fastapi import Body, Query, Response
 
-from agent_memory.extensions.profile.service import ProfileService
-from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, TimezoneQuery, UserQuery, WriteScopeDep
+from agent_memory.extensions.profile.service import ProfileService, requested_owner
+from agent_memory.features.jobs.operation_store import Mark
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.foundation.api.dependencies import (
+    NamespaceQuery,
+    OwnerParameters,
+    OwnerQuery,
+    ScopeDep,
+    ServicesDep,
+    TimezoneQuery,
+    WriteScopeDep,
+)
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import ModelResponse, errors
+from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import AckResponse
 from agent_memory_client.models.features.profile import Profile, ProfileMoves, ProfileSchema
 
 router = operations("profile")
 
-Limit = Annotated[int, Query(ge=1, le=64, description="At most so many entries of each kind.")]
 
-
-@router.get("/v1/profile", operation_id="get_profile_v1_profile_get", response_model=Profile, responses=errors(400))
+@router.get("/v1/profile", response_model=Profile, responses=errors(400))
 async def get_profile(
     services: ServicesDep,
     scope: ScopeDep,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    names: OwnerQuery,
     q: Annotated[str | None, Query(description="Also search the user's memories for this.", max_length=10_000)] = None,
-    limit: Limit = 20,
+    limit: Annotated[int, Query(ge=1, le=64, description="At most so many entries of each kind.")] = 20,
     as_of: Annotated[datetime | None, Query(description="The time of the profile, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
@@ -35,46 +45,49 @@ async def get_profile(
     Without a namespace, the profile covers memories outside all namespaces.
     A statement made on three different days within 14 days is stable, until it was not made for 180 days.
     """
-    profile = await services[ProfileService].read(scope, user_id, namespace, query=q, limit=limit, as_of=as_of, timezone=timezone)
-    return ModelResponse(profile)
+    service = services[ProfileService]
+    return ModelResponse(await service.read(scope, names.user_id, names.namespace, query=q, limit=limit, as_of=as_of, timezone=timezone))
 
 
-@router.get("/v1/profile/moves", operation_id="list_profile_moves_v1_profile_moves_get", response_model=ProfileMoves, responses=errors(400))
+@router.get("/v1/profile/moves", response_model=ProfileMoves, responses=errors(400))
 async def list_profile_moves(
     services: ServicesDep,
     scope: ScopeDep,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    names: OwnerQuery,
     limit: Annotated[int, Query(ge=1, le=1000, description="At most so many moves.")] = 100,
 ) -> Response:
     """Returns when memories entered a profile, became stable or current again, or left it, newest first."""
-    return ModelResponse(await services[ProfileService].read_moves(scope, user_id, namespace, limit))
+    return ModelResponse(await services[ProfileService].read_moves(scope, names.user_id, names.namespace, limit))
 
 
-@router.post(
-    "/v1/profile/rebuild", operation_id="rebuild_profile_v1_profile_rebuild_post", response_model=AckResponse, responses=errors(400)
-)
-async def rebuild_profile(
-    services: ServicesDep, scope: WriteScopeDep, user_id: UserQuery = None, namespace: NamespaceQuery = None
-) -> Response:
+@router.post("/v1/profile/rebuild", response_model=AckResponse, responses=errors(400))
+async def rebuild_profile(services: ServicesDep, scope: WriteScopeDep, names: OwnerQuery) -> Response:
     """Rebuilds a profile from the memories, in the background. `X-Operation-Id` names the work.
 
     A profile follows its memories by itself. Use this for memories that are older than profiles, and after a change of
     the time zone.
     """
-    mark = await services[ProfileService].order_rebuild(scope, user_id, namespace)
-    return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))
+    return await order_rebuild(services, scope, "profile", names)
 
 
-@router.get("/v1/profile/schema", operation_id="get_profile_schema_v1_profile_schema_get", response_model=ProfileSchema, responses=errors())
+async def order_rebuild(services: Services, scope: Scope, noun: str, names: OwnerParameters) -> Response:
+    """Request a rebuild of a profile or timeline (`noun`). The response names the work.
+
+    Raises Forbidden, and BadInput without a user.
+    """
+    owner = requested_owner(scope, noun, names.user_id, names.namespace)
+    order = JobOrder.of(scope, f"rebuild-{noun}", user_id=owner.user_id, namespace=owner.namespace)
+    await services[OrderStore].place_orders(order)
+    return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", Mark(DueKind.ORDER, order.name).operation_id.encode()))
+
+
+@router.get("/v1/profile/schema", response_model=ProfileSchema, responses=errors())
 async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None) -> Response:
     """Returns the topics and slots for profiles of a namespace: its own, else the tenant's, else the default."""
     return ModelResponse(await services[ProfileService].get_schema(scope, namespace))
 
 
-@router.put(
-    "/v1/profile/schema", operation_id="put_profile_schema_v1_profile_schema_put", response_model=ProfileSchema, responses=errors(413, 415)
-)
+@router.put("/v1/profile/schema", response_model=ProfileSchema, responses=errors(413, 415))
 async def put_profile_schema(
     services: ServicesDep, scope: WriteScopeDep, body: Annotated[ProfileSchema, Body()], namespace: NamespaceQuery = None
 ) -> Response:
@@ -82,9 +95,7 @@ async def put_profile_schema(
     return ModelResponse(await services[ProfileService].put_schema(scope, namespace, body))
 
 
-@router.delete(
-    "/v1/profile/schema", operation_id="delete_profile_schema_v1_profile_schema_delete", response_model=AckResponse, responses=errors()
-)
+@router.delete("/v1/profile/schema", response_model=AckResponse, responses=errors())
 async def delete_profile_schema(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None) -> Response:
     """Deletes the schema of a namespace or of the tenant. A missing schema is no error."""
     return ModelResponse(await services[ProfileService].delete_schema(scope, namespace))

@@ -72,54 +72,16 @@ DEFAULT_SCHEMA = ProfileSchema(
     topics={name: ProfileTopic(description=about, sub_topics=dict(subs)) for name, (about, subs) in _TOPICS.items()}
 )
 
-_LASTING_WORDS = frozenset(
-    [
-        "name",
-        "birthday",
-        "birthplace",
-        "gender",
-        "nationality",
-        "allergy",
-        "allergies",
-        "allergic",
-        "home",
-        "city",
-        "country",
-        "address",
-        "family",
-        "partner",
-        "spouse",
-        "wife",
-        "husband",
-        "child",
-        "children",
-        "son",
-        "daughter",
-        "mother",
-        "father",
-        "parent",
-        "parents",
-        "sibling",
-        "brother",
-        "sister",
-        "marital",
-        "work",
-        "job",
-        "employer",
-        "employment",
-        "occupation",
-        "profession",
-        "company",
-        "language",
-        "languages",
-        "diet",
-    ]
+_LASTING_WORD = re.compile(
+    "name|birthday|birthplace|gender|nationality|allergy|allergies|allergic|home|city|country|address|family|partner|spouse|wife|husband"
+    "|child|children|son|daughter|mother|father|parents?|sibling|brother|sister|marital|work|job|employer|employment|occupation|profession"
+    "|company|languages?|diet"
 )
 
 
 def is_lasting_name(name: str) -> bool:
     """True if a slot, category or topic is about something lasting: a name, allergy, home, family, work or language."""
-    return any(word in _LASTING_WORDS for word in _WORD.findall(name.casefold()))
+    return any(_LASTING_WORD.fullmatch(word) for word in _WORD.findall(name.casefold()))
 
 
 def slots_instruction(schema: ProfileSchema) -> str:

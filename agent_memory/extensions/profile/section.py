@@ -14,7 +14,7 @@ from typing import Any
 from agent_memory.extensions.profile.service import shown_lists
 from agent_memory.extensions.profile.store import PAGE, ProfileOwner, ProfileStore, parse_pages
 from agent_memory.foundation.core.clock import calendar_day
-from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
+from agent_memory.foundation.core.prompt_sections import FittedText, PromptAsk, SectionKind, SessionMessages, fit_lines
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.text.prompt_marks import DATA_NOTE, part_heading
@@ -45,25 +45,14 @@ class ProfileReads:
         zone = self.ask.zone
         return replace(self, static=[_line(entry, zone) for entry in static], dynamic=[_line(entry, zone) for entry in dynamic])
 
-    def fit_section(self, tokens: int | None) -> ProfileReads:
+    def fit_section(self, tokens: int | None) -> FittedText:
         """Keep the lines that fit into both the request's token limit and `tokens`, static lines first."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count("\n".join([_HEADING, _STATIC, _DYNAMIC, DATA_NOTE]))
         static, left = fit_lines(self.static, left, self.count)
         dynamic, _ = fit_lines(self.dynamic, left, self.count)
-        return replace(self, static=static, dynamic=dynamic)
-
-    def count_tokens(self) -> int:
-        text = self._text()
-        return self.count(text) if text else 0
-
-    def render_section(self, messages: SessionMessages | None) -> SectionText:
-        text = self._text()
-        return SectionText(parts=[text]) if text else SectionText()
-
-    def _text(self) -> str:
-        parts = [[head, *lines] for head, lines in ((_STATIC, self.static), (_DYNAMIC, self.dynamic)) if lines]
-        return _HEADING + "\n".join(line for part in parts for line in part) + DATA_NOTE if parts else ""
+        lines = [line for head, part in ((_STATIC, static), (_DYNAMIC, dynamic)) if part for line in (head, *part)]
+        return FittedText(_HEADING + "\n".join(lines) + DATA_NOTE if lines else "", self.count)
 
 
 def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:

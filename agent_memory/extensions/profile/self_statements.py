@@ -43,10 +43,7 @@ def is_lasting(text: str) -> bool:
 
 
 def recurring_terms(text: str) -> list[str]:
-    """Return at most `MOST_TERMS` index terms for comparing a statement with others.
-
-    The list is empty for a negated statement.
-    """
+    """Return at most `MOST_TERMS` index terms for comparing a statement with others. The list is empty for a negated statement."""
     text = text[:MOST_READ]
     if _holds(tokens(text), _NEGATED):
         return []
@@ -63,13 +60,8 @@ def term_pairs(terms: Iterable[str]) -> list[str]:
 @lru_cache(maxsize=8)
 def _phrases(section: str) -> Sequence[tuple[Language, frozenset[str], int]]:
     """Return, for each language, a section's phrases and the number of words in the longest phrase."""
-    forms: list[tuple[Language, frozenset[str], int]] = []
-    for language in languages().values():
-        phrases = list(language.phrases(section))
-        if phrases:
-            between = "" if language.blankless else " "
-            forms.append((language, frozenset(map(between.join, phrases)), max(map(len, phrases))))
-    return forms
+    phrases = [(language, list(language.phrases(section))) for language in languages().values()]
+    return [(language, language.words(section), max(map(len, each))) for language, each in phrases if each]
 
 
 def _holds(text_tokens: Sequence[Token], section: str) -> bool:

@@ -7,23 +7,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agent_memory.extensions.profile.follower import ProfileFollower
-from agent_memory.extensions.profile.history import ProfileHistory, classify
-from agent_memory.extensions.profile.recurrence import SECONDS_OF_DAY, SILENT_DAYS
+from agent_memory.extensions.profile.history import SECONDS_OF_DAY, SILENT_DAYS, ProfileHistory, classify
 from agent_memory.extensions.profile.schema import DEFAULT_SCHEMA, SlotTopics, slots_instruction
 from agent_memory.extensions.profile.store import ProfileOwner, ProfilePages, ProfileStore
-from agent_memory.features.jobs.operation_store import Mark
-from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.sessions.strategies import read_zone
 from agent_memory.foundation.api.principals import shared_place_of, writing
 from agent_memory.foundation.core.errors import BadInput, Forbidden
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import AckResponse, Namespace, SearchRequest, UserId
 from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
 
-REBUILD = "rebuild-profile"
-"""Job: rebuild the profile of the user `user_id` in `namespace`."""
 _MOST_MOVES = 1000
 _HIDDEN = ("ends", "begins", "type")
 
@@ -51,20 +45,12 @@ class ProfileService:
     """
 
     def __init__(
-        self,
-        store: ProfileStore,
-        follower: ProfileFollower,
-        history: ProfileHistory,
-        search: SearchService,
-        orders: OrderStore,
-        *,
-        statements: bool,
+        self, store: ProfileStore, follower: ProfileFollower, history: ProfileHistory, search: SearchService, *, statements: bool
     ) -> None:
         self._store = store
         self._follower = follower
         self._history = history
         self._search = search
-        self._orders = orders
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
@@ -113,22 +99,9 @@ class ProfileService:
         return profile
 
     async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
-        """Return the latest moves of entries in a profile, newest first.
-
-        Raises Forbidden, and BadInput without a user.
-        """
+        """Return the latest moves of entries in a profile, newest first. Raises Forbidden, and BadInput without a user."""
         owner = requested_owner(scope, "profile", user_id, namespace)
         return ProfileMoves(moves=await self._store.read_moves(owner, min(limit, _MOST_MOVES)))
-
-    async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
-        """Request a rebuild; return the mark that identifies the work.
-
-        Raises Forbidden, and BadInput without a user.
-        """
-        owner = requested_owner(writing(scope), "profile", user_id, namespace)
-        order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
-        await self._orders.place_orders(order)
-        return Mark(DueKind.ORDER, order.name)
 
     async def get_schema(self, scope: Scope, namespace: str | None) -> ProfileSchema:
         """Return the namespace's schema, else the tenant's, else the default schema. Raises Forbidden."""
@@ -175,10 +148,7 @@ def _entries(payloads: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:
 
 
 def _by_topic(pages: ProfilePages, schema: ProfileSchema, now: datetime) -> dict[str, dict[str, ProfileEntry]]:
-    """Return the values of the schema's slots by topic and sub-topic.
-
-    If two slots have the same sub-topic, the latest statement wins.
-    """
+    """Return the values of the schema's slots by topic and sub-topic. If two slots have the same sub-topic, the latest statement wins."""
     topics, values_by_topic = SlotTopics(schema), dict[str, dict[str, ProfileEntry]]()
     for slot, entry in (pages.slots or {}).items():
         place = topics.place_of(slot)

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
-from agent_memory.extensions.profile.entries import FollowedMemory, ProfileEntry
-from agent_memory.extensions.profile.keys import ProfileKeys
+from agent_memory.extensions.profile.entries import FollowedMemory
 from agent_memory.features.memories.records import StoredEvidence, decode_memory
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys, digest, tag, untag
@@ -45,33 +44,14 @@ class ProfileOwner(NamedTuple):
         return digest("profiles", self.tenant, self.user_id)
 
 
-@dataclass(frozen=True, slots=True)
-class ReadMemory:
-    """A memory as read from Redis.
-
-    `memory` is None if it is not current. The script skips the memory if `state` has changed.
-    """
+class ReadMemory(NamedTuple):
+    """A memory as read from Redis. `memory` is None if it is missing. The script skips it if `state` has changed."""
 
     mid: str
     state: Sequence[str]
-    memory: FollowedMemory | None
-
-
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """A memory's part in a profile. Without an owner or entry, the script removes the memory from its profile."""
-
-    mid: str
-    state: Sequence[str]
-    owner: ProfileOwner | None = None
-    entry: ProfileEntry | None = None
-
-    def item(self) -> dict[str, Any]:
-        item: dict[str, Any] = {"mid": self.mid, "state": list(self.state)}
-        if self.owner is not None and self.entry is not None:
-            item |= {"owner": self.owner.name, "user_key": self.owner.user_key, "namespace": tag(self.owner.namespace or "")}
-            item |= {"head": self.entry.head(), "entry": self.entry.json()}
-        return item
+    memory: FollowedMemory | None = None
+    over: bool = False
+    """True if the memory has ended. Its row is then in the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +67,66 @@ class ProfilePages:
     version: int = 0
 
 
-class ProfileStore:
-    def __init__(self, client: Redis, keys: Keys) -> None:
+class ProfileKeys:
+    """Creates the Redis keys for profiles in one bucket. `feature.py` describes each key."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def profile(self, owner: str) -> str:
+        """Return the key of a profile. The profile's other keys append ":" and a letter to it."""
+        return f"{self._root}pf:{owner}"
+
+    def schemas(self, tenant: str) -> str:
+        return f"{self._root}pfx:{digest('profile schema', tenant)}"
+
+
+class OwnerStore:
+    """Stores what is derived from each owner's memories. One script updates it, another deletes it."""
+
+    def __init__(self, client: Redis, keys: Keys, name: str, users: str) -> None:
+        """`name` is the prefix of the scripts, `users` the prefix of the keys of a user's owners."""
         self._client = client
         self._keys = keys
+        self._users = users
+        self._follow = Script(client, f"{name}_follow")
+        self._clear = Script(client, f"{name}_clear")
+
+    async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
+        """Return memories with their evidence. Needs one round trip."""
+        raise NotImplementedError
+
+    async def follow(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
+        """Update the owners. Returns False for each memory that changed after it was read and was skipped."""
+        reply = await self._follow(self._keys, items=items, **self._stamps()) if items else []
+        return [bool(done) for done in reply]
+
+    def _stamps(self) -> Mapping[str, str]:
+        return {}
+
+    async def clear(self, owner: ProfileOwner, *, rebuilds: bool = False) -> None:
+        """Delete an owner's data. If `rebuilds` is set, a rebuild follows, and then `end_rebuild`."""
+        await self._clear(self._keys, owner=owner.name, user_key=owner.user_key, rebuilds=rebuilds)
+
+    async def end_rebuild(self, owner: ProfileOwner) -> None:
+        """Finish a rebuild."""
+
+    async def owners_of(self, tenant: str, user_id: str) -> list[ProfileOwner]:
+        """Return the owners that belong to a user, one for each namespace with data."""
+        key = f"{self._keys.root}{self._users}:{digest('profiles', tenant, user_id)}"
+        (rows,) = await read(self._client, lambda pipe: pipe.hvals(key))
+        return [ProfileOwner(tenant, untag(namespace.decode()) or None, user_id) for namespace in rows]
+
+
+class ProfileStore(OwnerStore):
+    def __init__(self, client: Redis, keys: Keys) -> None:
+        super().__init__(client, keys, "profile/profile", "pfu")
         self._profile_keys = ProfileKeys(keys.root)
-        self._follow = Script(client, "profile/profile_follow")
-        self._clear = Script(client, "profile/profile_clear")
         self._rebuilt = Script(client, "profile/profile_rebuilt")
         self._lapse = Script(client, "profile/profile_lapse")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return memories with their evidence. Needs one round trip."""
+        """Return current memories with their evidence. Needs one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -106,31 +134,15 @@ class ProfileStore:
                 pipe.hgetall(self._keys.evidence(mid))
 
         replies = await read(self._client, build) if mids else []
-        decoded = [decode_followed(mid, *replies[2 * index : 2 * index + 2]) for index, mid in enumerate(mids)]
-        return [ReadMemory(mid, state, memory) for mid, (memory, state) in zip(mids, decoded, strict=True)]
+        return [decode_followed(mid, *replies[2 * index : 2 * index + 2]) for index, mid in enumerate(mids)]
 
-    async def follow(self, followed: Sequence[Followed]) -> list[bool]:
-        """Update profiles. Returns False for each memory that changed after it was read and was skipped."""
-        if not followed:
-            return []
-        reply = await self._follow(any=self._keys.config, root=self._keys.root, items=[item.item() for item in followed])
-        return [bool(done) for done in reply]
-
-    async def clear(self, owner: str, user_key: str, *, keeps_moves: bool) -> int:
-        """Empty a profile; return the number of its memories.
-
-        Before a rebuild, call this method with `keeps_moves=True`. After the rebuild, call `note_rebuilt`.
-        """
-        named = {"root": self._keys.root, "owner": owner, "user_key": user_key, "keeps_moves": keeps_moves}
-        return int(await self._clear(any=self._keys.config, **named))
-
-    async def note_rebuilt(self, owner: str) -> None:
-        """End a rebuild, and record the moves that the rebuild caused."""
-        await self._rebuilt(any=self._keys.config, root=self._keys.root, owner=owner)
+    async def end_rebuild(self, owner: ProfileOwner) -> None:
+        """Finish a rebuild, and record the moves that it caused."""
+        await self._rebuilt(self._keys, owner=owner.name)
 
     async def note_lapses(self, most: int) -> int:
         """Record the moves of lapsed entries in at most `most` profiles; return the number of profiles."""
-        return int(await self._lapse(any=self._keys.config, root=self._keys.root, most=most))
+        return int(await self._lapse(self._keys, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:
         """Queue the read of a profile. `parse_pages` parses its single reply."""
@@ -148,28 +160,17 @@ class ProfileStore:
         pages, schemas = await read(self._client, build)
         return parse_pages(pages, limit), _narrowest(schemas)
 
-    async def owners_of(self, tenant: str, user_id: str) -> dict[str, str | None]:
-        """Return a user's profiles as a dict from the owner's name in Redis keys to the namespace."""
-        key = self._profile_keys.of_user(digest("profiles", tenant, user_id))
-        (rows,) = await read(self._client, lambda pipe: pipe.hgetall(key))
-        return {name.decode(): untag(namespace.decode()) or None for name, namespace in rows.items()}
-
     async def read_moves(self, owner: ProfileOwner, limit: int) -> list[ProfileMove]:
-        key = f"{self._profile_keys.profile(owner.name)}:h"
-        (rows,) = await read(self._client, lambda pipe: pipe.lrange(key, 0, limit - 1))
+        (rows,) = await read(self._client, lambda pipe: pipe.lrange(f"{self._profile_keys.profile(owner.name)}:h", 0, limit - 1))
         return [_move(row.decode()) for row in rows]
 
-    async def load_schema(self, tenant: str, namespace: str | None, *, exact: bool = False) -> ProfileSchema | None:
-        """Return the namespace's schema, else the tenant's schema (unless `exact` is set), else None."""
-        fields = [_schema_field(namespace)] if exact else _schema_fields(namespace)
-        (rows,) = await read(self._client, lambda pipe: pipe.hmget(self._profile_keys.schemas(tenant), fields))
+    async def load_schema(self, tenant: str, namespace: str | None) -> ProfileSchema | None:
+        """Return the namespace's schema, else the tenant's schema, else None."""
+        (rows,) = await read(self._client, lambda pipe: pipe.hmget(self._profile_keys.schemas(tenant), _schema_fields(namespace)))
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store the schema of a namespace, or of the tenant if `namespace` is None.
-
-        If `schema` is None, delete the stored one.
-        """
+        """Store the schema of a namespace, or of the tenant if `namespace` is None. If `schema` is None, delete the stored one."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
@@ -184,12 +185,7 @@ def parse_pages(reply: Sequence[bytes | None], limit: int, *, slots: bool = True
     version, *rest = reply
     static, dynamic = ([line for page in rest[start : start + pages] if page for line in _entries(page)] for start in (0, pages))
     values = [line.split(b" ", 1) for line in (rest[-1] or b"").split(b"\n") if line] if slots else []
-    return ProfilePages(
-        static,
-        dynamic,
-        {untag(slot.decode()): json.loads(entry) for slot, entry in values},
-        int(version or 0),
-    )
+    return ProfilePages(static, dynamic, {untag(slot.decode()): json.loads(entry) for slot, entry in values}, int(version or 0))
 
 
 # A user's next prompt reads the same pages, so the cache saves 0.1 ms of CPU.
@@ -207,14 +203,20 @@ def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
     return ProfileOwner(memory.tenant, memory.record.namespace, memory.record.user_id)
 
 
-def decode_followed(mid: str, row: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> tuple[FollowedMemory | None, Sequence[str]]:
-    """Decode a memory's `STATE` fields and evidence.
+def followed_item(read: ReadMemory, values: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a memory in the form that the scripts expect. Without `values`, they remove it from its owner's data."""
+    owner = owner_of(read.memory)
+    item: dict[str, Any] = {"mid": read.mid, "state": list(read.state)}
+    if owner is None or values is None:
+        return item
+    return item | {"owner": owner.name, "user_key": owner.user_key, "namespace": tag(owner.namespace or "")} | dict(values)
 
-    Returns the memory and the state that scripts compare, or (None, ()) if the memory is missing.
-    """
+
+def decode_followed(mid: str, row: Sequence[bytes | None], evidence: Mapping[bytes, bytes]) -> ReadMemory:
+    """Decode a memory's `STATE` fields and evidence."""
     owner, raw, *checked = row
     if owner is None or raw is None or checked[0] is None:
-        return None, ()
+        return ReadMemory(mid, ())
     state = [*((value or b"").decode() for value in checked), str(len(evidence)), sha1(raw, usedforsecurity=False).hexdigest()]
     _, last, times, outdated = checked
     memory = FollowedMemory(
@@ -226,7 +228,7 @@ def decode_followed(mid: str, row: Sequence[bytes | None], evidence: Mapping[byt
         outdated is not None,
         [StoredEvidence.model_validate_json(piece) for _, piece in sorted(evidence.items())],
     )
-    return memory, state
+    return ReadMemory(mid, state, memory)
 
 
 def _move(row: str) -> ProfileMove:

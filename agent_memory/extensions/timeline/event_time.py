@@ -55,8 +55,7 @@ def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | No
 
 def _of_date(record: MemoryRecord, event: datetime, named: EventTime | None, zone: tzinfo) -> EventTime:
     first = calendar_day(event, zone)
-    wider = named is not None and named.precision != "day" and named.first == first and _moment(event, zone) is None
-    if wider and named is not None:
+    if named is not None and named.precision != "day" and named.first == first and _moment(event, zone) is None:
         # The date of "in March 2024" is stored as 2024-03-01; the text gives back the month.
         return EventTime(first, named.last, named.precision, "event")
     last = _end(record, zone)

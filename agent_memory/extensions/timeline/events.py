@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
-from agent_memory.extensions.profile.entries import FollowedMemory, shown_evidence
+from agent_memory.extensions.profile.entries import MOST_SHOWN_CHARS, FollowedMemory, shown_evidence
 from agent_memory.extensions.profile.self_statements import MOST_READ, tells_of_speaker
 from agent_memory.extensions.timeline.event_time import EventTime, event_time, time_of_text
 from agent_memory.extensions.timeline.periods import day_number, periods_of_event
 from agent_memory.features.memories.records import said_by_person
 from agent_memory.foundation.core.clock import stated_date
 from agent_memory.foundation.storage.keyspace import tag
+from agent_memory.foundation.text.cleaning.control_characters import cut
 from agent_memory.foundation.text.languages.questions import is_bare_question
 from agent_memory.foundation.text.normalization import QUESTION
 from agent_memory.foundation.text.passages.sentences import split_sentences
 from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
-# A timeline shows at most this many characters of a text, and this many events of one message.
-_TEXT_CHARS = 600
+# A timeline shows at most this many events of one message.
 _MOST_OF_MESSAGE = 8
 # More repetitions than this give a statement no more weight in a summary.
 MOST_WEIGHED = 3
@@ -48,10 +48,7 @@ class TimelineEntry:
         return None if self.time.last is None else day_number(self.time.last)
 
     def item(self, zone: tzinfo) -> dict[str, Any]:
-        """Return the event in the form that `timeline_follow.lua` expects.
-
-        `zone` determines when the event's periods end.
-        """
+        """Return the event in the form that `timeline_follow.lua` expects. `zone` determines when the event's periods end."""
         periods = periods_of_event(self.time.first, self.time.precision, zone)
         facets = [*self.facets, facet("precision", self.time.precision)]
         item: dict[str, Any] = {"m": self.name, "b": self.first, "f": facets, "h": self._digest(periods), "p": periods, "j": self.json()}
@@ -81,19 +78,16 @@ def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = 
     the memory has ended. Its events still count unless the memory was superseded or has reached its `expires_at`.
     """
     record = memory.record
-    if record.user_id is None or record.agent_id is not None or record.quarantine is not None or (over and not _ended_by_itself(record)):
+    if not memory.is_personal or (over and not _ended_by_itself(record)):
         return []
     stated_at = stated_date(record.metadata) or record.created_at
     if record.memory_type is MemoryTypeEnum.MESSAGE and record.event_date is None:
         return _message_entries(memory, stated_at, zone) if statements else []
-    if record.memory_type is MemoryTypeEnum.PROCEDURAL:
-        return []
     episodic = record.memory_type is MemoryTypeEnum.EPISODIC
-    if not (episodic or record.event_date is not None or statements):
-        return []
-    if episodic or record.event_date is not None:
+    time = None
+    if episodic or (record.event_date is not None and record.memory_type is not MemoryTypeEnum.PROCEDURAL):
         time = event_time(record, stated_at, zone, said_counts=episodic)
-    else:
+    elif statements and record.memory_type is not MemoryTypeEnum.PROCEDURAL:
         # No model decided that this memory is an event, so its text must name the time.
         time = time_of_text(record.text, stated_at, zone)
     return [] if time is None else [_entry(memory, 0, record.text, time)]
@@ -126,10 +120,9 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
     order = max(0, int((time.at or record.created_at).timestamp()))
     topics, entities = list(dict.fromkeys(record.topics or ())), list(dict.fromkeys(record.entities or ()))
     facets = [facet(kind, value) for kind, values in (("topic", topics), ("entity", entities)) for value in values]
-    last_said = max(record.created_at.timestamp(), memory.last_said or 0.0)
     payload: dict[str, Any] = {
         "id": record.id,
-        "text": text if len(text) <= _TEXT_CHARS else text[: _TEXT_CHARS - 1] + "…",
+        "text": cut(text, MOST_SHOWN_CHARS),
         "start": time.first.isoformat(),
         "end": None if time.last is None else time.last.isoformat(),
         "precision": time.precision,
@@ -139,7 +132,7 @@ def _entry(memory: FollowedMemory, number: int, text: str, time: EventTime) -> T
         "topics": topics,
         "entities": entities,
         "times_said": memory.times,
-        "last_said": datetime.fromtimestamp(last_said, UTC).isoformat(),
+        "last_said": datetime.fromtimestamp(memory.last, UTC).isoformat(),
         "evidence": shown_evidence(memory),
     }
     return TimelineEntry(f"{order:012d}.{memory.mid}.{number}", time, tuple(dict.fromkeys(facets)), payload, _until(record))

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from agent_memory.extensions.profile.follower import ProfileFollower
 from agent_memory.extensions.profile.history import ProfileHistory
 from agent_memory.extensions.timeline.follower import TimelineFollower
 from agent_memory.extensions.timeline.history import TimelineHistory
 from agent_memory.extensions.timeline.section import TimelineSection
-from agent_memory.extensions.timeline.service import REBUILD, SUMMARIZE, TimelineService
+from agent_memory.extensions.timeline.service import SUMMARIZE, TimelineService
 from agent_memory.extensions.timeline.store import TimelineStore
 from agent_memory.extensions.timeline.summaries.store import SummaryStore
 from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory.features.access.embedding_budget import TenantModels
-from agent_memory.features.jobs.order_store import OrderStore
+from agent_memory.features.extraction.rule_store import RuleStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan
-from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services
-from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.core.feature import Feature, KeySpace, PeriodicJob, Services, while_enabled
 from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.llm.context_limits import ContextLimits
-
-# A job looks for finished periods without a summary this often.
-_SUMMARIES_MINUTES = 5.0
 
 
 def open_timelines(foundation: Foundation, services: Services) -> None:
     client, keys, statements = foundation.client, foundation.keys, not foundation.extracts
     store = TimelineStore(client, keys)
     history = TimelineHistory(client, services[ProfileHistory], services[MemoryStore])
-    follower = TimelineFollower(store, services[ProfileFollower], services[MemoryScan], history, statements=statements)
-    service = TimelineService(store, follower, history, services[OrderStore], statements=statements)
+    follower = TimelineFollower(store, services[RuleStore], services[MemoryScan], history, statements=statements)
+    service = TimelineService(store, follower, history, statements=statements)
     summaries = SummaryStore(client, keys)
     limits = services[ContextLimits] if foundation.extracts else None
     summarizer = PeriodSummarizer(summaries, services[TenantModels], limits, foundation.counter)
     services.add(store, history, follower, service, summaries, summarizer, TimelineSection(store, foundation.counter))
-
-
-def _minutes(settings: Settings) -> float | None:
-    return _SUMMARIES_MINUTES if settings.longterm.enabled else None
 
 
 _DERIVED = "it is made of memories, and an import makes it again of those"
@@ -57,11 +48,8 @@ FEATURE = Feature(
         KeySpace("tlo:<mid>", "string", "in whose timeline a memory is", "as its events there", not_exported=_DERIVED),
         KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "while they hold events", not_exported=_DERIVED),
     ),
-    jobs={
-        REBUILD: "agent_memory_worker.timeline:rebuild_timeline",
-        SUMMARIZE: "agent_memory_worker.timeline:summarize_periods",
-    },
-    schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", _minutes)},
+    jobs={"rebuild-timeline": "agent_memory_worker.timeline:rebuild_timeline", SUMMARIZE: "agent_memory_worker.timeline:summarize_periods"},
+    schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", while_enabled(5.0))},
     eraser=TimelineFollower,
     follower=TimelineFollower,
     section=TimelineSection,

@@ -9,20 +9,17 @@ from typing import Any
 from redis.asyncio import Redis
 from redisvl.query.filter import Num
 
-from agent_memory.extensions.profile.history import ProfileHistory, followed_at
+from agent_memory.extensions.profile.history import ProfileHistory
 from agent_memory.extensions.timeline.events import TimelineEntry, events_of
 from agent_memory.extensions.timeline.store import EventRange, TimelineOwner
-from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
-from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.search import filters
-from agent_memory.foundation.storage.search.queries import name_query, search
+from agent_memory.foundation.storage.search.pagination import walk
 from agent_memory.foundation.storage.search.results import PAST
 from agent_memory.foundation.storage.search.syntax import all_of, has_number, negated
-
-_PAGE = 1_000
+from agent_memory_client.models import MemoryRecord
 
 
 class TimelineHistory:
@@ -45,25 +42,17 @@ class TimelineHistory:
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), Num("c") <= at.timestamp())
         if known_at is not None:
             clause = all_of(clause, filters.in_time(None, known_at, True, known_at)[0])
-        memories = await self._profiles.find_memories(scope, clause, clause)
-        mine = [memory for memory in memories if memory.record.namespace == owner.namespace and _holds(memory, at, known_at)]
-        pieces = await self._profiles.load_evidence([memory.mid for memory in mine])
-        entries: list[TimelineEntry] = []
-        for memory in mine:
-            if within(scope, memory.record):
-                entries += events_of(followed_at(owner, memory, pieces[memory.mid], at), zone, statements=statements)
-        return entries
+        memories = await self._profiles.followed_at(scope, owner, at, clause, clause)
+        held = [memory for memory in memories if _holds(memory.record, at, known_at)]
+        return [entry for memory in held for entry in events_of(memory, zone, statements=statements)]
 
     async def walk_over(self, scope: Scope, owner: TimelineOwner) -> AsyncIterator[list[str]]:
         """Yield the mids of an owner's ended memories, page by page, without former versions."""
         clause = all_of(filters.where(scope, Selection.of(owner.namespace, owner.user_id)), negated(has_number("rt")))
-        for start in range(0, 1_000_000, _PAGE):
-            names = (await search(self._client, self._profiles.indexes[1], name_query(clause, start, _PAGE, sort_by=("c", "ASC")))).names
-            mids = [name.removeprefix(PAST) for name in names]
-            memories = await self._store.find_by_mids(scope, [mid for mid in mids if "." not in mid])
+        async for names in walk(self._client, self._profiles.indexes[1], clause, "c"):
+            mids = [name.removeprefix(PAST) for name in names if "." not in name]
+            memories = await self._store.find_by_mids(scope, mids)
             yield [memory.mid for memory in memories if memory is not None and memory.record.namespace == owner.namespace]
-            if len(names) < _PAGE:
-                return
 
 
 def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[int, list[dict[str, Any]]]:
@@ -78,9 +67,8 @@ def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[
     return len(matches), [entry.payload for entry in matches[event_range.offset : event_range.offset + event_range.limit]]
 
 
-def _holds(memory: StoredMemory, at: datetime, known_at: datetime | None) -> bool:
+def _holds(record: MemoryRecord, at: datetime, known_at: datetime | None) -> bool:
     """True if this version was known at `known_at` (None: now) and was neither superseded nor expired at `at`."""
-    record = memory.record
     if record.retired_at is not None and (known_at is None or record.retired_at <= known_at):
         return False
     superseded = record.superseded_by is not None and record.valid_to is not None and record.valid_to <= at

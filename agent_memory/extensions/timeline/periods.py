@@ -30,10 +30,7 @@ class SummaryState(NamedTuple):
 
 
 def period_of(day: date, unit: str) -> Period:
-    """Return the period that contains a day.
-
-    `unit` is "day", "week", "month" or "year"; any other value raises KeyError.
-    """
+    """Return the period that contains a day. `unit` is "day", "week", "month" or "year"; any other value raises KeyError."""
     year, week, weekday = day.isocalendar()
     monday = day - timedelta(days=min(weekday - 1, day.toordinal() - 1))
     sunday = monday + timedelta(days=min(6, date.max.toordinal() - monday.toordinal()))
@@ -58,10 +55,7 @@ def day_of(number: int) -> date:
 
 
 def period_key(period: Period, unit: str) -> str:
-    """Return a period's name in Redis keys, such as "w19783".
-
-    The name is the unit's letter and the first day in days since 1970.
-    """
+    """Return a period's name in Redis keys, such as "w19783". The name is the unit's letter and the first day in days since 1970."""
     return f"{unit[0]}{day_number(period.start)}"
 
 

@@ -40,10 +40,7 @@ class NamedDays(NamedTuple):
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
     def tell(self, event: dict[str, Any]) -> bool:
-        """True if an event overlaps these days.
-
-        False if the event's date is known only as a period longer than these days.
-        """
+        """True if an event overlaps these days. False if the event's date is known only as a period longer than these days."""
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
         if not self.hold(first, last):
@@ -87,15 +84,8 @@ def periods_within(days: NamedDays, *, margin: int) -> list[str]:
     return keys
 
 
-def events_in_zone(events: Sequence[dict[str, Any]], zone: tzinfo) -> list[dict[str, Any]]:
-    """Return the events with their days in `zone`.
-
-    A one-day event with an exact time moves to that time's day in `zone`.
-    """
-    return [_in_zone(event, zone) for event in events]
-
-
-def _in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
+def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
+    """Move a one-day event with an exact time to that time's day in `zone`."""
     if event.get("at") is None or event["start"] != event["end"]:
         return event
     day = datetime.fromisoformat(event["at"]).astimezone(zone).date().isoformat()

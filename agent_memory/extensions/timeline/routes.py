@@ -7,8 +7,9 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from agent_memory.extensions.profile.routes import order_rebuild
 from agent_memory.extensions.timeline.service import TimelineService
-from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, TimezoneQuery, UserQuery, WriteScopeDep
+from agent_memory.foundation.api.dependencies import OwnerQuery, ScopeDep, ServicesDep, TimezoneQuery, WriteScopeDep
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import ModelResponse, errors
 from agent_memory_client.models import AckResponse
@@ -16,16 +17,12 @@ from agent_memory_client.models.features.timeline import MAX_EVENTS, Granularity
 
 router = operations("timeline")
 
-AsOf = Annotated[datetime | None, Query(description="The time of the timeline, with a time zone. Default: now.")]
-KnownAt = Annotated[datetime | None, Query(description="The time of the server's knowledge, with a time zone. Default: now.")]
 
-
-@router.get("/v1/timeline", operation_id="get_timeline_v1_timeline_get", response_model=Timeline, responses=errors(400))
+@router.get("/v1/timeline", response_model=Timeline, responses=errors(400))
 async def get_timeline(
     services: ServicesDep,
     scope: ScopeDep,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    names: OwnerQuery,
     from_: Annotated[date | None, Query(alias="from", description="The first day, such as 2024-03-01.")] = None,
     to: Annotated[date | None, Query(description="The last day, included.")] = None,
     topic: Annotated[str | None, Query(description="Only entries about this topic.", max_length=512)] = None,
@@ -33,31 +30,24 @@ async def get_timeline(
     granularity: Annotated[Granularity | None, Query(description="Group the events by `day`, `week` or `month`.")] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_EVENTS, description="At most so many events.")] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="Leave out so many of the first.")] = 0,
-    as_of: AsOf = None,
-    known_at: KnownAt = None,
+    as_of: Annotated[datetime | None, Query(description="The time of the timeline, with a time zone. Default: now.")] = None,
+    known_at: Annotated[datetime | None, Query(description="The time of the server's knowledge, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
     """Returns the events of exactly this user in exactly this namespace (left out: outside all), by day.
 
     An event matches if any of its days is between `from` and `to`. Days are in `timezone`, by default the user's.
     """
-    days = {"from": from_, "to": to}
-    narrowed = {"topic": topic, "entity": entity, "granularity": granularity, "limit": limit, "offset": offset}
-    whose = {"user_id": user_id, "namespace": namespace, "as_of": as_of, "known_at": known_at, "timezone": timezone}
-    query = TimelineQuery.model_validate(days | narrowed | whose)
-    return ModelResponse(await services[TimelineService].read(scope, query))
+    values = names.model_dump() | {"from": from_, "to": to, "as_of": as_of, "known_at": known_at, "timezone": timezone}
+    values |= {"topic": topic, "entity": entity, "granularity": granularity, "limit": limit, "offset": offset}
+    return ModelResponse(await services[TimelineService].read(scope, TimelineQuery.model_validate(values)))
 
 
-@router.post(
-    "/v1/timeline/rebuild", operation_id="rebuild_timeline_v1_timeline_rebuild_post", response_model=AckResponse, responses=errors(400)
-)
-async def rebuild_timeline(
-    services: ServicesDep, scope: WriteScopeDep, user_id: UserQuery = None, namespace: NamespaceQuery = None
-) -> Response:
+@router.post("/v1/timeline/rebuild", response_model=AckResponse, responses=errors(400))
+async def rebuild_timeline(services: ServicesDep, scope: WriteScopeDep, names: OwnerQuery) -> Response:
     """Rebuilds a timeline from the memories, in the background. `X-Operation-Id` names the work.
 
     A timeline follows its memories by itself. Use this for memories that are older than timelines, and after a change
     of the time zone.
     """
-    mark = await services[TimelineService].order_rebuild(scope, user_id, namespace)
-    return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))
+    return await order_rebuild(services, scope, "timeline", names)

@@ -15,13 +15,13 @@ from agent_memory.extensions.timeline.periods import day_number
 from agent_memory.extensions.timeline.prompt_days import (
     NamedDays,
     days_of_span,
-    events_in_zone,
+    in_zone,
     lines_of_days,
     lines_of_latest,
     periods_within,
 )
-from agent_memory.extensions.timeline.store import PromptRange, TimelineOwner, TimelineStore, parse_prompt_reply
-from agent_memory.foundation.core.prompt_sections import PromptAsk, SectionKind, SectionText, SessionMessages, fit_lines
+from agent_memory.extensions.timeline.store import TimelineOwner, TimelineStore, parse_prompt_reply
+from agent_memory.foundation.core.prompt_sections import FittedText, PromptAsk, SectionKind, SessionMessages, fit_lines
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.text.dates.asked_time import asked_time
@@ -63,37 +63,23 @@ class TimelineReads:
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last
-        periods = [] if named is None else periods_within(named, margin=1)
-        self.store.queue_prompt(pipe, self.owner, PromptRange(low, None if last is None else last + 1, named is not None, periods))
+        periods = None if named is None else periods_within(named, margin=1)
+        self.store.queue_prompt(pipe, self.owner, low, None if last is None else last + 1, periods)
         return 1
 
     async def load_section(self, replies: Sequence[Any], session: SessionMessages | None) -> TimelineReads:
-        prompt_events = parse_prompt_reply(replies[0], self.question.now.timestamp())
-        if prompt_events is None:
-            return self
+        events, summaries = parse_prompt_reply(replies[0], self.question.now.timestamp())
         named = self.question.days(self.ask.zone)
         if named is None:
-            return replace(self, lines=lines_of_latest(prompt_events.summaries))
-        events = events_in_zone(prompt_events.events, self.ask.zone)
-        return replace(self, lines=lines_of_days(named, events, prompt_events.summaries))
+            return replace(self, lines=lines_of_latest(summaries))
+        return replace(self, lines=lines_of_days(named, [in_zone(event, self.ask.zone) for event in events], summaries))
 
-    def fit_section(self, tokens: int | None) -> TimelineReads:
+    def fit_section(self, tokens: int | None) -> FittedText:
         """Keep the lines that fit into both the request's token limit and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
-        left -= self.count(TIMELINE_HEADING + DATA_NOTE)
-        lines, _ = fit_lines(self.lines, left, lambda line: self.count(line[1]))
-        return replace(self, lines=lines)
-
-    def count_tokens(self) -> int:
-        text = self._text()
-        return self.count(text) if text else 0
-
-    def render_section(self, messages: SessionMessages | None) -> SectionText:
-        text = self._text()
-        return SectionText(parts=[text]) if text else SectionText()
-
-    def _text(self) -> str:
-        return TIMELINE_HEADING + "\n".join(line for _, line in sorted(self.lines)) + DATA_NOTE if self.lines else ""
+        lines, _ = fit_lines(self.lines, left - self.count(TIMELINE_HEADING + DATA_NOTE), lambda line: self.count(line[1]))
+        text = TIMELINE_HEADING + "\n".join(line for _, line in sorted(lines)) + DATA_NOTE if lines else ""
+        return FittedText(text, self.count)
 
 
 class TimelineSection:

@@ -12,17 +12,10 @@ from agent_memory.extensions.timeline.follower import TimelineFollower
 from agent_memory.extensions.timeline.history import TimelineHistory, page_of
 from agent_memory.extensions.timeline.periods import day_number, group_events
 from agent_memory.extensions.timeline.store import EventRange, TimelineStore
-from agent_memory.features.jobs.operation_store import Mark
-from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.sessions.strategies import read_zone
-from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models.features.timeline import Timeline, TimelineEvent, TimelineQuery
-
-REBUILD = "rebuild-timeline"
-"""Job: rebuild the timeline of the user `user_id` in `namespace`."""
 
 SUMMARIZE = "summarize-periods"
 """Job: write the due summaries for the timeline `timeline` (its owner's name in Redis keys)."""
@@ -34,13 +27,10 @@ class TimelineService:
     Callers restricted to certain agents may not read timelines, because timelines contain memories from all agents.
     """
 
-    def __init__(
-        self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, orders: OrderStore, *, statements: bool
-    ) -> None:
+    def __init__(self, store: TimelineStore, follower: TimelineFollower, history: TimelineHistory, *, statements: bool) -> None:
         self._store = store
         self._follower = follower
         self._history = history
-        self._orders = orders
         self._statements = statements
 
     async def read(self, scope: Scope, query: TimelineQuery) -> Timeline:
@@ -71,16 +61,6 @@ class TimelineService:
             periods=periods,
             as_of=at or now,
         )
-
-    async def order_rebuild(self, scope: Scope, user_id: str | None, namespace: str | None) -> Mark:
-        """Request a rebuild; return the mark that identifies the work.
-
-        Raises Forbidden, and BadInput without a user.
-        """
-        owner = requested_owner(writing(scope), "timeline", user_id, namespace)
-        order = JobOrder.of(scope, REBUILD, user_id=owner.user_id, namespace=owner.namespace)
-        await self._orders.place_orders(order)
-        return Mark(DueKind.ORDER, order.name)
 
 
 def _range(query: TimelineQuery) -> EventRange:

@@ -22,11 +22,7 @@ EXAMPLES: tuple[Example, ...] = (
     ),
     Example("list_summary_views_endpoint_v1_summary_views_get"),
     Example("get_summary_view_v1_summary_views__view_id__get"),
-    Example(
-        "run_summary_view_partition_v1_summary_views__view_id__partitions_run_post",
-        {},
-        {"group": {"user_id": _USER}},
-    ),
+    Example("run_summary_view_partition_v1_summary_views__view_id__partitions_run_post", {}, {"group": {"user_id": _USER}}),
     Example("list_summary_view_partitions_v1_summary_views__view_id__partitions_get", _ADA),
     Example("run_summary_view_full_v1_summary_views__view_id__run_post", {}, {"task_id": "journeys-2026-05"}),
     Example("get_task_status_v1_tasks__task_id__get", {"task_id": "journeys-2026-05"}),

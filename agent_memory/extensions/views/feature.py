@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from agent_memory.extensions.views.archived import ArchivedViews
 from agent_memory.extensions.views.service import REFRESH_VIEW, RUN_VIEW, ViewService
 from agent_memory.extensions.views.store import ViewStore
 from agent_memory.extensions.views.summaries import ViewSummarizer
-from agent_memory.extensions.views.transfer import ViewTransfer
+from agent_memory.extensions.views.transfer import ArchivedViews, ViewTransfer
 from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.features.memories.upkeep.scan import MemoryScan

@@ -11,29 +11,23 @@ from pydantic import BaseModel, ValidationError
 
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.errors import BadInput, UnsupportedRequest
-from agent_memory_client.models import (
-    CreatedAt,
-    CreateSummaryViewRequest,
-    EventDate,
-    ExtractionStrategy,
-    MemoryType,
-    Namespace,
-    SessionId,
-    SummaryView,
-    Topics,
-    UserId,
-)
+from agent_memory_client import models
 
-GROUP_FIELDS: dict[str, type[BaseModel]] = {"user_id": UserId, "namespace": Namespace, "session_id": SessionId, "memory_type": MemoryType}
+GROUP_FIELDS: dict[str, type[BaseModel]] = {
+    "user_id": models.UserId,
+    "namespace": models.Namespace,
+    "session_id": models.SessionId,
+    "memory_type": models.MemoryType,
+}
 FILTER_FIELDS: dict[str, type[BaseModel]] = {
     **GROUP_FIELDS,
-    "extraction_strategy": ExtractionStrategy,
-    "topics": Topics,
-    "event_date": EventDate,
+    "extraction_strategy": models.ExtractionStrategy,
+    "topics": models.Topics,
+    "event_date": models.EventDate,
 }
 
 
-def check_view(body: CreateSummaryViewRequest) -> None:
+def check_view(body: models.CreateSummaryViewRequest) -> None:
     """Raise UnsupportedRequest for an unsupported source, group or filter field, and BadInput for an invalid filter."""
     if body.source != "long_term":
         raise UnsupportedRequest("views of working memory are not supported: use source long_term", field="source")
@@ -62,7 +56,7 @@ def _texts(value: object) -> list[str]:
     return [text for item in inner for text in _texts(item)]
 
 
-def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
+def check_group(view: models.SummaryView, group: Mapping[str, str]) -> dict[str, str]:
     """Return the group with its values in the stored form (Unicode NFC).
 
     Raises UnsupportedRequest if its fields differ from the view's `group_by`, and BadInput for an invalid value.
@@ -74,11 +68,11 @@ def check_group(view: SummaryView, group: Mapping[str, str]) -> dict[str, str]:
     return {name: str(value_filter.eq) for name, value_filter in filters.items()}
 
 
-def selection_of(view: SummaryView, now: datetime) -> Selection:
+def selection_of(view: models.SummaryView, now: datetime) -> Selection:
     """Return a selection of all memories that a view covers."""
     filters_by_name: dict[str, Any] = {name: _filter(FILTER_FIELDS[name], value, f"filters.{name}") for name, value in view.filters.items()}
     if view.time_window_days is not None:
-        filters_by_name["created_at"] = CreatedAt(gte=_days_before(now, view.time_window_days))
+        filters_by_name["created_at"] = models.CreatedAt(gte=_days_before(now, view.time_window_days))
     return Selection(**filters_by_name)
 
 

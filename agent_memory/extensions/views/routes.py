@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Body, Path, Query, Response
 
 from agent_memory.extensions.views.service import ViewService
-from agent_memory.foundation.api.dependencies import NamespaceQuery, ScopeDep, ServicesDep, UserQuery, WriteScopeDep
+from agent_memory.foundation.api.dependencies import OwnerQuery, ScopeDep, ServicesDep, WriteScopeDep
 from agent_memory.foundation.api.operation import computing, operations
 from agent_memory.foundation.api.responses import JsonResponse, ModelResponse, errors
 from agent_memory_client.models import (
@@ -38,23 +38,13 @@ async def list_summary_views(services: ServicesDep, scope: ScopeDep) -> Response
     return JsonResponse(await services[ViewService].list_views(scope))
 
 
-@router.post(
-    "/v1/summary-views",
-    operation_id="create_summary_view_v1_summary_views_post",
-    response_model=SummaryView,
-    responses=errors(400, 409, 413, 415),
-)
+@router.post("/v1/summary-views", response_model=SummaryView, responses=errors(400, 409, 413, 415))
 async def create_summary_view(services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateSummaryViewRequest, Body()]) -> Response:
     """Creates a view. The server makes its id."""
     return ModelResponse(await services[ViewService].create_view(scope, body))
 
 
-@router.get(
-    "/v1/summary-views/{view_id}",
-    operation_id="get_summary_view_v1_summary_views__view_id__get",
-    response_model=SummaryView,
-    responses=errors(404),
-)
+@router.get("/v1/summary-views/{view_id}", response_model=SummaryView, responses=errors(404))
 async def get_summary_view(services: ServicesDep, scope: ScopeDep, view_id: ViewPath) -> Response:
     """Returns a view."""
     return ModelResponse(await services[ViewService].get_view(scope, view_id))
@@ -72,10 +62,7 @@ async def delete_summary_view(services: ServicesDep, scope: WriteScopeDep, view_
 
 
 @router.post(
-    "/v1/summary-views/{view_id}/partitions/run",
-    operation_id="run_summary_view_partition_v1_summary_views__view_id__partitions_run_post",
-    response_model=SummaryViewPartitionResult,
-    responses=errors(400, 404, 409, 413, 415),
+    "/v1/summary-views/{view_id}/partitions/run", response_model=SummaryViewPartitionResult, responses=errors(400, 404, 409, 413, 415)
 )
 @computing
 async def run_summary_view_partition(
@@ -85,23 +72,17 @@ async def run_summary_view_partition(
     return ModelResponse(await services[ViewService].run_partition(scope, view_id, body))
 
 
-@router.get(
-    "/v1/summary-views/{view_id}/partitions",
-    operation_id="list_summary_view_partitions_v1_summary_views__view_id__partitions_get",
-    response_model=list[SummaryViewPartitionResult],
-    responses=errors(404),
-)
+@router.get("/v1/summary-views/{view_id}/partitions", response_model=list[SummaryViewPartitionResult], responses=errors(404))
 async def list_summary_view_partitions(
     services: ServicesDep,
     scope: ScopeDep,
     view_id: ViewPath,
-    user_id: UserQuery = None,
-    namespace: NamespaceQuery = None,
+    names: OwnerQuery,
     session_id: Annotated[OptionalIdentifier, Query(description="Only groups of this session.")] = None,
     memory_type: Annotated[OptionalIdentifier, Query(description="Only groups of this memory type.")] = None,
 ) -> Response:
     """Returns the stored partitions of a view. Computes nothing."""
-    group_values = {"user_id": user_id, "namespace": namespace, "session_id": session_id, "memory_type": memory_type}
+    group_values = names.model_dump() | {"session_id": session_id, "memory_type": memory_type}
     return JsonResponse(await services[ViewService].read_partitions(scope, view_id, group_values))
 
 

@@ -14,17 +14,7 @@ from agent_memory.foundation.core.ids import made_id
 from agent_memory.foundation.core.scope import Scope, Work, carrying_out
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.erasures import ErasureGuard
-from agent_memory_client.models import (
-    AckResponse,
-    CreateSummaryViewRequest,
-    RunSummaryViewPartitionRequest,
-    RunSummaryViewRequest,
-    SummaryView,
-    SummaryViewPartitionResult,
-    Task,
-    TaskStatusEnum,
-    TaskTypeEnum,
-)
+from agent_memory_client import models
 
 MAX_VIEWS = 1000
 # Job names, as stored in Redis.
@@ -44,7 +34,7 @@ class ViewService:
         self._summarizer = summarizer
         self._erasures = erasures
 
-    async def create_view(self, scope: Scope, body: CreateSummaryViewRequest) -> SummaryView:
+    async def create_view(self, scope: Scope, body: models.CreateSummaryViewRequest) -> models.SummaryView:
         """Store a view under a new id.
 
         Raises UnsupportedRequest and BadInput for an invalid view, and Conflict if MAX_VIEWS views exist already.
@@ -57,30 +47,29 @@ class ViewService:
             await self._erasures.require_none(scope.tenant, None, user_id)
         if await self._store.count_views(scope) >= MAX_VIEWS:
             raise Conflict(f"the limit of {MAX_VIEWS} views is reached: delete some first")
-        view = SummaryView(id=made_id(), **body.model_dump())
+        view = models.SummaryView(id=made_id(), **body.model_dump())
         await self._store.add_view(scope, view)
         return view
 
-    async def list_views(self, scope: Scope) -> Sequence[SummaryView]:
+    async def list_views(self, scope: Scope) -> Sequence[models.SummaryView]:
         return [view for view in await self._store.load_views(scope) if _reaches_view(scope, view)]
 
-    async def get_view(self, scope: Scope, view_id: str) -> SummaryView:
+    async def get_view(self, scope: Scope, view_id: str) -> models.SummaryView:
         """Return a view. Raises NotFound if it is missing or the caller may not see it."""
         view = await self._store.load_view(scope, view_id)
         if view is None or not _reaches_view(scope, view):
             raise NotFound(f"Summary view {view_id} not found")
         return view
 
-    async def delete_view(self, scope: Scope, view_id: str) -> AckResponse:
-        """Delete a view with its partitions.
-
-        A missing view is not an error. Raises Forbidden for restricted callers.
-        """
+    async def delete_view(self, scope: Scope, view_id: str) -> models.AckResponse:
+        """Delete a view with its partitions. A missing view is not an error. Raises Forbidden for restricted callers."""
         _whole_tenant(writing(scope))
         await self._store.drop_view(scope, view_id)
-        return AckResponse(status="ok")
+        return models.AckResponse(status="ok")
 
-    async def run_partition(self, scope: Scope, view_id: str, body: RunSummaryViewPartitionRequest) -> SummaryViewPartitionResult:
+    async def run_partition(
+        self, scope: Scope, view_id: str, body: models.RunSummaryViewPartitionRequest
+    ) -> models.SummaryViewPartitionResult:
         """Compute and store a partition. The model gets at most `views.run_seconds`.
 
         Raises NotFound, UnsupportedRequest, BadInput, Forbidden.
@@ -97,7 +86,7 @@ class ViewService:
 
     async def read_partitions(
         self, scope: Scope, view_id: str, group_values: Mapping[str, str | None]
-    ) -> Sequence[SummaryViewPartitionResult]:
+    ) -> Sequence[models.SummaryViewPartitionResult]:
         """Return a view's stored partitions that the caller may see, sorted by group. Raises NotFound.
 
         A value in `group_values` must equal the group's value; None matches every group.
@@ -105,27 +94,23 @@ class ViewService:
         await self.get_view(scope, view_id)
         stored = await self._store.load_partitions(scope, view_id)
         given_values = {name: value for name, value in group_values.items() if value is not None}
-        results = [
-            partition.result
-            for partition in stored.values()
-            if all(partition.result.group.get(name) == value for name, value in given_values.items())
-        ]
-        results = [result for result in results if _reaches_group(scope, result.group)]
-        return sorted(results, key=lambda result: sorted(result.group.items()))
+        results = [partition.result for partition in stored.values() if given_values.items() <= partition.result.group.items()]
+        reached = [result for result in results if _reaches_group(scope, result.group)]
+        return sorted(reached, key=lambda result: sorted(result.group.items()))
 
-    async def run_all_partitions(self, scope: Scope, view_id: str, body: RunSummaryViewRequest) -> Task:
+    async def run_all_partitions(self, scope: Scope, view_id: str, body: models.RunSummaryViewRequest) -> models.Task:
         """Request the computation of all partitions in the background. A task with the same id starts over.
 
         Raises NotFound, and Forbidden for restricted or read-only callers.
         """
         _whole_tenant(writing(scope))
         await self.get_view(scope, view_id)
-        task = Task(id=body.task_id or made_id(), type=TaskTypeEnum.SUMMARY_VIEW_FULL_RUN, view_id=view_id)
+        task = models.Task(id=body.task_id or made_id(), type=models.TaskTypeEnum.SUMMARY_VIEW_FULL_RUN, view_id=view_id)
         await self._store.put_task(scope, task)
         await self._orders.place_orders(_order(scope, task))
         return task
 
-    async def read_task(self, scope: Scope, task_id: str) -> Task:
+    async def read_task(self, scope: Scope, task_id: str) -> models.Task:
         """Return a task. Its status is "failed" if the worker gave up on it.
 
         Raises NotFound if the task is missing, or if the caller is restricted to part of the tenant's data.
@@ -133,9 +118,9 @@ class ViewService:
         task = await self._store.load_task(scope, task_id)
         if task is None or scope.limited:
             raise NotFound(f"Task {task_id} not found")
-        unfinished = task.status in (TaskStatusEnum.PENDING, TaskStatusEnum.RUNNING)
+        unfinished = task.status in (models.TaskStatusEnum.PENDING, models.TaskStatusEnum.RUNNING)
         if unfinished and await self._orders.given_up(_order(scope, task)):
-            return task.model_copy(update={"status": TaskStatusEnum.FAILED, "error_message": "given up after too many tries"})
+            return task.model_copy(update={"status": models.TaskStatusEnum.FAILED, "error_message": "given up after too many tries"})
         return task
 
 
@@ -145,7 +130,7 @@ def _whole_tenant(scope: Scope) -> None:
         raise Forbidden("summary views are made, run and deleted with credentials that are not limited to some namespaces, users or agents")
 
 
-def _reaches_view(scope: Scope, view: SummaryView) -> bool:
+def _reaches_view(scope: Scope, view: models.SummaryView) -> bool:
     """True if the view groups by every field that restricts the caller, and does not filter by any of these fields."""
     limits = {"namespace": scope.namespaces, "user_id": scope.users}
     needed = {name for name, limit in limits.items() if limit is not None}
@@ -157,5 +142,5 @@ def _reaches_group(scope: Scope, group: Mapping[str, str]) -> bool:
     return not scope.limited or (scope.agents is None and scope.reaches(group.get("namespace"), group.get("user_id")))
 
 
-def _order(scope: Scope, task: Task) -> JobOrder:
+def _order(scope: Scope, task: models.Task) -> JobOrder:
     return JobOrder.of(scope, RUN_VIEW, view_id=task.view_id, task_id=task.id)

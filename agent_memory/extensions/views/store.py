@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from redis.asyncio import Redis
 
-from agent_memory.extensions.views.keys import ViewKeys
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.erasures import Guard, guard_of, whole_tenant_guard
@@ -17,6 +16,21 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models import SummaryView, SummaryViewPartitionResult, Task
 
 _TASK_SECONDS = 7 * 24 * 3600
+
+
+class ViewKeys:
+    """Creates the Redis keys for summary views in one bucket. `feature.py` describes each key."""
+
+    def __init__(self, root: str) -> None:
+        self.tenants = f"{root}svt"
+        """The key of the set of tenants that have, or had, views."""
+        self._root = root
+
+    def views(self, tenant: str) -> str:
+        return f"{self._root}sv:{digest('views', tenant)}"
+
+    def partitions(self, tenant: str, view_id: str) -> str:
+        return f"{self._root}svp:{digest('view', tenant, view_id)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +55,8 @@ class ViewStore:
         self._view_keys = ViewKeys(keys.root)
         self._store = Script(client, "views/partitions_store")
 
-    async def add_view(self, scope: Scope, view: SummaryView) -> None:
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hset(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
-                pipe.sadd(self._view_keys.tenants, scope.tenant)
-                await pipe.execute()
-
-    async def adopt_view(self, scope: Scope, view: SummaryView) -> bool:
-        """Store an imported view unless its id already exists; return True if stored."""
+    async def add_view(self, scope: Scope, view: SummaryView) -> bool:
+        """Store a view unless its id already exists; return True if stored."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hsetnx(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
@@ -65,13 +72,11 @@ class ViewStore:
         return await self.store_partitions(scope, view_id, [partition]) or None
 
     async def load_view(self, scope: Scope, view_id: str) -> SummaryView | None:
-        key = self._view_keys.views(scope.tenant)
-        raw = (await read(self._client, lambda pipe: pipe.hget(key, view_id)))[0]
+        (raw,) = await read(self._client, lambda pipe: pipe.hget(self._view_keys.views(scope.tenant), view_id))
         return None if raw is None else SummaryView.model_validate_json(raw)
 
     async def count_views(self, scope: Scope) -> int:
-        key = self._view_keys.views(scope.tenant)
-        return int((await read(self._client, lambda pipe: pipe.hlen(key)))[0])
+        return int((await read(self._client, lambda pipe: pipe.hlen(self._view_keys.views(scope.tenant))))[0])
 
     async def load_views(self, scope: Scope) -> Sequence[SummaryView]:
         """Return all views of the tenant, oldest first."""
@@ -80,10 +85,7 @@ class ViewStore:
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
-        """Delete a view with its partitions; return True if it existed.
-
-        Unfinished runs can then no longer store anything.
-        """
+        """Delete a view with its partitions; return True if it existed. Unfinished runs can then no longer store anything."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hdel(self._view_keys.views(scope.tenant), view_id)
@@ -92,8 +94,7 @@ class ViewStore:
 
     async def load_tenants(self) -> Sequence[str]:
         """Return all tenants that have, or had, views."""
-        key = self._view_keys.tenants
-        return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(key)))[0])
+        return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(self._view_keys.tenants)))[0])
 
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
         """Store partitions; return False if their view is missing.
@@ -117,8 +118,7 @@ class ViewStore:
 
     async def load_partitions(self, scope: Scope, view_id: str) -> Mapping[str, Partition]:
         """Return a view's stored partitions in a dict. `group_key` creates the dict's keys."""
-        key = self._view_keys.partitions(scope.tenant, view_id)
-        raw = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0]
+        (raw,) = await read(self._client, lambda pipe: pipe.hgetall(self._view_keys.partitions(scope.tenant, view_id)))
         return {name.decode(): _decode(value) for name, value in raw.items()}
 
     async def drop_partitions(self, scope: Scope, view_id: str, names: Sequence[str]) -> None:
@@ -132,8 +132,7 @@ class ViewStore:
             await self._client.set(self._keys.task(scope.tenant, task.id), task.model_dump_json(), ex=_TASK_SECONDS)
 
     async def load_task(self, scope: Scope, task_id: str) -> Task | None:
-        key = self._keys.task(scope.tenant, task_id)
-        raw = (await read(self._client, lambda pipe: pipe.get(key)))[0]
+        (raw,) = await read(self._client, lambda pipe: pipe.get(self._keys.task(scope.tenant, task_id)))
         return None if raw is None else Task.model_validate_json(raw)
 
 

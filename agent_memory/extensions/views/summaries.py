@@ -60,8 +60,9 @@ class ViewSummarizer:
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
+        made = partial(SummaryViewPartitionResult, view_id=view.id, group=dict(group), memory_count=total)
         if not memories:
-            return Partition(_result(view, group, 0, empty=True, empty_reason="no_matching_memories"), "empty")
+            return Partition(made(empty=True, empty_reason="no_matching_memories"), "empty")
         chat = self._chat_of(scope.tenant)
         chat = chat.with_model(view.model_name) if chat is not None and view.model_name else chat
         made_of = [part for memory in memories for part in (memory.mid, str(memory.version))]
@@ -72,14 +73,15 @@ class ViewSummarizer:
         if chat is not None:
             try:
                 summary = await self._summary_by_model(chat, view, group, memories, seconds)
-                return Partition(_result(view, group, total, summary=summary), fingerprint)
+                return Partition(made(summary=summary), fingerprint)
             except (ModelUnavailable, ModelAnswerInvalid) as error:
                 log.warning("summarizing a partition of view %s without the language model: %s", view.id, error)
                 if stored is not None and stored.result.summary and stored.result.degraded is None:
                     return stored
                 reason = f"the language model did not answer usably ({error.code}): the memories that tell most are shown"
                 fingerprint = "degraded"
-        return Partition(_result(view, group, total, summary=await self._summary_without_model(memories), degraded=reason), fingerprint)
+        summary = await run_in_thread(lambda: self._most_telling(memories), sum(len(memory.record.text) for memory in memories))
+        return Partition(made(summary=summary, degraded=reason), fingerprint)
 
     async def _summary_by_model(
         self, chat: ChatModel, view: SummaryView, group: Mapping[str, str], memories: Sequence[StoredMemory], seconds: float | None
@@ -128,11 +130,8 @@ class ViewSummarizer:
             prompt_messages.append(PromptMessage(len(memories) - number, role, text, record.event_date or record.created_at))
         return prompt_messages
 
-    async def _summary_without_model(self, memories: Sequence[StoredMemory]) -> str:
-        """Return the most informative memories, sorted by time, one per line."""
-        return await run_in_thread(lambda: self._most_telling(memories), sum(len(memory.record.text) for memory in memories))
-
     def _most_telling(self, memories: Sequence[StoredMemory]) -> str:
+        """Return the most informative memories, sorted by time, one per line."""
         candidates = sorted(memories, key=lambda memory: (memory.record.created_at, memory.record.id))
         texts = [self._counter.truncate(" ".join(memory.record.text.split()), _LINE_TOKENS) for memory in candidates]
         dates = [memory.record.event_date or memory.record.created_at for memory in candidates]
@@ -147,24 +146,3 @@ class ViewSummarizer:
                 chosen.append(index)
                 left -= sizes[index]
         return "\n".join(lines[index] for index in sorted(chosen))
-
-
-def _result(
-    view: SummaryView,
-    group: Mapping[str, str],
-    count: int,
-    *,
-    summary: str = "",
-    empty: bool = False,
-    empty_reason: str | None = None,
-    degraded: str | None = None,
-) -> SummaryViewPartitionResult:
-    return SummaryViewPartitionResult(
-        view_id=view.id,
-        group=dict(group),
-        summary=summary,
-        memory_count=count,
-        empty=empty,
-        empty_reason=empty_reason,
-        degraded=degraded,
-    )

@@ -1,17 +1,17 @@
-"""Export, import, erase and purge partitions of summary views."""
+"""Export, import, erase and purge partitions of summary views. Import views from the archived server."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from agent_memory.extensions.views.filters import check_group, check_view, users_named
 from agent_memory.extensions.views.service import MAX_VIEWS
-from agent_memory.extensions.views.store import Partition, ViewStore
-from agent_memory.foundation.core.errors import BadInput, Forbidden
+from agent_memory.extensions.views.store import Partition, ViewStore, group_key
+from agent_memory.foundation.core.errors import BadInput, Forbidden, UnsupportedRequest
 from agent_memory.foundation.core.feature import ExportLine, Group, Owner, RestoreTarget
 from agent_memory.foundation.core.input.validation import validated
 from agent_memory.foundation.core.scope import Scope
@@ -72,7 +72,7 @@ class ViewTransfer:
         check_group(line.view, group)
         if await self._store.count_views(scope) >= MAX_VIEWS:
             raise BadInput(f"the limit of {MAX_VIEWS} views is reached: delete some first", field="view")
-        await self._store.adopt_view(scope, line.view)
+        await self._store.add_view(scope, line.view)
         return line.view
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
@@ -112,3 +112,43 @@ def _may_tell_of(group: Mapping[str, str], owner: Owner) -> bool:
 
 def _may_hold(group: Mapping[str, str], memories: Group) -> bool:
     return all(group.get(name, value) == value for name, value in memories._asdict().items())
+
+
+class ArchivedViews:
+    """Imports views and partitions. A dry run only reports which of them would be new."""
+
+    def __init__(self, store: ViewStore) -> None:
+        self._store = store
+        self._views: set[str] = set()
+        self._partitions: set[tuple[str, str]] = set()
+
+    async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
+        """Store a view; return True if it is new. Raises ValueError for an invalid view."""
+        view = SummaryView.model_validate(values)
+        try:
+            check_view(view)
+        except (BadInput, UnsupportedRequest) as error:
+            raise ValueError(error.message) from error
+        if not dry_run:
+            return await self._store.add_view(scope, view)
+        fresh = view.id not in self._views and await self._store.load_view(scope, view.id) is None
+        self._views.add(view.id)
+        return fresh
+
+    async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
+        """Store a partition, unless `dry_run`.
+
+        Return True if it is new, False if its group already has a partition, and None if its view is missing. Raises
+        ValueError for an invalid partition.
+        """
+        result = SummaryViewPartitionResult.model_validate(values)
+        if not dry_run:
+            # The empty fingerprint makes the next refresh of a continuous view compute this partition.
+            return await self._store.add_partition(scope, result.view_id, Partition(result, ""))
+        name = (result.view_id, group_key(result.group))
+        if result.view_id not in self._views and await self._store.load_view(scope, result.view_id) is None:
+            return None
+        if name in self._partitions or name[1] in await self._store.load_partitions(scope, result.view_id):
+            return False
+        self._partitions.add(name)
+        return True

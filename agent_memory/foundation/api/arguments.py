@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
-from fastapi.dependencies.utils import request_params_to_args
+from fastapi.dependencies.utils import get_flat_params, request_params_to_args
 from fastapi.exceptions import RequestValidationError
 from starlette.types import Scope
 
@@ -33,8 +33,8 @@ class ArgumentReader:
         self._last_parameter = last_parameter
         self._deletes = deletes
         self._harmless_fields = _HARMLESS_FIELDS.get(getattr(endpoint.call, "__name__", ""), frozenset[str]())
-        self._query_fields = frozenset(field.alias for field in endpoint.query_params)
         self._elsewhere = frozenset(field.alias for field in (*endpoint.path_params, *endpoint.header_params))
+        self._query_fields = frozenset(field.alias for field in get_flat_params(endpoint)) - self._elsewhere
         self._body: tuple[str, BodyReader] | None = None
         self._scope_fields_of_body: frozenset[str] = frozenset()
         for field in endpoint.body_params:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple, Protocol
 
 from fastapi import Depends, Header, Path, Query, Request
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema
 
 from agent_memory.foundation.api.principals import administering, principal_of_request, scope_of_request, writing
 from agent_memory.foundation.core.errors import Unauthenticated, Unavailable, UnsupportedRequest, VersionMismatch
@@ -119,6 +119,17 @@ def is_stopping(request: Request) -> bool:
     return request.scope.get(STOPPING, False)
 
 
+class OwnerParameters(BaseModel):
+    """The query parameters that name the owner of data."""
+
+    user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the data.")] = None
+    namespace: Annotated[OptionalIdentifier, Field(description="The namespace of the data.")] = None
+
+
+class AgentOwnerParameters(OwnerParameters):
+    agent_id: Annotated[OptionalIdentifier, Field(description="The agent that owns the data.")] = None
+
+
 class MessageWait(NamedTuple):
     """The stage that appended messages must reach before the response, and the maximum wait in seconds."""
 
@@ -154,6 +165,8 @@ SessionPath = Annotated[SessionIdentifier, Path(description="The session's id; w
 MemoryPath = Annotated[Identifier, Path(description="The memory's id; it may contain `/`.")]
 UserQuery = Annotated[OptionalIdentifier, Query(description="The user that owns the data.")]
 NamespaceQuery = Annotated[OptionalIdentifier, Query(description="The namespace of the data.")]
+OwnerQuery = Annotated[OwnerParameters, Query()]
+AgentOwnerQuery = Annotated[AgentOwnerParameters, Query()]
 TimezoneQuery = Annotated[
     str | None, Query(max_length=64, description="The time zone of the days, such as `Europe/Berlin`. Default: the user's.")
 ]

@@ -89,8 +89,8 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
     Raises Forbidden if the caller may not access a requested value, or if one is missing and the caller is limited to
     several.
     """
-    namespace = _resolve_name("namespace", scope.namespaces, namespace or None)
-    user_id = _resolve_name("user_id", scope.users, user_id or None)
+    namespace = resolve_name("namespace", scope.namespaces, namespace or None)
+    user_id = resolve_name("user_id", scope.users, user_id or None)
     return namespace, user_id
 
 
@@ -155,7 +155,8 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
     return namespace or None if scope.namespaces is None else place_of(scope, namespace, None)[0]
 
 
-def _resolve_name(name: str, limit: frozenset[str] | None, requested: str | None) -> str | None:
+def resolve_name(name: str, limit: frozenset[str] | None, requested: str | None) -> str | None:
+    """Return the requested value, or without one the only value of `limit`. Raises Forbidden, as `place_of` does."""
     if limit is None or requested in limit:
         return requested
     if requested is None and len(limit) == 1:

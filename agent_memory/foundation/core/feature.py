@@ -265,6 +265,11 @@ class PeriodicJob(NamedTuple):
     """Return the number of minutes between two runs, or None if the job is off."""
 
 
+def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
+    """Run a job every so many minutes, if long-term memory is on."""
+    return lambda settings: minutes if settings.longterm.enabled else None
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """Everything that one feature adds to the server.
@@ -273,7 +278,7 @@ class Feature:
     """
 
     name: str
-    open: Callable[[Any, Services], None]
+    open: Callable[[Any, Services], None] = lambda _foundation, _services: None
     """Create the feature's services and add them. Takes the foundation and the services of earlier features."""
     keys: Sequence[KeySpace] = ()
     indexes: Callable[[Any, Any], Mapping[str, Any]] | None = None

@@ -97,6 +97,22 @@ class FittedSection(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FittedText:
+    """A fitted section that consists of one text, and takes `extra` tokens beside it. An empty text takes none."""
+
+    text: str
+    count: Callable[[str], int]
+    notices: Sequence[str] = ()
+    extra: int = 0
+
+    def count_tokens(self) -> int:
+        return self.count(self.text) + self.extra if self.text else 0
+
+    def render_section(self, messages: SessionMessages | None) -> SectionText:
+        return SectionText(parts=[self.text] if self.text else (), notices=self.notices)
+
+
 class SectionContent(Protocol):
     """All the content that a section could show, before `fit_section` limits it to the budget."""
 

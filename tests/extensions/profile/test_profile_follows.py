@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from agent_memory.extensions.profile.entries import entry_of
 from agent_memory.extensions.profile.follower import ProfileFollower
 from agent_memory.extensions.profile.history import classify
-from agent_memory.extensions.profile.keys import ProfileKeys
 from agent_memory.extensions.profile.service import ProfileService
-from agent_memory.extensions.profile.store import MOST_SHOWN, Followed, ProfileOwner, ProfileStore
+from agent_memory.extensions.profile.store import MOST_SHOWN, ProfileKeys, ProfileOwner, ProfileStore, followed_item
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede
 from agent_memory.features.memories.records import StoredMemory
@@ -83,7 +82,7 @@ async def check(rig: Rig) -> None:
 async def check_expiry(rig: Rig, *, emptied: bool) -> None:
     """Assert that only the remains of profiles without memories expire."""
     base = ProfileKeys(rig.keys.root).profile(OWNER.name)
-    for key in (f"{base}:r", f"{base}:h", ProfileKeys(rig.keys.root).of_user(OWNER.user_key)):
+    for key in (f"{base}:r", f"{base}:h", f"{rig.keys.root}pfu:{OWNER.user_key}"):
         ttl = await rig.rt.client.ttl(key)
         assert ttl == -2 or (ttl > 0) == emptied, key
 
@@ -336,7 +335,9 @@ async def test_follow_skips_a_record_that_indexing_marked_after_it_was_read(rig:
     assert read.memory is not None
     marked = read.memory.record.model_copy(update={"metadata": {QUESTION: True}})
     await rig.rt.client.hset(rig.keys.memory(mid), "j", dict(zip(("j", "md"), metadata_fields(marked), strict=True))["j"])
-    assert await rig.rt[ProfileStore].follow([Followed(mid, read.state, OWNER, entry_of(read.memory))]) == [False]
+    entry_read = entry_of(read.memory)
+    assert entry_read is not None
+    assert await rig.rt[ProfileStore].follow([followed_item(read, entry_read.values())]) == [False]
 
 
 async def test_erasure_deletes_the_whole_profile(rig: Rig) -> None:

@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_memory.extensions.profile.keys import ProfileKeys
 from agent_memory.extensions.profile.service import ProfileService
-from agent_memory.extensions.profile.store import MOST_SHOWN, ProfileOwner, ProfileStore
+from agent_memory.extensions.profile.store import MOST_SHOWN, ProfileKeys, ProfileOwner, ProfileStore
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.privacy.forget.service import ForgetService

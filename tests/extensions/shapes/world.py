@@ -12,7 +12,7 @@ import httpx
 from ulid import ULID
 
 from agent_memory.extensions.profile.store import ProfileOwner
-from agent_memory.extensions.timeline.keys import TimelineKeys
+from agent_memory.extensions.timeline.store import TimelineKeys
 from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory.features.extraction.facts import Candidate
 from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from agent_memory.extensions.timeline.follower import TimelineFollower
-from agent_memory.extensions.timeline.keys import TimelineKeys
+from agent_memory.extensions.timeline.store import TimelineKeys
 from agent_memory.extensions.timeline.summaries.store import SummaryStore
 from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from agent_memory.extensions.timeline.events import events_of
 from agent_memory.extensions.timeline.follower import TimelineFollower
 from agent_memory.extensions.timeline.history import page_of
-from agent_memory.extensions.timeline.keys import TimelineKeys
 from agent_memory.extensions.timeline.service import TimelineService
-from agent_memory.extensions.timeline.store import EventRange, TimelineOwner, TimelineStore
+from agent_memory.extensions.timeline.store import EventRange, TimelineKeys, TimelineOwner, TimelineStore
 from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
 from agent_memory.features.memories.changes.service import HistoryService
 from agent_memory.features.memories.commit import AddEvidence, ChangeOrigin, Forget, MemoryCommits, Merge, Supersede

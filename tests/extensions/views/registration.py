@@ -10,10 +10,9 @@ from urllib.parse import quote
 
 import httpx
 
-from agent_memory.extensions.views.keys import ViewKeys
 from agent_memory.extensions.views.prompts import summarize_group
 from agent_memory.extensions.views.service import ViewService
-from agent_memory.extensions.views.store import ViewStore
+from agent_memory.extensions.views.store import ViewKeys, ViewStore
 from agent_memory_client import MemoryAPIClient
 from tests.registrations import Registration, Request, Send
 from tests.support.rig import SCOPE

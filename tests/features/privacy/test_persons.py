@@ -49,7 +49,7 @@ async def test_erased_user_can_be_restored_from_its_export(face: Face) -> None:
     before, other = await picture(face), await picture(face, BOB)
     # A profile is being made anew when its user is erased.
     owner = ProfileOwner(SCOPE.tenant, "home", ANN)
-    await face.rig.rt[ProfileStore].clear(owner.name, owner.user_key, keeps_moves=True)
+    await face.rig.rt[ProfileStore].clear(owner, rebuilds=True)
     assert empty_key_spaces(await face.rig.raw_keys()) == []
     lines = await face.lines()
     assert b"zither" not in b"".join(lines)
@@ -292,8 +292,8 @@ async def test_invalid_import_lines_are_reported_and_the_rest_is_imported(face: 
     assert (await face.ok("GET", f"/v1/long-term-memory/{ANN}-f1"))["text"] == "trombone lessons on Tuesday"
     assert sum(report.imported.values()) == len(rest) - 1
     for body, status in ((b"", 422), (b"{}", 422), (bent(header, version=99), 422), (bent(header, format="x"), 422)):
-        sent: dict[str, Any] = {"content": body, "headers": {"content-type": "application/x-ndjson"}}
-        assert (await face.http.post(f"/v1/users/{ANN}/import", **sent)).status_code == status
+        kind = {"content-type": "application/x-ndjson"}
+        assert (await face.http.post(f"/v1/users/{ANN}/import", content=body, headers=kind)).status_code == status
     assert (await face.http.post(f"/v1/users/{ANN}/import", json={})).status_code == 415
 
 

@@ -6,7 +6,7 @@
 -- KEYS: blocks, target_blocks, attached, user_owners?, agent_owners?
 -- ARGV: label, owner, identity, target, target_identity, attach: flag, most: number
 -- ARGV: most_targets: number, most_target_bytes: number, guard: json, target_guard: json
--- -> {"ok", block}, {"missing"}, {"many"} (the target has too many attached blocks)
+-- -> {"ok", block}, {"missing"}, {"many_attached"} (the target has too many attached blocks)
 --    or {"targets"} (the block has too many targets)
 local owners = require("blocks/owners")
 local erasures = require("storage/erasures")
@@ -26,7 +26,7 @@ local function has_room()
 end
 local name = owner .. ':' .. label
 if attach then
-  if redis.call('HEXISTS', attached, name) == 0 and redis.call('HLEN', attached) >= most then return {'many'} end
+  if redis.call('HEXISTS', attached, name) == 0 and redis.call('HLEN', attached) >= most then return {'many_attached'} end
   if not block.to[target] and not has_room() then return {'targets'} end
   redis.call('HSET', attached, name, identity)
   owners.note(user_owners, agent_owners, target, target_identity)

@@ -20,7 +20,6 @@
 --    or {"count", version, text}: the caller counts the tokens of `text` and calls again with `counted`
 local clock = require("storage/clock")
 local texts = require("blocks/texts")
-local full_block = require("blocks/full_block")
 local owners = require("blocks/owners")
 local erasures = require("storage/erasures")
 erasures.refuse(guard)
@@ -108,7 +107,8 @@ for name, setting in pairs(settings) do
 end
 if not is_new and text == value and next(change.after) == nil then return {'same', raw} end
 local size, former = texts.chars(text), texts.chars(value)
-if full_block.is_beyond_chars(block, size, former, change.after.lc) then return {'full', raw or '', size, block.lc} end
+-- A text above a limit is refused if it grows or the limit is new: a text that is already too long may shrink step by step.
+if size > block.lc and (size > former or change.after.lc) then return {'full', raw or '', size, block.lc} end
 local tokens_used = block.tk + tokens + 2
 if (put or operation == 'rethink') and content then
   tokens_used = tokens
@@ -117,7 +117,7 @@ elseif counted and counted.version == block.v then
 elseif block.lt > 0 and (tokens_used > block.lt or change.after.lt) then
   return {'count', tostring(block.v), text}
 end
-if full_block.is_beyond_tokens(block, tokens_used, size, former, change.after.lt, operation == 'rethink') then
+if block.lt > 0 and tokens_used > block.lt and (size > former or change.after.lt or operation == 'rethink') then
   return {'full_tokens', raw or '', tokens_used, block.lt}
 end
 change.c = texts.chars(string.sub(value, 1, change.p))

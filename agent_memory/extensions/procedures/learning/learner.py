@@ -10,16 +10,16 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
 
-from agent_memory.extensions.procedures.keys import ProcedureKeys
 from agent_memory.extensions.procedures.learning.merging import Lesson, merged, new_procedure
 from agent_memory.extensions.procedures.learning.prompts import VERSION, LearnedProcedure, learn_procedure
 from agent_memory.extensions.procedures.learning.results import MarkedSession, ResultStore
 from agent_memory.extensions.procedures.records import StoredProcedure, change_record, owner_digest, same_owner
 from agent_memory.extensions.procedures.search import Match, ProcedureSearch, Situation, exactly_owned_by, procedures_of
+from agent_memory.extensions.procedures.search_index import ProcedureKeys
 from agent_memory.extensions.procedures.service import screened
 from agent_memory.extensions.procedures.store import MOST_CHANGES, ProcedureStore
 from agent_memory.extensions.procedures.tool_calls.store import ToolStore
@@ -65,6 +65,15 @@ class _Session:
     situation: str
 
 
+class _Decision(NamedTuple):
+    """The outcome, the procedure to merge into, the new content, and the vector if the situation is new."""
+
+    what: str = "nothing"
+    existing: StoredProcedure | None = None
+    content: ProcedureContent | None = None
+    vector: Any = None
+
+
 class SessionLearner:
     def __init__(
         self,
@@ -99,11 +108,10 @@ class SessionLearner:
                 return "gone"
             counter = self._procedure_keys.learned(owner_digest(session.scope.tenant, session.owner))
             learned = (await read(self._client, lambda pipe, key=counter: pipe.get(key)))[0]
-            what, existing, content, vector = await self._decide(session, answers)
-            write = {} if content is None else self._store.write_arguments(session.scope, content, existing and existing.content, vector)
-            state = await self._commit(session, what, existing, content, write, counter, (learned or b"0").decode())
+            decision = await self._decide(session, answers)
+            state = await self._commit(session, decision, counter, (learned or b"0").decode())
             if state != "moved":
-                return what if state == "done" else state
+                return decision.what if state == "done" else state
         raise Conflict("the procedures that a session is compared with are being changed all the time")
 
     async def _load(self, sid: str) -> _Session | None:
@@ -121,12 +129,9 @@ class SessionLearner:
         situation = clean(first[:_MOST_SITUATION_CHARS], redacts=self._redacts)
         return _Session(sid, marked, scope_of_work(marked.tenant), owner, state, calls, situation)
 
-    async def _decide(
-        self, session: _Session, answers: dict[tuple[Any, ...], LearnedProcedure | None]
-    ) -> tuple[str, StoredProcedure | None, ProcedureContent | None, Any]:
-        """Return the outcome, the procedure to merge into, the new content, and the vector if the situation is new."""
+    async def _decide(self, session: _Session, answers: dict[tuple[Any, ...], LearnedProcedure | None]) -> _Decision:
         if not session.situation:
-            return "nothing", None, None, None
+            return _Decision()
         situation = await self._search.embedded_situation(session.scope.tenant, session.situation)
         own = await self._learned_before(session)
         likes = [] if own is not None else await self._like(session, situation)
@@ -135,7 +140,7 @@ class SessionLearner:
         by_model = draft is not None
         draft = draft if draft is not None else self._draft(session)
         if not draft.when_to_use or not (draft.steps or draft.pitfalls):
-            return "nothing", None, None, None
+            return _Decision()
         result = session.marked.result
         now = datetime.now(UTC)
         source = ProcedureSource(session_id=session.state.ref.session_id, result=result.result, score=result.score, learned_at=now)
@@ -153,7 +158,7 @@ class SessionLearner:
             same = content.when_to_use == session.situation
             embedded = situation if same else await self._search.embedded_situation(session.scope.tenant, content.when_to_use)
             vector = embedded.vector
-        return "created" if existing is None else "merged", existing, content, vector
+        return _Decision("created" if existing is None else "merged", existing, content, vector)
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
         """Return the procedure learned from the session's former result, if it still lists the session as a source."""
@@ -173,13 +178,9 @@ class SessionLearner:
         return sorted(alike, key=lambda match: -match.fit)
 
     def _draft(self, session: _Session) -> LearnedProcedure:
-        steps = steps_of(session.calls, redacts=self._redacts)
-        return LearnedProcedure(
-            when_to_use=session.situation,
-            steps=steps,
-            tools=list(dict.fromkeys(call.tool for call in session.calls if call.success)),
-            pitfalls=failures_of(session.calls, redacts=self._redacts),
-        )
+        steps, pitfalls = steps_of(session.calls, redacts=self._redacts), failures_of(session.calls, redacts=self._redacts)
+        tools = list(dict.fromkeys(call.tool for call in session.calls if call.success))
+        return LearnedProcedure(when_to_use=session.situation, steps=steps, tools=tools, pitfalls=pitfalls)
 
     async def _ask(
         self, session: _Session, similar_procedures: Sequence[StoredProcedure], answers: dict[tuple[Any, ...], LearnedProcedure | None]
@@ -235,17 +236,9 @@ class SessionLearner:
             fitting_lines.append(line)
         return [*lines[:1], *reversed(fitting_lines)]
 
-    async def _commit(
-        self,
-        session: _Session,
-        what: str,
-        existing: StoredProcedure | None,
-        content: ProcedureContent | None,
-        write: dict[str, Any],
-        counter: str,
-        expected_learned: str,
-    ) -> str:
+    async def _commit(self, session: _Session, decision: _Decision, counter: str, expected_learned: str) -> str:
         marked, now = session.marked, datetime.now(UTC)
+        what, existing, content, vector = decision
         keys: list[str] = []
         calls: list[dict[str, Any]] = []
         counted = int(marked.learned.get("seq", 0))
@@ -257,11 +250,15 @@ class SessionLearner:
         last = max((stored.seq for stored in session.state.messages), default=counted)
         learned = {"mark": marked.mark, "what": what, "seq": max(last, counted)} | ({} if content is None else {"id": content.id})
         meta = self._keys.session(session.sid).meta
-        nothing = {"record": meta, "changes": meta, "order": meta, "order_due": meta, "order_dead": meta, "wake": meta}
-        nothing |= {"fields": [], "unset": [], "most_changes": MOST_CHANGES, "vector_field": "", "vector": None, "order_json": None}
-        kind = "learn" if what == "created" else "merge"
+        if content is None:
+            change, write = "{}", dict.fromkeys(("record", "changes", "order", "order_due", "order_dead", "wake"), meta)
+            write |= {"fields": [], "unset": [], "most_changes": MOST_CHANGES, "vector_field": "", "vector": None, "order_json": None}
+        else:
+            kind, reason = "learn" if what == "created" else "merge", f"session {session.state.ref.session_id}; {VERSION}"
+            change = change_record(kind, content, "worker", reason)
+            write = self._store.write_arguments(session.scope, content, existing and existing.content, vector)
         reply = await self._learn(
-            **(write or nothing),
+            **write,
             meta=meta,
             owner=counter,
             tools=keys,
@@ -270,9 +267,7 @@ class SessionLearner:
             learned=compact(learned),
             expected_learned=expected_learned,
             expected=0 if existing is None else existing.procedure.version,
-            change="{}"
-            if content is None
-            else change_record(kind, content, "worker", f"session {session.state.ref.session_id}; {VERSION}"),
+            change=change,
             calls=calls,
         )
         return reply.decode()

@@ -21,10 +21,7 @@ _MOST_PITFALL_CHARS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A lesson from one session.
-
-    If `by_model` is True, a model wrote the draft after comparing the session with similar procedures.
-    """
+    """A lesson from one session. If `by_model` is True, a model wrote the draft after comparing the session with similar procedures."""
 
     draft: LearnedProcedure
     source: ProcedureSource

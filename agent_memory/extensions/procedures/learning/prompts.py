@@ -9,13 +9,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from agent_memory.foundation.llm.base import ChatMessage
 from agent_memory.foundation.text.data_fences import DATA_RULE, fence
-from agent_memory_client.models.features.procedures import (
-    MAX_SITUATION_CHARS,
-    MAX_STEP_CHARS,
-    MAX_STEPS,
-    ProcedureContent,
-    SessionResultRequest,
-)
+from agent_memory_client.models.features import procedures as wire
 
 VERSION = "procedure/1"
 """The prompt's version, which is recorded in changes to procedures. Increase it whenever the prompt changes."""
@@ -48,17 +42,17 @@ class LearnedProcedure(BaseModel):
     @field_validator("when_to_use")
     @classmethod
     def _bounded(cls, value: str) -> str:
-        return " ".join(value.split())[:MAX_SITUATION_CHARS]
+        return " ".join(value.split())[: wire.MAX_SITUATION_CHARS]
 
     @field_validator("steps", "tools", "pitfalls")
     @classmethod
     def _lines(cls, values: list[str]) -> list[str]:
-        lines = [" ".join(value.split())[:MAX_STEP_CHARS] for value in values]
-        return list(dict.fromkeys(line for line in lines if line))[:MAX_STEPS]
+        lines = [" ".join(value.split())[: wire.MAX_STEP_CHARS] for value in values]
+        return list(dict.fromkeys(line for line in lines if line))[: wire.MAX_STEPS]
 
 
 def learn_procedure(
-    session: Sequence[str], result: SessionResultRequest, similar_procedures: Sequence[ProcedureContent]
+    session: Sequence[str], result: wire.SessionResultRequest, similar_procedures: Sequence[wire.ProcedureContent]
 ) -> list[ChatMessage]:
     """Return the messages of one model call. `session` contains the session's messages as JSON lines."""
     ended = {"result": result.result, "score": result.score, "comment": result.comment}

@@ -88,8 +88,7 @@ class ResultStore:
 
     async def load_marked(self, sid: str) -> MarkedSession | None:
         """Return the result of the session with this name in Redis keys, or None if there is no session or result."""
-        meta = self._keys.session(sid).meta
-        values = (await read(self._client, lambda pipe: pipe.hmget(meta, "tn", "ep", "rm", "rs", "rl")))[0]
+        (values,) = await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).meta, "tn", "ep", "rm", "rs", "rl"))
         if values[1] is None or values[3] is None:
             return None
         tenant, epoch, mark, result, learned = ("" if value is None else value.decode() for value in values)
@@ -119,11 +118,8 @@ class ResultStore:
         """Request learning from a session whose result had not been learned when it was exported."""
         session_result = await self.load(scope, session)
         if session_result is not None and session_result.learned == "waiting":
-            await self.mark(
-                scope,
-                session,
-                SessionResultRequest.model_validate(session_result.model_dump(include=set(SessionResultRequest.model_fields))),
-            )
+            values = session_result.model_dump(include=set(SessionResultRequest.model_fields))
+            await self.mark(scope, session, SessionResultRequest.model_validate(values))
 
 
 def _result_of(ref: SessionRef, values: Any) -> SessionResult:

@@ -10,9 +10,8 @@ from typing import Any
 from redis.asyncio import Redis
 from redisvl.query import FilterQuery
 
-from agent_memory.extensions.procedures.keys import ProcedureKeys
 from agent_memory.extensions.procedures.records import TOOL, TOOL_FIELDS, decode_tool, tool_fields, tool_pid
-from agent_memory.extensions.procedures.search_index import procedure_index_name
+from agent_memory.extensions.procedures.search_index import ProcedureKeys, procedure_index_name
 from agent_memory.extensions.procedures.tool_calls.traces import ToolCall, clean, example_of, shape_of
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
@@ -22,8 +21,7 @@ from agent_memory.foundation.storage.scripts import Script
 from agent_memory.foundation.storage.search.filters import is_value, where
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 from agent_memory.foundation.storage.search.pagination import walk
-from agent_memory.foundation.storage.search.queries import queue_search
-from agent_memory.foundation.storage.search.results import parse_hits
+from agent_memory.foundation.storage.search.queries import search
 from agent_memory.foundation.storage.search.syntax import all_of
 from agent_memory_client.models.features.procedures import ProcedureOwner, ToolMemory
 
@@ -72,7 +70,7 @@ class ToolStore:
         """Return the number of matching tools and a page of them, newest first."""
         query = FilterQuery(clause, return_fields=list(TOOL_FIELDS), sort_by=("c", "DESC"))
         query.paging(offset, limit)
-        hits = parse_hits((await read(self._client, lambda pipe: queue_search(pipe, self._index, query)))[0])
+        hits = await search(self._client, self._index, query)
         return hits.total, [decode_tool(hit.fields) for hit in hits.hits if b"d" in hit.fields]
 
     async def walk_fields(self, clause: str) -> AsyncIterator[tuple[str, dict[str, str]]]:
@@ -107,10 +105,7 @@ class ToolStore:
 
     @staticmethod
     def check_fields(fields: dict[str, str]) -> ToolMemory:
-        """Decode exported fields.
-
-        Raises ValueError, KeyError or TypeError if the fields are not a tool's statistics.
-        """
+        """Decode exported fields. Raises ValueError, KeyError or TypeError if the fields are not a tool's statistics."""
         float(fields["c"])
         json.loads(fields["d"])
         return decode_tool({name.encode(): value.encode() for name, value in fields.items()})

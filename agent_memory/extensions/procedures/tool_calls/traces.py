@@ -38,10 +38,7 @@ _TYPES: tuple[tuple[type[Any], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call and its outcome.
-
-    `answered` is the number of the message with the answer; `ms` is the duration, if known.
-    """
+    """A tool call and its outcome. `answered` is the number of the message with the answer; `ms` is the duration, if known."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -52,44 +49,23 @@ class ToolCall:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    tool: str
-    arguments: Mapping[str, Any]
-    at: datetime
-
-
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
-    """Return the calls that have an answer, in the order of their answers.
-
-    `messages` are pairs of number and message.
-    """
-    open_calls: dict[str, _Asked] = {}
+    """Return the calls that have an answer, in the order of their answers. `messages` are pairs of number and message."""
+    open_calls: dict[str, tuple[str, Mapping[str, Any], datetime]] = {}
     calls: list[ToolCall] = []
     for number, message in messages:
         for call_id, tool, arguments in _asked_by(message):
-            open_calls[call_id] = _Asked(tool, arguments, message.created_at)
+            open_calls[call_id] = (tool, arguments, message.created_at)
         for call_id, content, failed in _answered_by(message):
-            call = open_calls.pop(call_id, None)
-            if call is not None:
-                calls.append(_call_of(call, number, message, content, failed))
+            if call_id in open_calls:
+                tool, arguments, asked_at = open_calls.pop(call_id)
+                wrong = reads_as_failure(content) if failed is None else failed
+                elapsed = (message.created_at - asked_at).total_seconds() * 1000
+                ms = _number(message.own_fields.get("duration_ms"))
+                ms = ms if ms is not None else elapsed if elapsed >= _LEAST_MS else None
+                error = " ".join(content[: 4 * _MOST_ERROR_CHARS].split())[:_MOST_ERROR_CHARS] if wrong else None
+                calls.append(ToolCall(tool, arguments, not wrong, number, ms, _number(message.own_fields.get("cost")), error))
     return calls
-
-
-def _call_of(call: _Asked, number: int, message: MemoryMessage, content: str, failed: bool | None) -> ToolCall:
-    fields = message.own_fields
-    wrong = reads_as_failure(content) if failed is None else failed
-    elapsed = (message.created_at - call.at).total_seconds() * 1000
-    ms = _number(fields.get("duration_ms"))
-    return ToolCall(
-        call.tool,
-        call.arguments,
-        not wrong,
-        number,
-        ms if ms is not None else (elapsed if elapsed >= _LEAST_MS else None),
-        _number(fields.get("cost")),
-        " ".join(content[: 4 * _MOST_ERROR_CHARS].split())[:_MOST_ERROR_CHARS] if wrong else None,
-    )
 
 
 def _asked_by(message: MemoryMessage) -> Iterator[tuple[str, str, Mapping[str, Any]]]:

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Deletes a profile. `keeps_moves` is set before a rebuild: it keeps the moves and the version, and stores the state of
+-- Deletes a profile. `rebuilds` is set before a rebuild: it keeps the moves and the version, and stores the state of
 -- each memory in `:b` for `profile_rebuilt.lua`.
--- KEYS: any
--- ARGV: root, owner, user_key, keeps_moves: flag
+-- KEYS: config
+-- ARGV: root, owner, user_key, rebuilds: flag
 -- -> number of memories in the deleted profile
 local empty_profile_expiry = require("profile/empty_profile_expiry")
 local profile_moves = require("profile/profile_moves")
@@ -14,7 +14,7 @@ for _, name in ipairs(redis.call('HKEYS', base)) do
     local mid = string.sub(name, 2)
     entries = entries + 1
     names[entries] = root .. 'pfo:' .. mid
-    if keeps_moves then
+    if rebuilds then
       local id = cjson.decode(redis.call('HGET', base, name)).i
       states[entries] = {mid, profile_moves.state_of(base, mid, id) .. ' ' .. id}
     end
@@ -24,7 +24,7 @@ for _, state in ipairs(states) do redis.call('HSETNX', base .. ':b', state[1], s
 for i = 1, #names, 1000 do redis.call('DEL', unpack(names, i, math.min(i + 999, #names))) end
 redis.call('DEL', base, base .. ':g', base .. ':s', base .. ':d', base .. ':l')
 redis.call('ZREM', root .. 'pfl', owner)
-if keeps_moves then
+if rebuilds then
   redis.call('EXPIRE', base .. ':b', BEFORE_SECONDS)
   local version = redis.call('HGET', base .. ':r', 'v')
   redis.call('DEL', base .. ':r')

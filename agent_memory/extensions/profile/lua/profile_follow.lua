@@ -14,7 +14,7 @@
 --   :s, :d      static entries by end; dynamic entries by last said
 --   :l          slots by when their value was last said
 --   :r          pages of static entries, dynamic entries and slots, as readers get them
--- KEYS: any
+-- KEYS: config
 -- ARGV: root, items: json
 -- -> for each item 1, or 0 if its memory changed and was skipped
 local empty_profile_expiry = require("profile/empty_profile_expiry")

@@ -1,6 +1,6 @@
 #!lua
 -- Notes the moves of static entries that have lapsed. Readers show these entries as dynamic.
--- KEYS: any
+-- KEYS: config
 -- ARGV: root, most: number
 -- -> number of profiles with lapsed entries, at most `most`
 local profile_moves = require("profile/profile_moves")

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Ends a rebuild: notes a move for each memory whose state differs from the state before the rebuild (`:b`).
--- KEYS: any
+-- KEYS: config
 -- ARGV: root, owner
 local profile_moves = require("profile/profile_moves")
 local base = root .. 'pf:' .. owner

@@ -1,8 +1,8 @@
 -- An entry is static if it is about something lasting, or if it represents a group that recurs and that was mentioned
--- in the last 180 days. `recurrence.py` and `history.classify` apply the same rule to past times.
+-- in the last 180 days. `history.classify` applies the same rule to past times.
 local TIMES, WITHIN, SILENT, KEPT, DAY = 3, 14, 180, 400, 86400
 local LASTING = 1e12
--- Return the same as `recurrence.stable_until`, from the latest statements of a group.
+-- Return the same as `history.stable_until`, from the latest statements of a group.
 local function stable_until(base, group)
   local rows = redis.call('ZREVRANGEBYLEX', base .. ':g', '[' .. group .. ' d~', '[' .. group .. ' d', 'LIMIT', 0, KEPT)
   local days = {}

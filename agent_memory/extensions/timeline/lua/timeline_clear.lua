@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Deletes a timeline.
--- KEYS: any
--- ARGV: root, owner, user_key
+-- Deletes a timeline, in the same way before a rebuild (`rebuilds`).
+-- KEYS: config
+-- ARGV: root, owner, user_key, rebuilds: flag
 -- -> number of memories in the deleted timeline
 local base = root .. 'tl:' .. owner
 local keys, memories = {}, 0

@@ -16,7 +16,7 @@
 --                   (g<period>: stamp and end)
 --   :p              waiting periods by when they are due
 -- If an event of a period changes, the script deletes the period's summary and makes the period wait for a new one.
--- KEYS: any
+-- KEYS: config
 -- ARGV: root, stamp, items: json
 -- -> for each item 1, or 0 if its memory changed and was skipped
 local waiting_periods = require("timeline/waiting_periods")

@@ -3,7 +3,7 @@
 --   series    facets of the precisions that the events must have
 --   children  the period's days, as names in keys
 --   most      most events per precision
--- KEYS: any
+-- KEYS: config
 -- ARGV: root, owner, period, low: number, high: number, series: json, children: json, most: number
 -- -> mark ("" if the period does not wait), number of events, {event…}, {summary or "" of each child},
 --    {due time of each waiting child, or ""}

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
 -- Reads for a prompt: the latest events from day `low` to day `high` (with `events`), and the summaries of `periods`
 -- and of the periods in which the latest events began.
--- KEYS: any
+-- KEYS: config
 -- ARGV: root, owner, low, high, events: flag, periods: json, most: number
--- -> owner ("" if there is no timeline), {event…}, {period, summary, …}
+-- -> {event…}, {period, summary, …}
 local calendar = require("timeline/calendar")
 local base = root .. 'tl:' .. owner
 local starts, ends = base .. ':b', base .. ':e'
@@ -30,4 +30,4 @@ for _, period in ipairs(period_list) do
   end
 end
 for i, name in ipairs(events and names or {}) do event_rows[i] = redis.call('HGET', base, 'e' .. name) end
-return {redis.call('HGET', base, 'o') or '', event_rows, summaries}
+return {event_rows, summaries}

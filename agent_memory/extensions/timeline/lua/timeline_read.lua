@@ -2,7 +2,7 @@
 -- Reads the events from day `low` to day `high`, ordered by first day.
 --   series, other  facets (topic, entity) that the events must have; "" for no condition
 --   unit           also read the summaries of the events' periods of this unit; "" for no summaries
--- KEYS: any
+-- KEYS: config
 -- ARGV: root, owner, low, high, series, other, unit, offset: number, limit: number
 -- -> total, page of events, {period, summary or "", mark if the period waits or "", …}
 local calendar = require("timeline/calendar")

@@ -1,7 +1,7 @@
 #!lua
 -- Stores a period's summary (JSON); without a summary, delays the period until `later` (s). Does nothing if an event of
 -- the period changed since `mark` was read.
--- KEYS: any
+-- KEYS: config
 -- ARGV: root, owner, period, mark, later: number, summary?
 -- -> 1, or 0 if an event changed
 local waiting_periods = require("timeline/waiting_periods")

@@ -10,6 +10,7 @@ from typing import Any
 from agent_memory.extensions.timeline.event_time import PRECISIONS
 from agent_memory.extensions.timeline.events import MOST_WEIGHED
 from agent_memory.extensions.timeline.periods import period_of
+from agent_memory.foundation.text.cleaning.control_characters import cut
 
 _MOST_LINES = {"day": 6, "week": 10, "month": 16}
 _LINE_CHARS = 240
@@ -20,9 +21,8 @@ _DAY = re.compile(r"(since )?\d{4}-\d\d-\d\d", re.ASCII)
 def event_line(event: dict[str, Any]) -> str:
     """Format an event as a line such as "2024-03-03: I flew to Rome (said by ada)"."""
     text = " ".join(event["text"].split())
-    short = text if len(text) <= _LINE_CHARS else text[: _LINE_CHARS - 1] + "…"
     who = f" (said by {' '.join(event['who'].split())})" if event.get("who") else ""
-    return f"{shown_days(event)}: {short}{who}"
+    return f"{shown_days(event)}: {cut(text, _LINE_CHARS)}{who}"
 
 
 def shown_days(event: dict[str, Any]) -> str:

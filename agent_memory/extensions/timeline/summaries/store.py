@@ -6,18 +6,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from redis.asyncio import Redis
 
 from agent_memory.extensions.timeline.event_time import PRECISIONS
 from agent_memory.extensions.timeline.events import facet
-from agent_memory.extensions.timeline.keys import TimelineKeys
 from agent_memory.extensions.timeline.periods import day_number, period_of_key
-from agent_memory.extensions.timeline.store import live_summary
+from agent_memory.extensions.timeline.store import TimelineKeys, live_summary
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.foundation.storage.scripts import Script
+from agent_memory.foundation.storage.scripts import Script, compact
 
 # A summary covers at most this many events per precision, the first of the period.
 _MOST_EVENTS = 200
@@ -42,14 +41,6 @@ class PeriodInputs:
     """The time (seconds since 1970) at which the period's last waiting day is due; None if no day is waiting."""
 
 
-class WaitingTimeline(NamedTuple):
-    """A timeline with a finished period that is waiting for a summary."""
-
-    owner: str
-    """The owner's name in Redis keys."""
-    tenant: str
-
-
 class SummaryStore:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
@@ -58,15 +49,17 @@ class SummaryStore:
         self._read = Script(client, "timeline/timeline_period")
         self._put = Script(client, "timeline/timeline_summary")
 
-    async def waiting_timelines(self, limit: int) -> list[WaitingTimeline]:
-        """Return timelines with finished periods that are waiting for a summary, longest wait first."""
+    async def waiting_timelines(self, limit: int) -> list[tuple[str, str]]:
+        """Return timelines with finished periods that are waiting for a summary, longest wait first.
+
+        Each is the owner's name in Redis keys, and the tenant.
+        """
         now = datetime.now(UTC).timestamp()
-        key = self._timeline_keys.waiting
-        (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
+        (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(self._timeline_keys.waiting, "-inf", now, start=0, num=limit))
         owners = [name.decode() for name in names]
         names = list(map(self._timeline_keys.timeline, owners))
         rows = await read(self._client, lambda pipe: [pipe.hget(name, "o") for name in names]) if names else []
-        return [WaitingTimeline(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
+        return [(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
 
     async def waiting_periods(self, owner: str, limit: int) -> list[str]:
         """Return the names in Redis keys of an owner's due periods: first days, then weeks, then months."""
@@ -81,8 +74,7 @@ class SummaryStore:
         days = [] if unit == "day" else [f"d{number}" for number in range(low, high + 1)]
         finest = PRECISIONS[: PRECISIONS.index(unit) + 1]
         mark, count, events, stored, waits = await self._read(
-            any=self._keys.config,
-            root=self._keys.root,
+            self._keys,
             owner=owner,
             period=key,
             low=low,
@@ -101,12 +93,10 @@ class SummaryStore:
 
     async def put_summary(self, owner: str, key: str, inputs: PeriodInputs, summary: dict[str, Any]) -> bool:
         """Store a summary; return False if one of the period's events changed after the inputs were read."""
-        return await self._store(owner, key, inputs, 0.0, json.dumps(summary, ensure_ascii=False, separators=(",", ":")))
+        named = {"owner": owner, "period": key, "mark": inputs.mark}
+        return bool(await self._put(self._keys, **named, later=0.0, summary=compact(summary)))
 
     async def put_off(self, owner: str, key: str, inputs: PeriodInputs, until: float) -> bool:
         """Delay a summary until `until` (seconds since 1970); return False if an event changed after the read."""
-        return await self._store(owner, key, inputs, until, None)
-
-    async def _store(self, owner: str, key: str, inputs: PeriodInputs, later: float, summary: str | None) -> bool:
-        named = {"any": self._keys.config, "root": self._keys.root, "owner": owner, "period": key}
-        return bool(await self._put(**named, mark=inputs.mark, later=later, summary=summary))
+        named = {"owner": owner, "period": key, "mark": inputs.mark}
+        return bool(await self._put(self._keys, **named, later=until, summary=None))

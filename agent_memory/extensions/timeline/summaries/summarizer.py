@@ -32,10 +32,7 @@ _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 class PeriodSummarizer:
-    """Writes due summaries.
-
-    Days come first, because summaries of weeks and months are based on the summaries of days.
-    """
+    """Writes due summaries. Days come first, because summaries of weeks and months are based on the summaries of days."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
         """If `limits` is None, the summarizer does not use a language model."""
@@ -66,7 +63,10 @@ class PeriodSummarizer:
             if by_model and calls == _MOST_CALLS:
                 break
             calls += by_model
-            text = await self._ask(chat, key, inputs) if chat is not None and by_model else _digest(key, inputs)
+            if chat is not None and by_model:
+                text = await self._ask(chat, key, inputs)
+            else:
+                text = digest_of(period_of_key(key)[1], inputs.events, _named_days(inputs))
             if text is None:
                 await self._store.put_off(owner, key, inputs, now + _LATER)
                 continue
@@ -83,13 +83,10 @@ class PeriodSummarizer:
             answer = await chat.structured(
                 summarize_period(unit, period.name, lines, max_words=words), PeriodAnswer, max_tokens=_ANSWER_TOKENS
             )
-        except ContextExceeded as error:
-            log.warning("summary of a %s exceeds the model's context: %s", unit, error)
-            if self._limits is not None:
-                await self._limits.save_learned(chat)
-            return None
         except ModelAnswerInvalid as error:
             log.warning("model returned no summary of a %s: %s", unit, error)
+            if isinstance(error, ContextExceeded) and self._limits is not None:
+                await self._limits.save_learned(chat)
             return None
         text = answer.summary.strip()
         return None if not text or text.strip(".! ").casefold() in _DECLINED else text[:_MOST_CHARS]
@@ -103,10 +100,6 @@ class PeriodSummarizer:
                 break
             fitting_lines.append(line)
         return fitting_lines
-
-
-def _digest(key: str, inputs: PeriodInputs) -> str:
-    return digest_of(period_of_key(key)[1], inputs.events, _named_days(inputs))
 
 
 def _named_days(inputs: PeriodInputs) -> list[tuple[str, str]]:

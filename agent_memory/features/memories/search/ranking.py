@@ -12,7 +12,7 @@ from statistics import median
 from agent_memory.features.memories.search.candidates import CandidateList, Candidates
 from agent_memory.features.memories.search.list_scores import is_quoted, with_best_passages, with_nearest_passages
 from agent_memory.features.memories.search.query import SearchQuery
-from agent_memory.features.memories.search.relevance.estimate import SHARE_OF_BEST, Background, RelevanceEstimate, least_of
+from agent_memory.features.memories.search.relevance.estimate import Background, RelevanceEstimate, least_of
 from agent_memory.features.memories.store import Hits
 from agent_memory.foundation.llm.profiles import UNKNOWN
 from agent_memory.foundation.storage.search.filters import FILTERS
@@ -185,13 +185,9 @@ def rank_candidates(query: SearchQuery, candidates: Candidates, min_similarity: 
     least = least_relevance(query)
     if least is None or (relevance := ranking.relevance) is None:
         return ranking
-    estimates = {name: relevance(name) for _, name in ranking.scored}
-    facts: Collection[str] = ()
-    if query.request.min_relevance is None:
-        least = max(least, SHARE_OF_BEST * max(estimates.values(), default=0.0))
-        # A prompt filters only messages: there are few facts, and extraction found them worth storing.
-        facts = ranking.facts
-    enough = {name for name, estimate in estimates.items() if name in facts or estimate >= least}
+    # A prompt filters only messages: there are few facts, and extraction found them worth storing.
+    facts = ranking.facts if query.request.min_relevance is None else ()
+    enough = {name for _, name in ranking.scored if name in facts or relevance(name) >= least}
     scored = [each for each in ranking.scored if each[1] in enough]
     far = [*(each for each in ranking.scored if each[1] not in enough), *ranking.below_threshold]
     return replace(ranking, total=len(scored), scored=scored, below_threshold=far)

@@ -1,4 +1,4 @@
-"""Remove terminal control characters for search and prompts. Stored text keeps them."""
+"""Show stored texts: cut long ones, and remove terminal control characters for search and prompts."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def plain_text(text: str) -> str:
     if text.isprintable() or _CONTROL.search(text) is None:
         return text
     return _CONTROL.sub(" ", _ANSI_SEQUENCE.sub("", text))
+
+
+def cut(text: str, most: int) -> str:
+    """Return at most `most` characters of a text. An ellipsis stands for the rest."""
+    return text if len(text) <= most else text[: most - 1] + "…"

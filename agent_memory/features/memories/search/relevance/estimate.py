@@ -20,8 +20,6 @@ MIN_RELEVANCE = 0.015
 
 The limit is lower if the store has hardly enough memories to fill the prompt.
 """
-SHARE_OF_BEST = 0.02
-"""The lowest relevance that a prompt includes, as a share of the best memory's. It decides in small stores."""
 _LEAST_SCORE = 0.02
 # If the probability of any answer is below `_UNKNOWN`, every relevance is 0; above `_KNOWN`, it counts in full. With
 # fewer than `_MANY` memories, `_UNKNOWN` is proportionally lower: an answer stands out less, and a prompt shows fewer
