@@ -7,9 +7,8 @@ from typing import Annotated
 
 from fastapi import Body, Query, Response
 
-from agent_memory.extensions.profile.service import ProfileService, requested_owner
-from agent_memory.features.jobs.operation_store import Mark
-from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.extensions.profile.service import ProfileService, place_rebuild
+from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.foundation.api.dependencies import (
     NamespaceQuery,
     OwnerParameters,
@@ -23,7 +22,6 @@ from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import ModelResponse, errors
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import AckResponse
 from agent_memory_client.models.features.profile import Profile, ProfileMoves, ProfileSchema
 
@@ -75,10 +73,8 @@ async def order_rebuild(services: Services, scope: Scope, noun: str, names: Owne
 
     Raises Forbidden, and BadInput without a user.
     """
-    owner = requested_owner(scope, noun, names.user_id, names.namespace)
-    order = JobOrder.of(scope, f"rebuild-{noun}", user_id=owner.user_id, namespace=owner.namespace)
-    await services[OrderStore].place_orders(order)
-    return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", Mark(DueKind.ORDER, order.name).operation_id.encode()))
+    mark = await place_rebuild(services[OrderStore], scope, noun, names.user_id, names.namespace)
+    return ModelResponse(AckResponse(status="ok"), (b"x-operation-id", mark.operation_id.encode()))
 
 
 @router.get("/v1/profile/schema", response_model=ProfileSchema, responses=errors())

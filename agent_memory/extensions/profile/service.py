@@ -10,11 +10,14 @@ from agent_memory.extensions.profile.follower import ProfileFollower
 from agent_memory.extensions.profile.history import SECONDS_OF_DAY, SILENT_DAYS, ProfileHistory, classify
 from agent_memory.extensions.profile.schema import DEFAULT_SCHEMA, SlotTopics, slots_instruction
 from agent_memory.extensions.profile.store import ProfileOwner, ProfilePages, ProfileStore
+from agent_memory.features.jobs.operation_store import Mark
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.sessions.strategies import read_zone
 from agent_memory.foundation.api.principals import shared_place_of, writing
 from agent_memory.foundation.core.errors import BadInput, Forbidden
 from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import AckResponse, Namespace, SearchRequest, UserId
 from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
 
@@ -141,6 +144,14 @@ def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str
     if user_id is None:
         raise BadInput(f"name the user of the {noun}: send user_id", field="user_id", where="query")
     return ProfileOwner(scope.tenant, namespace, user_id)
+
+
+async def place_rebuild(orders: OrderStore, scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> Mark:
+    """Request a rebuild of a profile or timeline (`noun`), and return its mark. Raises Forbidden, and BadInput without a user."""
+    owner = requested_owner(scope, noun, user_id, namespace)
+    order = JobOrder.of(scope, f"rebuild-{noun}", user_id=owner.user_id, namespace=owner.namespace)
+    await orders.place_orders(order)
+    return Mark(DueKind.ORDER, order.name)
 
 
 def _entries(payloads: Sequence[Mapping[str, Any]]) -> list[ProfileEntry]:

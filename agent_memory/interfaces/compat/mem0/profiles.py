@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent_memory.extensions.profile.service import ProfileService, requested_owner
+from agent_memory.extensions.profile.service import ProfileService, place_rebuild, requested_owner
 from agent_memory.features.jobs.operation_store import Mark, parse_operation_id
 from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.foundation.api.principals import writing
 from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.foundation.core.task_kinds import DueKind
@@ -81,7 +82,8 @@ class Mem0Profiles(CompatService):
             names = await self._newest_users(_sample_size(request.get("limit")))
         else:
             raise NotSupported(f"profiles: operation {str(operation)[:64]}")
-        marks = [await self._services[ProfileService].order_rebuild(writing(self._scope), name, self._namespace) for name in names]
+        orders, scope = self._services[OrderStore], writing(self._scope)
+        marks = [await place_rebuild(orders, scope, "profile", name, self._namespace) for name in names]
         job = ",".join(mark.operation_id for mark in marks)
         return {
             "job_id": job,

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic_core import to_json
 
-from agent_memory.extensions.items.service import ItemService, owner_of
+from agent_memory.extensions.items.service import ItemService
 from agent_memory.extensions.items.store import ItemOwner
 from agent_memory.features.extraction.rules import ExtractionRulesService
-from agent_memory.foundation.api.principals import writing
+from agent_memory.foundation.api.principals import place_of, writing
 from agent_memory.foundation.core.errors import BadInput, Forbidden, NotFound, TooLarge
 from agent_memory.interfaces.compat.supermemory.requests import BulkDelete, DocumentListing
 from agent_memory.interfaces.compat.supermemory.service import KeepContext, SupermemoryService
@@ -73,7 +73,7 @@ class ContainerService(SupermemoryService):
     def _settings_owner(self) -> ItemOwner:
         if self._scope.agents is not None:
             raise Forbidden("settings belong to all agents: these credentials are limited to some")
-        return owner_of(self._scope, self._namespace, None)
+        return ItemOwner(*place_of(self._scope, self._namespace, None))
 
     async def delete_container(self, tag: str) -> dict[str, Any]:
         """Delete all documents and memories under a container tag, and the container's context."""
