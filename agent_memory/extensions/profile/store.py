@@ -84,13 +84,13 @@ class ProfileKeys:
 class OwnerStore:
     """Stores what is derived from each owner's memories. One script updates it, another deletes it."""
 
-    def __init__(self, client: Redis, keys: Keys, name: str, users: str) -> None:
-        """`name` is the prefix of the scripts, `users` the prefix of the keys of a user's owners."""
+    def __init__(self, client: Redis, keys: Keys, follow: Script, clear: Script, users: str) -> None:
+        """`users` is the prefix of the keys of a user's owners."""
         self._client = client
         self._keys = keys
         self._users = users
-        self._follow = Script(client, f"{name}_follow")
-        self._clear = Script(client, f"{name}_clear")
+        self._follow = follow
+        self._clear = clear
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
         """Return memories with their evidence. Needs one round trip."""
@@ -120,7 +120,7 @@ class OwnerStore:
 
 class ProfileStore(OwnerStore):
     def __init__(self, client: Redis, keys: Keys) -> None:
-        super().__init__(client, keys, "profile/profile", "pfu")
+        super().__init__(client, keys, Script(client, "profile/profile_follow"), Script(client, "profile/profile_clear"), "pfu")
         self._profile_keys = ProfileKeys(keys.root)
         self._rebuilt = Script(client, "profile/profile_rebuilt")
         self._lapse = Script(client, "profile/profile_lapse")

@@ -57,7 +57,7 @@ class TimelineKeys:
 
 class TimelineStore(OwnerStore):
     def __init__(self, client: Redis, keys: Keys) -> None:
-        super().__init__(client, keys, "timeline/timeline", "tlu")
+        super().__init__(client, keys, Script(client, "timeline/timeline_follow"), Script(client, "timeline/timeline_clear"), "tlu")
         self._read = Script(client, "timeline/timeline_read")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:

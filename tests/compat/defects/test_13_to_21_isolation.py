@@ -16,7 +16,7 @@ import httpx
 import pytest
 from ulid import ULID
 
-from agent_memory.features.memories.duplicates import routes
+from agent_memory.features.memories import routes
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.local.embedder import LocalEmbedder
@@ -76,7 +76,7 @@ def _ok(answer: httpx.Response) -> Any:
 async def server(redis_url: str, local: LocalEmbedder, counter: TokenCounter, running_lookalike: Lookalike) -> AsyncGenerator[Server]:
     chat = await OpenAIChat.open(load_settings(OPENAI_BASE_URL=running_lookalike.url, OPENAI_API_KEY="sk-test-0000"))
     monkeypatch = pytest.MonkeyPatch()
-    monkeypatch.setattr(routes.background, "MAX_WAIT_SECONDS", 0.0)  # no worker would end the wait
+    monkeypatch.setattr(routes, "MAX_WAIT_SECONDS", 0.0)  # no worker would end the wait
     given: dict[str, Any] = {"AUTH_MODE": "token", "AUTH_ADMIN_TOKEN": OPERATOR, "EXTRACTION_DEBOUNCE_SECONDS": 0}
     async with (
         open_rig(redis_url, local, counter, chat, **given) as rig,

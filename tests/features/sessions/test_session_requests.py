@@ -96,7 +96,7 @@ async def test_patch_data_takes_user_from_body_and_namespace_from_query(api: htt
 async def test_list_has_default_limit_and_offset(api: httpx.AsyncClient, recorded: Recorded) -> None:
     answer = await api.get("/v1/working-memory/")
     assert answer.json() == {"sessions": ["s1"], "total": 1}
-    assert recorded.last[2] == {"namespace": None, "user_id": None, "limit": 20, "offset": 0}
+    assert recorded.last[2] == {"namespace": None, "user_id": None, "limit": 20, "offset": 0, "identities": False}
 
 
 async def test_memories_are_deleted_by_repeated_query_parameters(api: httpx.AsyncClient, recorded: Recorded) -> None:

@@ -128,11 +128,6 @@ async def test_retry_waits_until_an_abandoned_idempotency_key_is_free() -> None:
     assert client.waits[-1] >= 6, "the last attempt is made when the key is free"
 
 
-async def test_in_progress_answer_of_older_servers_is_retried() -> None:
-    said = httpx.Response(409, json={"detail": "a request with this Idempotency-Key is under way: try again", "code": "conflict"})
-    assert (await Client(httpx.ReadError("cut"), said, 200).send(KEYED)).status_code == 200
-
-
 async def test_in_progress_error_carries_code_and_retry_after() -> None:
     with pytest.raises(MemoryRequestUnderWayError) as refused:
         await Client(under_way(4), max_retries=0).send(KEYED)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Deletes a timeline, in the same way before a rebuild (`rebuilds`).
+-- Deletes a timeline. `rebuilds` changes nothing: a rebuilt timeline keeps nothing of the former one.
 -- KEYS: config
 -- ARGV: root, owner, user_key, rebuilds: flag
 -- -> number of memories in the deleted timeline
