@@ -255,7 +255,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections that share one part of the budget, in order. Each takes what it needs of what is left."""
+    """Fit sections that share one part of the budget, in order. Each takes what it needs of the tokens left."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:

@@ -126,7 +126,7 @@ class ForgetService:
         return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
-        """Restore what was forgotten, except where something newer replaced it. Raises NotFound if it is too late."""
+        """Restore the data of a receipt, except where newer data replaced it. Raises NotFound if it is too late."""
         writing(scope)
         restored = await self.store.undo(scope, receipt_id)
         if restored is None:
