@@ -54,12 +54,20 @@ class _Server(uvicorn.Server):
         yield
 
 
-@asynccontextmanager
-async def serving(app: FastAPI, *, keep_alive: int = KEEP_ALIVE_SECONDS) -> AsyncGenerator[str, None]:
-    """Serves `app` on a free loopback port and yields its base URL."""
+def bound_socket() -> socket.socket:
+    """Returns a socket on a free loopback port."""
     # The protocol is said explicitly: asyncio switches Nagle's algorithm off (40 ms per answer) only for sockets that name it.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
+    return listener
+
+
+@asynccontextmanager
+async def serving(
+    app: FastAPI, *, keep_alive: int = KEEP_ALIVE_SECONDS, listener: socket.socket | None = None
+) -> AsyncGenerator[str, None]:
+    """Serves `app` on a free loopback port, or that of `listener`, and yields its base URL."""
+    listener = listener or bound_socket()
     http = http_protocol(app.state.settings)
     config = uvicorn.Config(app, http=http, lifespan="on", log_level="warning", access_log=False, timeout_keep_alive=keep_alive)
     server = _Server(config)

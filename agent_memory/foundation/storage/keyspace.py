@@ -55,7 +55,7 @@ am:{0}:tk:<task>    string  a task that a caller can follow                     
 am:{0}:tok:<digest> hash    an API key's rights, by the keyed digest of its secret         until revoked, or 30 days after its end
 am:{0}:toks         hash    the digests of the API keys, by id                             until revoked
 am:{0}:tok-secret   string  the key of those digests, unless AUTH_SECRET is set            for ever
-am:{0}:browser:<digest> string  the API key, by its digest, that a browser logged in with   12 hours
+am:{0}:browser:<digest> string  the API key's digest, or claims, of a browser's login; empty: a used login   12 hours
 am:{0}:rate:<tenant> hash   what is left in a tenant's bucket of requests                  until it is full again
 am:{0}:spent:<tenant> hash  the model tokens that a tenant used on a day                   2 days
 am:{0}:ctx:<model>  string  the tokens that a model takes at its server, learned from a refusal   an hour
