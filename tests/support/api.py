@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -50,16 +50,24 @@ class _Server(uvicorn.Server):
         self.listening.set()
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         yield
 
 
-@asynccontextmanager
-async def serving(app: FastAPI, *, keep_alive: int = KEEP_ALIVE_SECONDS) -> AsyncGenerator[str, None]:
-    """Serves `app` on a free loopback port and yields its base URL."""
+def bound_socket() -> socket.socket:
+    """Returns a socket on a free loopback port."""
     # The protocol is said explicitly: asyncio switches Nagle's algorithm off (40 ms per answer) only for sockets that name it.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
+    return listener
+
+
+@asynccontextmanager
+async def serving(
+    app: FastAPI, *, keep_alive: int = KEEP_ALIVE_SECONDS, listener: socket.socket | None = None
+) -> AsyncGenerator[str, None]:
+    """Serves `app` on a free loopback port, or that of `listener`, and yields its base URL."""
+    listener = listener or bound_socket()
     http = http_protocol(app.state.settings)
     config = uvicorn.Config(app, http=http, lifespan="on", log_level="warning", access_log=False, timeout_keep_alive=keep_alive)
     server = _Server(config)

@@ -1,54 +1,84 @@
-"""Manage sessions for browsers that logged in with an API key.
+"""Manage sessions for browsers that logged in with an API key, or at the login provider.
 
 A session stores only the key's digest. Each request looks up the key's permissions again, so when a key is revoked or
-expires, its sessions end, too.
+expires, its sessions end, too. After a login at the provider, a session stores claims, and ends with their token.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from hashlib import sha256
 from secrets import token_urlsafe
+from time import time
+from typing import TYPE_CHECKING
 
 from redis.asyncio import Redis
 
 from agent_memory.features.access.tokens import TokenGate
-from agent_memory.foundation.core.errors import Unauthenticated
+from agent_memory.foundation.core.errors import Forbidden, NotFound, Unauthenticated
 from agent_memory.foundation.core.scope import Principal
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
 
+if TYPE_CHECKING:
+    from agent_memory.features.access.login_provider import LoginProvider
+
 LIFETIME_SECONDS = 12 * 3600
+LOGIN_SECONDS = 600
 
 
 class BrowserSessions:
     """Opens, finds and deletes browser sessions. `gate` is None if the server does not accept API keys."""
 
-    def __init__(self, client: Redis, keys: Keys, gate: TokenGate | None) -> None:
+    def __init__(self, client: Redis, keys: Keys, gate: TokenGate | None, provider: LoginProvider | None) -> None:
         self._client = client
         self._keys = keys
         self._gate = gate
+        self._provider = provider
 
     async def open_session(self, credential: str) -> str:
         """Open a session and return its secret name. Raises Unauthenticated and RedisUnavailable."""
         if self._gate is None:
-            raise Unauthenticated("this server takes no API keys: let a proxy add the login provider's token to each request")
+            raise Unauthenticated("this server takes no API keys: set OAUTH2_CLIENT_ID, or let a proxy add tokens to requests")
         await self._gate.admit(credential)
+        return await self._open(await self._gate.digest(credential), time() + LIFETIME_SECONDS)
+
+    @property
+    def provider(self) -> LoginProvider:
+        """The login provider. Raises NotFound if OAUTH2_CLIENT_ID is not set."""
+        if self._provider is None:
+            raise NotFound("this server has no login provider for browsers")
+        return self._provider
+
+    async def finish_login(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, str]:
+        """Open a session after a login at the provider. Return its secret name, and the page to show.
+
+        Raises NotFound, the errors of `LoginProvider.finish`, Forbidden if the login was used before, and RedisUnavailable.
+        """
+        state, claims, page = await self.provider.finish(cookie, answer)
+        with redis_errors():
+            if not await self._client.set(self._key(state), b"", nx=True, ex=LOGIN_SECONDS):
+                raise Forbidden("this login was used before: log in again")
+        return await self._open(json.dumps(claims), min(int(claims["exp"]), time() + LIFETIME_SECONDS)), page
+
+    async def _open(self, content: str, end: float) -> str:
         name = token_urlsafe(32)
         with redis_errors():
-            await self._client.set(self._key(name), await self._gate.digest(credential), ex=LIFETIME_SECONDS)
+            await self._client.set(self._key(name), content, exat=int(end))
         return name
 
     async def find_principal(self, name: str) -> Principal | None:
-        """Return the current permissions of the session's key, or None if the session or the key no longer exists.
+        """Return the current permissions of the session, or None if the session or its key no longer exists.
 
         Raises RedisUnavailable.
         """
-        digest = (await read(self._client, lambda pipe: pipe.get(self._key(name))))[0]
-        if digest is None or self._gate is None:
-            return None
+        content = (await read(self._client, lambda pipe: pipe.get(self._key(name))))[0] or b""
         try:
-            return await self._gate.admit_digest(digest.decode())
-        except Unauthenticated:
+            if content.startswith(b"{"):
+                return self.provider.principal_of(json.loads(content))
+            return await self._gate.admit_digest(content.decode()) if content and self._gate else None
+        except (Unauthenticated, Forbidden, NotFound):
             return None
 
     async def delete_session(self, name: str) -> None:

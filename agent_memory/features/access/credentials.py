@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 from agent_memory.foundation.core.errors import Unauthenticated
 from agent_memory.foundation.core.scope import Principal
-from agent_memory.foundation.core.settings import AuthSettings
+from agent_memory.foundation.core.settings import Settings
+
+if TYPE_CHECKING:
+    from agent_memory.features.access.login_provider import LoginProvider
 
 MAX_CREDENTIAL_BYTES = 16 * 1024
 _HOW = "send an API key or a token: Authorization: Bearer … or X-API-Key: …"
@@ -32,12 +36,14 @@ class Authenticator:
     gate: CredentialGate
 
 
-def jwt_gate(settings: AuthSettings) -> CredentialGate:
-    """Return the gate for AUTH_MODE=oauth2. Raises StartupError if the settings are incomplete."""
+def open_oauth(settings: Settings) -> tuple[CredentialGate, LoginProvider | None]:
+    """Return the gate for AUTH_MODE=oauth2, and the provider for logins. Raises StartupError if the settings are incomplete."""
     # Import PyJWT only if the server uses OAuth.
-    from agent_memory.features.access.oauth import JwtGate, KeySet, fetching  # noqa: PLC0415
+    from agent_memory.features.access.login_provider import LoginProvider  # noqa: PLC0415
+    from agent_memory.features.access.oauth import JwtGate, ProviderDocument, fetch_keys, parse_keys  # noqa: PLC0415
 
-    return JwtGate(settings, KeySet(fetching(settings)))
+    gate = JwtGate(settings.auth, ProviderDocument(partial(fetch_keys, settings.auth), parse_keys))
+    return gate, LoginProvider(settings, gate) if settings.auth.oauth2_client_id else None
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent_memory.features.access.browser_sessions import BrowserSessions
-from agent_memory.features.access.credentials import Authenticator, jwt_gate
+from agent_memory.features.access.credentials import Authenticator, open_oauth
 from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
 from agent_memory.features.access.limits import LimitStore, RequestLimit
 from agent_memory.features.access.token_store import TokenStore
@@ -22,10 +22,11 @@ def open_access(foundation: Foundation, services: Services) -> None:
     tokens = TokenStore(client, keys)
     token_gate = TokenGate(settings.auth, tokens)
     foundation.watch.on_renewal(token_gate.renew)
+    gate, provider = open_oauth(settings) if settings.auth.mode == "oauth2" else (token_gate, None)
     services.add(
-        Authenticator(jwt_gate(settings.auth) if settings.auth.mode == "oauth2" else token_gate),
+        Authenticator(gate),
         TokenService(tokens, token_gate),
-        BrowserSessions(client, keys, token_gate if settings.auth.mode == "token" else None),
+        BrowserSessions(client, keys, token_gate if settings.auth.mode == "token" else None, provider),
         RequestLimit(settings.limits, limits),
         embeddings,
         TenantModels(settings.limits, limits, foundation.chat, embeddings),
@@ -43,7 +44,7 @@ ACCESS = Feature(
         ),
         KeySpace("toks", "hash", "the digests of the API keys, by id", "until revoked"),
         KeySpace("tok-secret", "string", "the key of those digests, unless AUTH_SECRET is set", "for ever", personal=False),
-        KeySpace("browser:<digest>", "string", "the API key, by its digest, that a browser logged in with", "12 hours", personal=False),
+        KeySpace("browser:<digest>", "string", "the API key's digest, or claims, of a browser's login; empty: a used login", "12 hours"),
         KeySpace("rate:<tenant>", "hash", "what is left in a tenant's bucket of requests", "until it is full again", personal=False),
         KeySpace("spent:<tenant>", "hash", "the model tokens that a tenant used on a day", "2 days", personal=False),
         KeySpace("ctx:<model>", "string", "the tokens that a model takes, learned from a refusal", "an hour", personal=False),

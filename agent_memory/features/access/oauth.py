@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
 from time import monotonic, time
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 
 import httpx
 import jwt
@@ -27,37 +27,39 @@ log = logging.getLogger(__name__)
 # Only algorithms with public keys: with a shared secret, everyone who can check a token could create one.
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 REFRESH_SECONDS = 60.0
-_KEEP_KEYS_SECONDS = 3600.0
+_KEEP_SECONDS = 3600.0
 _FETCH_SECONDS = 5.0
-_MOST_KEY_BYTES = 1024 * 1024
+_MOST_BYTES = 1024 * 1024
 _TRUST_SECONDS = 60.0
 _MOST_CACHED = 10_000
 _REQUIRED = ["exp", "iat", "sub"]
 
 Fetch = Callable[[], Awaitable[bytes]]
+Entry = TypeVar("Entry")
 
 
-class KeySet:
-    """Fetches the provider's public keys, and caches them by `kid`."""
+class ProviderDocument(Generic[Entry]):
+    """Fetches a document of the login provider, and caches its entries by name. `parse` raises ValueError."""
 
-    def __init__(self, fetch: Fetch, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, fetch: Fetch, parse: Callable[[bytes], dict[str, Entry]], clock: Callable[[], float] = monotonic) -> None:
         self._fetch = fetch
+        self._parse = parse
         self._clock = clock
-        self._keys: dict[str, jwt.PyJWK] = {}
+        self._entries: dict[str, Entry] = {}
         self._fetched = float("-inf")
         self._tried = float("-inf")
         self._lock = asyncio.Lock()
         self.generation = 0
 
-    async def key(self, kid: str) -> jwt.PyJWK | None:
-        """Return a key, or None if the provider does not have it. Raises Unavailable if the keys cannot be fetched."""
+    async def entry(self, name: str) -> Entry | None:
+        """Return an entry, or None if the document does not have it. Raises Unavailable if the server cannot fetch the document."""
         now = self._clock()
-        if kid not in self._keys or now - self._fetched > _KEEP_KEYS_SECONDS:
+        if name not in self._entries or now - self._fetched > _KEEP_SECONDS:
             await self._refresh(now)
-        if not self._keys:
+        if not self._entries:
             left = REFRESH_SECONDS - (self._clock() - self._tried)
-            raise Unavailable("the login provider's keys cannot be had: try again", retry_after=max(int(left) + 1, 1))
-        return self._keys.get(kid)
+            raise Unavailable("the login provider does not answer: try again", retry_after=max(int(left) + 1, 1))
+        return self._entries.get(name)
 
     async def _refresh(self, requested_at: float) -> None:
         async with self._lock:
@@ -66,16 +68,16 @@ class KeySet:
                 return
             self._tried = self._clock()
             try:
-                self._keys = _parse_keys(await self._fetch())
+                self._entries = self._parse(await self._fetch())
             except (httpx.HTTPError, TimeoutError, ValueError, jwt.PyJWTError) as error:
-                log.warning("cannot load the login provider's keys: %s: %s", type(error).__name__, str(error)[:200])
+                log.warning("cannot load the login provider's keys or URLs: %s: %s", type(error).__name__, str(error)[:200])
                 return
             self._fetched = self._tried
             self.generation += 1
 
 
 class JwtGate:
-    def __init__(self, settings: AuthSettings, keys: KeySet) -> None:
+    def __init__(self, settings: AuthSettings, keys: ProviderDocument[jwt.PyJWK]) -> None:
         check_oauth(settings)
         self._settings = settings
         self._keys = keys
@@ -87,15 +89,17 @@ class JwtGate:
 
         Raises Unauthenticated, Forbidden if the token has no role, and Unavailable if the keys cannot be fetched.
         """
-        recalled = self.recall_principal(credential)
-        if recalled is not None and recalled[1]:
-            return recalled[0]
-        claims = await self._claims(credential)
+        if self._admin is not None and hmac.compare_digest(credential, self._admin):
+            return OPERATOR
+        name = sha256(credential.encode()).digest()
+        trusted = self._trusted.get(name)
+        if trusted is not None and time() < trusted[1] and trusted[2] == self._keys.generation:
+            return trusted[0]
+        claims = await self.claims(credential, self._settings.oauth2_audience)
         principal = principal_of_claims(self._settings, claims)
         if len(self._trusted) >= _MOST_CACHED:
             self._trusted.clear()
-        until = min(float(claims["exp"]), time() + _TRUST_SECONDS)
-        self._trusted[sha256(credential.encode()).digest()] = (principal, until, self._keys.generation)
+        self._trusted[name] = (principal, min(float(claims["exp"]), time() + _TRUST_SECONDS), self._keys.generation)
         return principal
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
@@ -104,14 +108,15 @@ class JwtGate:
         trusted = self._trusted.get(sha256(credential.encode()).digest())
         return None if trusted is None else (trusted[0], time() < trusted[1] and trusted[2] == self._keys.generation)
 
-    async def _claims(self, credential: str) -> dict[str, Any]:
+    async def claims(self, credential: str, audience: str | None) -> dict[str, Any]:
+        """Return a token's claims. With None as `audience`, any audience counts. Raises Unauthenticated and Unavailable."""
         settings = self._settings
         try:
             header = jwt.get_unverified_header(credential)
             kid, algorithm = header.get("kid"), header.get("alg")
             if algorithm not in settings.oauth2_algorithms or not isinstance(kid, str) or "crit" in header:
                 raise Unauthenticated("this token is signed in a way that is not accepted here")
-            key = await self._keys.key(kid)
+            key = await self._keys.entry(kid)
             # The key decides the algorithm, not the token's header.
             if key is None or key.algorithm_name not in settings.oauth2_algorithms:
                 raise Unauthenticated("this token is signed with a key that the login provider does not have")
@@ -119,10 +124,10 @@ class JwtGate:
                 credential,
                 key,
                 algorithms=[key.algorithm_name] if key.algorithm_name == algorithm else [],
-                audience=settings.oauth2_audience,
+                audience=audience,
                 issuer=settings.oauth2_issuer_url,
                 leeway=settings.oauth2_leeway_seconds,
-                options={"require": _REQUIRED, "verify_aud": settings.oauth2_audience is not None},
+                options={"require": _REQUIRED, "verify_aud": audience is not None},
             )
             # Raises an error for lone surrogates, which no valid name contains.
             json.dumps(claims, ensure_ascii=False).encode()
@@ -154,7 +159,7 @@ def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
     path = settings.oauth2_claims.get("role")
     if not path:
         return Role(settings.default_role)
-    claim = _at(claims, path)
+    claim = claim_at(claims, path)
     listed: Any = claim.split() if isinstance(claim, str) else [] if claim is None else claim
     words = [word for word in cast("list[Any]", listed) if isinstance(word, str)] if isinstance(listed, list) else []
     if not isinstance(listed, list) or len(words) != len(cast("list[Any]", listed)):
@@ -165,7 +170,7 @@ def _role(settings: AuthSettings, claims: Mapping[str, Any]) -> Role:
     return max((Role(role) for role in roles), key=list(Role).index)
 
 
-def _at(claims: Mapping[str, Any], path: str) -> Any:
+def claim_at(claims: Mapping[str, Any], path: str) -> Any:
     """Return a claim by its full name, which may be a URL, or by its dotted path. Return None if it is missing."""
     if path in claims:
         return claims[path]
@@ -176,14 +181,14 @@ def _at(claims: Mapping[str, Any], path: str) -> Any:
 
 
 def _claim_text(claims: Mapping[str, Any], path: str) -> str:
-    value = _at(claims, path)
+    value = claim_at(claims, path)
     if not isinstance(value, str) or not value.strip():
         raise Unauthenticated(f"this token lacks the claim {path}")
     return value
 
 
 def _claim_texts(claims: Mapping[str, Any], path: str) -> list[str]:
-    value = _at(claims, path)
+    value = claim_at(claims, path)
     values = [value] if isinstance(value, str) else cast("list[Any]", value) if isinstance(value, list) else []
     words = [word for word in values if isinstance(word, str) and word.strip()]
     if not words or len(words) != len(values):
@@ -202,39 +207,69 @@ def check_oauth(settings: AuthSettings) -> None:
         log.warning("OAUTH2_AUDIENCE is not set: the server also accepts tokens for other services of this provider")
 
 
-def jwks_url(settings: AuthSettings) -> str:
-    return settings.oauth2_jwks_url or f"{(settings.oauth2_issuer_url or '').rstrip('/')}/.well-known/jwks.json"
+async def fetch(url: str, form: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None) -> bytes:
+    """Return the body at a URL of the login provider. With a `form`, send it by POST.
+
+    It follows no redirects, and fails after five seconds or one megabyte. Raises httpx.HTTPError, TimeoutError and ValueError.
+    """
+    async with (
+        asyncio.timeout(_FETCH_SECONDS),
+        httpx.AsyncClient(timeout=_FETCH_SECONDS, follow_redirects=False, auth=auth) as client,
+        client.stream("POST" if form else "GET", url, data=form, headers={"Accept": "application/json"}) as answer,
+    ):
+        answer.raise_for_status()
+        body = b""
+        async for chunk in answer.aiter_bytes():
+            body += chunk
+            if len(body) > _MOST_BYTES:
+                raise ValueError("too large")
+        return body
 
 
-def fetching(settings: AuthSettings) -> Fetch:
-    """Return a function that fetches the keys. It follows no redirects, and fails after five seconds or one megabyte."""
-    url = jwks_url(settings)
-
-    async def fetch() -> bytes:
-        async with (
-            asyncio.timeout(_FETCH_SECONDS),
-            httpx.AsyncClient(timeout=_FETCH_SECONDS, follow_redirects=False) as client,
-            client.stream("GET", url, headers={"Accept": "application/json"}) as answer,
-        ):
-            if answer.status_code != 200:
-                raise ValueError(f"status {answer.status_code}")
-            body = b""
-            async for chunk in answer.aiter_bytes():
-                body += chunk
-                if len(body) > _MOST_KEY_BYTES:
-                    raise ValueError("too large")
-            return body
-
-    return fetch
+def well_known(settings: AuthSettings, document: str) -> str:
+    return f"{(settings.oauth2_issuer_url or '').rstrip('/')}/.well-known/{document}"
 
 
-def _parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
-    """Return the usable signature keys by `kid`. Raises ValueError or PyJWTError if no key is usable."""
-    listed: Any = json.loads(raw)
-    if not isinstance(listed, dict):
+async def fetch_urls(settings: AuthSettings) -> bytes:
+    return await fetch(well_known(settings, "openid-configuration"))
+
+
+async def fetch_keys(settings: AuthSettings) -> bytes:
+    url = settings.oauth2_jwks_url
+    if url is None and settings.oauth2_client_id is None:
+        # The archived server's default. Not every issuer of tokens has a discovery document.
+        url = well_known(settings, "jwks.json")
+    return await fetch(url or parse_urls(settings, await fetch_urls(settings))["jwks_uri"])
+
+
+def parse_urls(settings: AuthSettings, raw: bytes) -> dict[str, str]:
+    """Return the provider's URLs by their names in OpenID Connect Discovery. Raises ValueError for invalid URLs."""
+    document, issuer = json.loads(raw), settings.oauth2_issuer_url or ""
+    if not isinstance(document, dict) or cast("dict[str, Any]", document).get("issuer") != issuer:
+        raise ValueError("not the configuration of OAUTH2_ISSUER_URL")
+    urls = {name: str(cast("dict[str, Any]", document).get(name)) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
+    # A provider with TLS must not get codes, or send keys, without TLS.
+    if not all(url.startswith(("https://", f"{issuer.partition(':')[0]}://")) for url in urls.values()):
+        raise ValueError("a URL is missing or insecure")
+    return urls
+
+
+def parse_keys(raw: bytes) -> dict[str, jwt.PyJWK]:
+    """Return the usable signature keys by `kid`. Skip keys of unknown types. Raises ValueError if no key is usable."""
+    listed = json.loads(raw)
+    if not isinstance(listed, dict) or not isinstance(cast("dict[str, Any]", listed).get("keys"), list):
         raise ValueError("not a JSON Web Key Set")
-    usable = [key for key in jwt.PyJWKSet.from_dict(listed) if key.key_type != "oct" and key.public_key_use in (None, "sig")]
-    keys = {key.key_id: key for key in usable if isinstance(key.key_id, str)}
+    keys: dict[str, jwt.PyJWK] = {}
+    for entry in cast("dict[str, list[Any]]", listed)["keys"]:
+        if not isinstance(entry, dict):
+            continue
+        jwk = cast("dict[str, Any]", entry)
+        if jwk.get("use", "sig") != "sig" or jwk.get("kty") == "oct" or not isinstance(jwk.get("kid"), str):
+            continue
+        try:
+            keys[jwk["kid"]] = jwt.PyJWK(jwk)
+        except jwt.PyJWTError:
+            continue
     if not keys:
         raise ValueError("no key that can be used")
     return keys

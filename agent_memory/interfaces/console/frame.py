@@ -111,9 +111,9 @@ class Page:
             self.principal = self.request.scope.get(PRINCIPAL) or await self.runtime[BrowserSessions].find_principal(self._cookie)
         return self.principal is not None
 
-    async def log_in(self, credential: str) -> None:
-        """Start a browser session with a new cookie. Raises Unauthenticated."""
-        self._cookie = self._new_cookie = await self.runtime[BrowserSessions].open_session(credential)
+    def log_in(self, session: str) -> None:
+        """Send the browser the cookie of its new session."""
+        self._cookie = self._new_cookie = session
 
     async def log_out(self) -> None:
         await self.runtime[BrowserSessions].delete_session(self._cookie)
@@ -191,6 +191,7 @@ class Page:
         request = self.request
         content = _TEMPLATES.get_template(template).render(
             asset=self._asset,
+            by_provider=self.settings.auth.mode == "oauth2" and self.settings.auth.oauth2_client_id is not None,
             can_administer=self.principal is not None and self.principal.role is Role.ADMIN,
             can_write=self.principal is not None and self.principal.role is not Role.READ,
             csrf=self.csrf,

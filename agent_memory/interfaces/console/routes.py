@@ -6,6 +6,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
+from agent_memory.features.access.browser_sessions import LOGIN_SECONDS, BrowserSessions
 from agent_memory.foundation.api.operation import NamedRoute
 from agent_memory.foundation.core.errors import NotFound, Unauthenticated
 from agent_memory.foundation.core.settings import Settings
@@ -23,6 +24,7 @@ from agent_memory.interfaces.console.pages.server import show_job, show_jobs, sh
 from agent_memory.interfaces.console.pages.sessions import show_session
 from agent_memory.interfaces.console.paths import BASE
 
+_LOGIN_COOKIE = "agent_memory_login"
 _PAGES = {
     "": show_overview,
     "/people": show_people,
@@ -51,6 +53,8 @@ def console_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
         NamedRoute(
             BASE + "/login", page_endpoint(_log_in, settings, rest_app, public=True), methods=["GET", "POST"], include_in_schema=False
         ),
+        NamedRoute(BASE + "/login/start", page_endpoint(_start_login, settings, rest_app, public=True), include_in_schema=False),
+        NamedRoute(BASE + "/login/callback", page_endpoint(_finish_login, settings, rest_app, public=True), include_in_schema=False),
         NamedRoute(BASE + "/logout", page_endpoint(_log_out, settings, rest_app, public=True), methods=["POST"], include_in_schema=False),
         NamedRoute(BASE + "/live", page_endpoint(show_live, settings, rest_app, public=True), include_in_schema=False),
         NamedRoute(BASE + "/do/{action}", page_endpoint(do_action, settings, rest_app), methods=["POST"], include_in_schema=False),
@@ -66,10 +70,31 @@ async def _log_in(page: Page) -> Response:
         return page.render("login.html", error="", next=page.query.get("next", ""))
     form = await page.form()
     try:
-        await page.log_in(form.get("token", "").strip())
+        page.log_in(await page.runtime[BrowserSessions].open_session(form.get("token", "").strip()))
     except Unauthenticated as error:
         return page.render("login.html", 401, error=error.message, next=form.get("next", ""))
     return page.redirect(page.local(form.get("next")))
+
+
+async def _start_login(page: Page) -> Response:
+    """Send the browser to the login provider."""
+    url, cookie = await page.runtime[BrowserSessions].provider.start(page.local(page.query.get("next")))
+    response = page.redirect(url)
+    path, is_secure = page.url("/login"), (page.settings.server.public_url or "").startswith("https:")
+    # Lax, because the provider sends the browser back: browsers omit strict cookies when they come from another site.
+    response.set_cookie(_LOGIN_COOKIE, cookie, LOGIN_SECONDS, path=path, secure=is_secure, httponly=True, samesite="lax")
+    return response
+
+
+async def _finish_login(page: Page) -> Response:
+    """Log in the browser that the login provider sent back."""
+    cookie = page.request.cookies.get(_LOGIN_COOKIE, "")
+    session, next_page = await page.runtime[BrowserSessions].finish_login(cookie, page.query)
+    page.log_in(session)
+    # After a redirect, the browser would still come from the provider's site, and omit the strict cookie of its session.
+    response = page.render("logged_in.html", next=page.local(next_page))
+    response.delete_cookie(_LOGIN_COOKIE, page.url("/login"))
+    return response
 
 
 async def _log_out(page: Page) -> Response:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from httpx import HTTPStatusError
 
-from agent_memory.features.access.oauth import fetching
+from agent_memory.features.access.oauth import fetch_keys
 from agent_memory.foundation.core.errors import ModelUnavailable, StartupError
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.llm.base import ChatMessage
@@ -97,9 +98,10 @@ async def test_redirects_are_never_followed() -> None:
         ):
             with pytest.raises(ModelUnavailable, match="redirects elsewhere"):
                 await ask()
-        keys = fetching(load_settings(AUTH_MODE="oauth2", OAUTH2_ISSUER_URL=server.url, OAUTH2_JWKS_URL=f"{server.url}/keys").auth)
-        with pytest.raises(ValueError, match="status 307"):
-            await keys()
+        for jwks_url in (None, f"{server.url}/keys"):
+            settings = load_settings(AUTH_MODE="oauth2", OAUTH2_ISSUER_URL=server.url, OAUTH2_JWKS_URL=jwks_url)
+            with pytest.raises(HTTPStatusError, match="307"):
+                await fetch_keys(settings.auth)
         for model in (chat, embedder, reranker):
             await model.close()
         assert len(server.heard) >= 4
@@ -114,4 +116,4 @@ def test_only_http_addresses_are_accepted(url: str) -> None:
     with pytest.raises(StartupError):
         RemoteReranker(load_settings(RERANK_BASE_URL=url).models)
     with pytest.raises(StartupError):
-        fetching(load_settings(AUTH_MODE="oauth2", OAUTH2_ISSUER_URL="https://issuer.example", OAUTH2_JWKS_URL=url).auth)
+        load_settings(AUTH_MODE="oauth2", OAUTH2_ISSUER_URL="https://issuer.example", OAUTH2_JWKS_URL=url)

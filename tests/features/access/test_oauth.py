@@ -19,7 +19,7 @@ from mcp.client.auth.utils import extract_resource_metadata_from_www_auth
 from mcp.shared.auth import ProtectedResourceMetadata
 from mcp.shared.auth_utils import check_resource_allowed
 
-from agent_memory.features.access.oauth import JwtGate, KeySet, fetching, jwks_url
+from agent_memory.features.access.oauth import JwtGate, ProviderDocument, fetch_keys, parse_keys
 from agent_memory.foundation.core.errors import Forbidden, StartupError, Unauthenticated, Unavailable
 from agent_memory.foundation.core.scope import Principal, Role
 from agent_memory.foundation.core.settings import AuthSettings, load_settings
@@ -57,7 +57,7 @@ class Provider:
 
     def gate(self, **settings: Any) -> JwtGate:
         given = {"AUTH_MODE": "oauth2", "OAUTH2_ISSUER_URL": ISSUER, "OAUTH2_AUDIENCE": AUDIENCE} | settings
-        return JwtGate(load_settings(**given).auth, KeySet(self.fetch, lambda: self.now))
+        return JwtGate(load_settings(**given).auth, ProviderDocument(self.fetch, parse_keys, lambda: self.now))
 
 
 @pytest.fixture
@@ -262,12 +262,10 @@ def _auth(**given: Any) -> AuthSettings:
 
 def test_start_fails_if_the_configuration_cannot_verify_tokens() -> None:
     with pytest.raises(StartupError, match="OAUTH2_ISSUER_URL"):
-        JwtGate(_auth(), KeySet(Provider().fetch))
+        JwtGate(_auth(), ProviderDocument(Provider().fetch, parse_keys))
     for algorithms in (("none",), ("HS256",), ("RS256", "HS512"), ()):
         with pytest.raises(StartupError, match="OAUTH2_ALGORITHMS"):
-            JwtGate(_auth(OAUTH2_ISSUER_URL=ISSUER, OAUTH2_ALGORITHMS=algorithms), KeySet(Provider().fetch))
-    assert jwks_url(_auth(OAUTH2_ISSUER_URL=ISSUER)) == "https://login.example/.well-known/jwks.json"
-    assert jwks_url(_auth(OAUTH2_ISSUER_URL=ISSUER, OAUTH2_JWKS_URL="https://k.example/k")) == "https://k.example/k"
+            JwtGate(_auth(OAUTH2_ISSUER_URL=ISSUER, OAUTH2_ALGORITHMS=algorithms), ProviderDocument(Provider().fetch, parse_keys))
 
 
 @pytest.fixture
@@ -341,6 +339,6 @@ async def _finds_the_provider(client: httpx.AsyncClient, resource: str) -> None:
 async def test_signing_keys_are_not_read_from_redirects_or_oversized_responses(keys_url: tuple[str, list[str]]) -> None:
     base, asked = keys_url
     for path in ("/moved", "/large"):
-        with pytest.raises(ValueError, match=r"status 302|too large"):
-            await fetching(_auth(OAUTH2_ISSUER_URL=ISSUER, OAUTH2_JWKS_URL=base + path))()
+        with pytest.raises((httpx.HTTPStatusError, ValueError), match=r"302 Found|too large"):
+            await fetch_keys(_auth(OAUTH2_ISSUER_URL=ISSUER, OAUTH2_JWKS_URL=base + path))
     assert asked == ["/moved", "/large"]

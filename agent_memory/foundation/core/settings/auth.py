@@ -29,12 +29,11 @@ class AuthSettings(Group):
     )
     oauth2_issuer_url: str | None = setting(None, "OAUTH2_ISSUER_URL", meaning="required `iss` of JWTs")
     oauth2_audience: str | None = setting(None, "OAUTH2_AUDIENCE", meaning="required `aud`; not checked if unset")
-    oauth2_jwks_url: str | None = setting(
-        None,
-        "OAUTH2_JWKS_URL",
-        meaning="URL of the login provider's public keys; default: `/.well-known/jwks.json` below the issuer",
-        pattern=r"^https?://\S+$",
+    oauth2_client_id: str | None = setting(
+        None, "OAUTH2_CLIENT_ID", meaning="client id of the console ([login](access.md#json-web-tokens))"
     )
+    oauth2_client_secret: SecretStr | None = setting(None, "OAUTH2_CLIENT_SECRET", meaning="its secret; unset: a public client")
+    oauth2_jwks_url: str | None = archived(None, "OAUTH2_JWKS_URL", pattern=r"^https?://\S+$")
     oauth2_algorithms: tuple[str, ...] = archived(("RS256",), "OAUTH2_ALGORITHMS")
     oauth2_leeway_seconds: ClassVar[float] = 30.0
     oauth2_claims: dict[ClaimUse, str] = setting(

@@ -21,12 +21,7 @@ class ServerSettings(Group):
     max_body_bytes: int = internal(8 * 1024 * 1024, "MAX_BODY_BYTES", ge=1024)
     request_timeout_seconds: float = internal(30.0, "REQUEST_TIMEOUT_SECONDS", gt=0)
     head_timeout_seconds: float = internal(10.0, "HEAD_TIMEOUT_SECONDS", gt=0)
-    body_timeout_seconds: float = setting(
-        10.0,
-        "BODY_TIMEOUT_SECONDS",
-        meaning="seconds to receive a body after the headers. Each 16 KiB received adds 1 s, up to 30 s in all; then 408",
-        gt=0,
-    )
+    body_timeout_seconds: float = internal(10.0, "BODY_TIMEOUT_SECONDS", gt=0)
     max_concurrent_requests: int = internal(256, "MAX_CONCURRENT_REQUESTS", ge=1)
     shutdown_drain_seconds: float = setting(
         2.0,

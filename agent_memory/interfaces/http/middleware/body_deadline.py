@@ -115,7 +115,7 @@ class TimedBody:
                 self.complete = not message.get("more_body", False)
                 return message
             late = f"did not come within {self.seconds:g} s and a second more for each {BYTES_PER_SECOND // 1024} KiB of it"
-            error = RequestTimeout(f"the body of the request {late}: send it at once, or raise BODY_TIMEOUT_SECONDS")
+            error = RequestTimeout(f"the body of the request {late}: send it at once")
             self.scope.setdefault(REFUSAL, error)
         return {"type": "http.disconnect"}
 
