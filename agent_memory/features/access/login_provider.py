@@ -66,7 +66,7 @@ class LoginProvider:
         Raises Unauthenticated, Forbidden, and Unavailable if the provider does not answer.
         """
         state, nonce, verifier, address = (cookie.split(".", 3) + [""] * 4)[:4]
-        if not state or not hmac.compare_digest(state.encode(), answer.get("state", "").encode()):
+        if not (state and nonce and verifier) or not hmac.compare_digest(state.encode(), answer.get("state", "").encode()):
             raise Forbidden("this login is out of date: log in again")
         if answer.get("iss", self._settings.oauth2_issuer_url) != self._settings.oauth2_issuer_url:  # RFC 9207
             raise Unauthenticated(_INVALID)

@@ -101,7 +101,7 @@ async def test_wrong_missing_or_foreign_state_is_refused_before_the_provider_is_
     for each in forged:
         refused = await finish(browser, each)
         assert refused.status_code == 403, each
-        assert "This login is out of date" in refused.text
+        assert "login is out of date" in refused.text
     for cookie in ("", "x", "...", "a.b.c", f"{answer['state']}"):
         refused = await browsers().get("/console/login/callback", params=answer, headers={"cookie": f"agent_memory_login={cookie}"})
         assert refused.status_code == 403, cookie
@@ -216,9 +216,10 @@ async def test_session_has_the_rights_of_its_token_and_ends_with_it(
     assert (await browser.get("/console/people/bo")).status_code == 403, "the claim `sub` limits the session to its user"
     assert "default · read" in (await browser.get("/console/people")).text
     async with Redis.from_url(redis_url) as client:
-        (key,) = [key async for key in client.scan_iter(f"{make_settings().redis.key_prefix}:*browser:*")]
+        logins = {key: await client.get(key) async for key in client.scan_iter(f"{make_settings().redis.key_prefix}:*browser:*")}
+        ((key, claims),) = [each for each in logins.items() if each[1]]
         assert await client.expiretime(key) == provider.access["exp"]
-        assert "example.com" not in str(await client.get(key)), "claims without a use are not stored"
+        assert b"example.com" not in claims, "claims without a use are not stored"
     monkeypatch.setattr(login_module, "time", lambda: float(provider.access["exp"]))
     ended = await browser.get("/console/people")
     assert (ended.status_code, ended.headers["location"]) == (303, "/console/login?next=%2Fconsole%2Fpeople")
