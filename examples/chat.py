@@ -37,6 +37,7 @@ async def chat(options: argparse.Namespace) -> None:
         CONSOLE.print("[dim]No OPENAI_API_KEY and no OPENAI_BASE_URL: instead of answers you see what the memory recalls.[/dim]")
     session_id = options.session or f"chat-{uuid.uuid4()}"
     async with MemoryClient(MemoryClientConfig(base_url=options.base_url)) as memory:
+        await memory.server.health()
         while (text := await asyncio.to_thread(read_line)) is not None:
             # The prompt has this session (summary and newest messages), memories of earlier sessions, and the question.
             prompt = await memory.prompts.render(

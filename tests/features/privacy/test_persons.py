@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 
 import pytest
@@ -324,11 +324,12 @@ async def test_truncated_export_is_detected(face: Face, monkeypatch: pytest.Monk
         names.append(await begin(self, scope))
         return names[-1]
 
-    async def away(*_: object) -> list[Any]:
+    async def away(*_: object) -> AsyncIterator[Any]:
         raise RedisUnavailable("away")
+        yield
 
     monkeypatch.setattr(ExportStore, "begin", noted)
-    monkeypatch.setattr(face.rig.rt[RuleStore], "of_user", away)
+    monkeypatch.setattr(face.rig.rt[RuleStore], "export_lines", away)
     with pytest.raises(RuntimeError):  # over a network the connection is cut
         await face.lines()
     for seen in ([], [b"{}"], [b"{}", b'{"kind":"end","lines":2}'], [b'{"kind":"end","lines":0', b"x"]):

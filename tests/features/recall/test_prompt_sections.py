@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agent_memory.features.extraction.rule_store import RuleStore
+from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.recall.formats import Prompt, text_message
 from agent_memory.features.recall.sections.session import SessionSection
 from agent_memory.features.recall.service import RecallService
@@ -61,7 +62,7 @@ async def recall(rig: Rig) -> RecallService:
     for user in ("ann", "ben"):
         await rig.append(f"of-{user}", "I am late", user_id=user)
     session = SessionSection(rig.settings, rig.rt[SessionStore], rig.rt.counter)
-    return RecallService(PipelineReader(rig.rt.client), session, [Profile(prefix)], rig.rt.counter, rig.rt[RuleStore])
+    return RecallService(PipelineReader(rig.rt.client), session, Profile(prefix), rig.rt.counter, rig.rt[RuleStore], rig.rt[SearchService])
 
 
 async def texts(recall: RecallService, session_id: str, user: str | None = None, **more: Any) -> list[str]:

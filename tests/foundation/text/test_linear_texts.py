@@ -59,6 +59,7 @@ _GIVEN: dict[str, Any] = {
     "today": _NOW.date(),
     "at": _NOW,
     "start": 4_000,
+    "most": 100,
     "end": 4_010,
     "begin": 0,
     "stop": _MEGABYTE,
