@@ -285,8 +285,9 @@ async def test_client_methods_never_reach_another_owners_data(field: Field, kind
     assert await _state(field) == before
 
 
+@pytest.mark.timeout(300 + EXAMPLES // 4)
 async def test_random_ids_never_reach_another_owners_data_over_any_interface(field: Field) -> None:
-    """Done when 1 of the issue, at `ISOLATION_CASES=10000`."""
+    """Run `ISOLATION_CASES` random cases."""
     before = await _state(field)
     choose = random.Random(11)
     cases: list[list[str]] = []
