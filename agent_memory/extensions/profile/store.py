@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -81,7 +82,7 @@ class ProfileKeys:
         return f"{self._root}pfx:{digest('profile schema', tenant)}"
 
 
-class OwnerStore:
+class OwnerStore(ABC):
     """Stores what is derived from each owner's memories. One script updates it, another deletes it."""
 
     def __init__(self, client: Redis, keys: Keys, follow: Script, clear: Script, users: str) -> None:
@@ -92,9 +93,9 @@ class OwnerStore:
         self._follow = follow
         self._clear = clear
 
+    @abstractmethod
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
         """Return memories with their evidence. Needs one round trip."""
-        raise NotImplementedError
 
     async def follow(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
         """Update the owners. Returns False for each memory that changed after it was read and was skipped."""
@@ -108,7 +109,7 @@ class OwnerStore:
         """Delete an owner's data. If `rebuilds` is set, a rebuild follows, and then `end_rebuild`."""
         await self._clear(self._keys, owner=owner.name, user_key=owner.user_key, rebuilds=rebuilds)
 
-    async def end_rebuild(self, owner: ProfileOwner) -> None:
+    async def end_rebuild(self, owner: ProfileOwner) -> None:  # noqa: B027 - only profiles have something to finish.
         """Finish a rebuild."""
 
     async def owners_of(self, tenant: str, user_id: str) -> list[ProfileOwner]:

@@ -120,7 +120,7 @@ class TimelineDays(BaseModel):
 
 
 class TimelineQuery(TimelineDays):
-    """Select events, the time as of which to read them, and their grouping."""
+    """Select events and their grouping, as they are now or were at a time."""
 
     granularity: Granularity | None = None
     """Group the events by `day`, `week` or `month`."""
