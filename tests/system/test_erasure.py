@@ -9,7 +9,7 @@ import pytest
 
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.memories.service import MemoryService
-from agent_memory.features.privacy.erasure_store import ErasureStore
+from agent_memory.features.privacy.erasure_store import ErasureOrder, ErasureStore
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models import UpdateWorkingMemory
@@ -42,12 +42,28 @@ async def test_repeated_deletion_request_is_one_order(make_rig: MakeRig) -> None
         await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
         assert await rig.claim(DueKind.DELETION) == [], "while it is carried out it waits"
         await erase(rig.rt, claim.member)
-        assert not await rig.rt.outbox.end_claim(DueKind.DELETION, claim), "ordered anew meanwhile"
+        assert not await rig.rt.outbox.end_claim(DueKind.DELETION, claim), "asked for again meanwhile"
         await rig.work(DueKind.DELETION)
         assert (await there(rig), await rig.marks(DueKind.DELETION)) == ([], {})
         (left,) = [key for key in await rig.raw_keys() if key.startswith("del:")]
         kept = json.loads(await rig.rt.client.get(rig.keys.root + left) or b"{}")
         assert kept.keys() == {"tn", "done"}, "a receipt, and nothing that is still to be carried out"
+
+
+async def test_repeated_request_does_not_restart_a_running_erasure(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that repeats its request every few seconds would otherwise keep a long erasure from ending."""
+    async with make_rig() as rig:
+        await fills(rig, "old")
+        mark = await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
+        stands = rig.rt[ErasureStore].stands
+
+        async def asked_again(order: ErasureOrder) -> bool:
+            await rig.rt[ErasureOrders].order_erasure(SCOPE, _ANN)
+            return await stands(order)
+
+        monkeypatch.setattr(rig.rt[ErasureStore], "stands", asked_again)
+        await erase(rig.rt, mark.member)
+        assert (await there(rig), await rig.rt[ErasureStore].load(mark.member)) == ([], None)
 
 
 @pytest.mark.parametrize("looks", [1, 2])

@@ -57,7 +57,7 @@ class ErasureOrders:
         """Store an erasure order and mark it as due, in one step. Raises Forbidden.
 
         Until the erasure is done, Redis refuses writes to the data's owner. Repeated requests for the same erasure
-        share one order. If a request arrives while the erasure runs, the erasure runs once more.
+        share one order, and do not restart a running erasure.
         """
         permit_erasure(scope, what)
         names = (scope.tenant, what.namespace, what.user_id, what.session_id)

@@ -29,7 +29,7 @@ _REMEMBERED_SECONDS = 2 * 3600
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An erasure order. `raw` is the stored form of the order, which changes if the same erasure is ordered again."""
+    """An erasure order. `raw` is its stored form, which differs for each order of the same erasure."""
 
     name: str
     what: Erasure
@@ -62,11 +62,11 @@ class ErasureStore:
         return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
     async def stands(self, order: ErasureOrder) -> bool:
-        """True if an order is open and was not renewed. Check this after reading the memories that it covers."""
+        """True if an order is still open. Check this after reading the memories that it covers."""
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Replace a finished order with a receipt without the owner, unless the order was renewed."""
+        """Replace a finished order with a receipt without the owner, unless another worker finished it."""
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | ({} if note is None else {"note": note}))
         name = self._keys.erasure(order.name)
         await self._finish(

@@ -29,7 +29,7 @@ _MOST_ROUNDS = 20
 
 
 class _OrderEnded(Exception):
-    """The order is done or was replaced by a new one, so it does not cover the data that exists now."""
+    """Another worker finished the order, so it does not cover the data that exists now."""
 
 
 async def erase(runtime: Runtime, name: str) -> int:

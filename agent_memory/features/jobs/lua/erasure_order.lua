@@ -4,7 +4,10 @@
 -- ARGV: root, name, body, place
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
-redis.call('SET', order, body)
+-- A repeated request joins an open order: it would restart a running erasure, and nothing new was written meanwhile.
+if not redis.call('ZSCORE', root .. 'erasing', place) or redis.call('EXISTS', order) == 0 then
+    redis.call('SET', order, body)
+end
 redis.call('ZREM', dead, name)
 redis.call('ZADD', due, 0, name)
 redis.call('ZADD', root .. 'erasing', 'NX', clock.ms, place)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Replaces a finished order by a receipt, unless the order was renewed.
+-- Replaces a finished order by a receipt, unless another worker finished it.
 -- Work that begins after this may write to `place` again.
 -- KEYS: order
 -- ARGV: root, place, remembered_seconds: number, carried_out, receipt, ttl_seconds
