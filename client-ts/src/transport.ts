@@ -41,6 +41,8 @@ export interface MemoryClientConfig {
   bearerToken?: string;
   /** Goes out as `X-API-Key`. */
   apiKey?: string;
+  /** Limits every call to this user's data, also calls that take only an id. Goes out as `X-Acting-User`. */
+  actingUser?: string;
   /** The namespace of calls that name none; `null` in a call means none. */
   namespace?: string;
   /** Milliseconds for each attempt: 30,000 when not given. */
@@ -96,6 +98,7 @@ export class Transport {
     this.#headers = { Accept: "application/json", "X-Client-Version": VERSION, "X-Agent-Memory-Types": "procedural" };
     if (config.apiKey !== undefined) this.#headers["X-API-Key"] = printable("apiKey", config.apiKey);
     if (config.bearerToken !== undefined) this.#headers["Authorization"] = `Bearer ${printable("bearerToken", config.bearerToken)}`;
+    if (config.actingUser !== undefined) this.#headers["X-Acting-User"] = encodeURIComponent(config.actingUser);
   }
 
   /** The answer to an operation, after as many attempts as are safe. Rejects with a MemoryClientError, or with the reason of `signal`. */

@@ -214,3 +214,11 @@ test("the client's namespace is that of every call, unless a call names another 
   assert.deepEqual(await recalled({ namespace: unique("n") }), [false, false]);
   assert.deepEqual(await recalled({ namespace: null }), [true, true]);
 });
+
+test("an acting user reaches no other user's memory by its id", async () => {
+  const [ida, id] = [unique("ïda"), unique("m")];
+  const acting = (actingUser: string) => new MemoryClient({ baseUrl: SERVER, actingUser });
+  await acting(ida).longTermMemory.create([{ id, text: "Ida lives in Rome.", user_id: ida }]);
+  assert.equal((await acting(ida).longTermMemory.get(id)).user_id, ida);
+  await assert.rejects(acting("bob").longTermMemory.get(id), MemoryNotFoundError);
+});

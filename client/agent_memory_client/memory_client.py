@@ -5,6 +5,7 @@ Each call is also a method of the client itself, under the archived client's nam
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Self
 
 import httpx
@@ -40,20 +41,33 @@ class MemoryClient(FeatureResources, FlatCalls):
         `transport` replaces the default transport of httpx. Raises MemoryValidationError or MemoryProtocolError.
         """
         self.config = config
-        self._transport = Transport(config, transport)
-        super().__init__(self._transport, config)
-        self.server = Server(self._transport, config)
-        self.sessions = Sessions(self._transport, config)
-        self.memories = Memories(self._transport, config)
-        self.prompts = Prompts(self._transport, config)
-        self.tools = ToolCalls(self._transport, config)
-        self.views = Views(self._transport, config)
-        self.changes = Changes(self._transport, config)
-        self.extraction_rules = ExtractionRuleSets(self._transport, config)
-        self.quarantine = Quarantine(self._transport, config)
-        self.users = Users(self._transport, config)
-        self.jobs = Jobs(self._transport, config)
-        self.tokens = Tokens(self._transport, config)
+        self._open(Transport(config, transport))
+
+    def _open(self, transport: Transport) -> None:
+        config = self.config
+        self._transport = transport
+        super().__init__(transport, config)
+        self.server = Server(transport, config)
+        self.sessions = Sessions(transport, config)
+        self.memories = Memories(transport, config)
+        self.prompts = Prompts(transport, config)
+        self.tools = ToolCalls(transport, config)
+        self.views = Views(transport, config)
+        self.changes = Changes(transport, config)
+        self.extraction_rules = ExtractionRuleSets(transport, config)
+        self.quarantine = Quarantine(transport, config)
+        self.users = Users(transport, config)
+        self.jobs = Jobs(transport, config)
+        self.tokens = Tokens(transport, config)
+
+    def for_user(self, user_id: str) -> Self:
+        """Return a client whose calls reach only this user's data, also calls that take only an id.
+
+        Both clients share the connections: close the first one. Raises MemoryValidationError.
+        """
+        acting = copy(self)
+        acting._open(self._transport.acting_for(user_id))  # noqa: SLF001 - its own copy
+        return acting
 
     async def close(self) -> None:
         """Close the connections."""

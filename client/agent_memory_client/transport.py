@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from copy import copy
+from typing import Self
+from urllib.parse import quote
 
 import httpx
 
@@ -11,8 +14,8 @@ from agent_memory_client._wire.attempts import FAILURES, Attempts, body_of, head
 from agent_memory_client._wire.pools import AsyncPools
 from agent_memory_client._wire.requests import Call
 from agent_memory_client.config import MemoryClientConfig
-from agent_memory_client.errors import MemoryClientError, MemoryProtocolError, error_of_exception, error_of_response
-from agent_memory_client.models import MEDIA_TYPE
+from agent_memory_client.errors import MemoryClientError, MemoryProtocolError, MemoryValidationError, error_of_exception, error_of_response
+from agent_memory_client.models import ACTING_USER_HEADER, MEDIA_TYPE
 
 
 class Transport:
@@ -30,6 +33,7 @@ class Transport:
         self._max_retries = config.max_retries
         self._timeout = config.timeout
         self._sleep = sleep
+        self._acting: dict[str, str] = {}
         headers = headers_of(config)
 
         def make_pool() -> httpx.AsyncClient:
@@ -40,6 +44,14 @@ class Transport:
             self._pools = AsyncPools(make_pool)
         except (httpx.InvalidURL, ValueError) as error:
             raise MemoryProtocolError(f"the client cannot be set up, check the base URL: {error}") from error
+
+    def acting_for(self, user_id: str) -> Self:
+        """Return a transport with the same connections, whose calls are limited to one user. Raises MemoryValidationError."""
+        if not user_id.strip():
+            raise MemoryValidationError("user_id: must not be empty")
+        acting = copy(self)
+        acting._acting = {ACTING_USER_HEADER: quote(user_id, safe="")}  # noqa: SLF001 - its own copy
+        return acting
 
     async def close(self) -> None:
         """Close the connections. Calls that are still running fail."""
@@ -67,7 +79,7 @@ class Transport:
         rest = b""
         try:
             pool = await self._pools.current()
-            async with pool.stream(call.method, call.path, params=call.params, headers=dict(call.headers)) as response:
+            async with pool.stream(call.method, call.path, params=call.params, headers={**call.headers, **self._acting}) as response:
                 if not response.is_success:
                     await response.aread()
                     raise error_of_response(response)
@@ -82,7 +94,7 @@ class Transport:
 
     async def _request(self, call: Call, body: bytes | None) -> httpx.Response:
         media = "application/json" if call.lines is None else MEDIA_TYPE
-        headers = {**call.headers, "Content-Type": media} if body is not None else dict(call.headers)
+        headers = {**call.headers, **self._acting, **({"Content-Type": media} if body is not None else {})}
         timeout = self._timeout + call.wait
         pool = await self._pools.current()
         return await pool.request(call.method, call.path, params=call.params, content=body, headers=headers, timeout=timeout)

@@ -24,6 +24,7 @@ from agent_memory.interfaces.console.paths import BASE
 from agent_memory.interfaces.console.routes import console_routes
 from agent_memory.interfaces.http import health
 from agent_memory.interfaces.http.document import pages
+from agent_memory.interfaces.http.middleware.acting_user import ActingUserMiddleware
 from agent_memory.interfaces.http.middleware.admission import AdmissionMiddleware
 from agent_memory.interfaces.http.middleware.auditing import AuditMiddleware
 from agent_memory.interfaces.http.middleware.authentication import AuthenticationMiddleware, describe
@@ -167,6 +168,7 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes:
     limit = partial(_limit_of, app)
     required, limited = settings.auth.required, settings.limits.limits_any("requests_per_minute")
     seconds = settings.server.request_timeout_seconds
+    app.add_middleware(ActingUserMiddleware, required=required)
     if limited:
         app.add_middleware(RateLimitMiddleware, limit=limit, required=required)
     if required:

@@ -37,6 +37,8 @@ class MemoryTypeEnum(StrEnum):
 
 
 MEMORY_TYPES_HEADER: Final = "X-Agent-Memory-Types"
+ACTING_USER_HEADER: Final = "X-Acting-User"
+"""Limits a request to one user: the user id in percent-encoded UTF-8."""
 """The request header in which a client lists memory types that the archived server did not have: `procedural`."""
 
 

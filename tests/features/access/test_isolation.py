@@ -32,6 +32,7 @@ from agent_memory.interfaces.http.app import create_app
 from agent_memory.interfaces.mcp import tools as mcp_tools
 from agent_memory.interfaces.mcp.tools import TOOLS
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
+from agent_memory_client.models import ACTING_USER_HEADER
 from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.privacy.erase import erase
 from agent_memory_worker.sessions.promote import promote_session
@@ -119,7 +120,7 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     await _carry_out_orders(guarded)
     attackers = [
         await guarded.caller("attacker", "admin"),
-        await guarded.caller("victim", "write", users=["Ana"]),
+        guarded.client((await guarded.key("victim", "admin"))["token"], **{ACTING_USER_HEADER: "Ana"}),
         await guarded.caller("victim", "write", users=["eve", "ana "], namespaces=["work"]),
         await guarded.caller("victim", "write", namespaces=["Work"]),
         await guarded.caller("victim", "write", agents=["robot"], users=["Ana"]),
@@ -131,8 +132,10 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     for attacker in attackers:
         secret = attacker.headers["authorization"].removeprefix("Bearer ")
         config = MemoryClientConfig(base_url="http://127.0.0.1", api_key=secret, max_retries=0)
-        clients.append(MemoryAPIClient(config, transport=guarded.transport))
-        blocking.append(SyncMemoryAPIClient(config, transport=bridge))
+        acts = ACTING_USER_HEADER in attacker.headers
+        client, blocked = MemoryAPIClient(config, transport=guarded.transport), SyncMemoryAPIClient(config, transport=bridge)
+        clients.append(client.for_user("Ana") if acts else client)
+        blocking.append(blocked.for_user("Ana") if acts else blocked)
     yield Field(victim, attackers, ids, made, guarded, clients, blocking)
     patch.undo()
 
