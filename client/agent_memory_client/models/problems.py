@@ -1,4 +1,4 @@
-"""Errors of rejected requests: `{"detail": "…"}`, or a list of problems with the invalid fields."""
+"""Bodies of error responses: `{"detail": "…"}`, or a list of the invalid fields and their problems."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class TextContent(_Block):
 
     type: Literal["text"]
     text: str
-    """What the message says, in Unicode."""
+    """The text of the message."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
@@ -214,11 +214,11 @@ class MemoryPromptResponse(BaseModel):
     """The memories in the prompt. Null if the prompt did not include a search."""
     notices: list[str] | None = None
     explanation: AnswerExplanation | None = None
-    """An explanation of the search, if it set `explain`."""
+    """An explanation of the search, if the search set `explain`."""
     format: PromptFormat | None = Absent
-    """The requested format. Omitted if the request has none."""
+    """The requested format. Omitted if the request did not specify one."""
     system: str | None = Absent
-    """The `system` text for the format `anthropic`. Omitted if it is empty or the format is different."""
+    """The `system` text for the format `anthropic`. Omitted if the text is empty, and for other formats."""
     text: str | None = Absent
     """The whole prompt for the format `text`. Omitted for other formats."""
     relevant: bool | None = Absent
@@ -228,7 +228,7 @@ class MemoryPromptResponse(BaseModel):
     def to_openai(self) -> list[dict[str, Any]]:
         """Return messages for chat completion APIs.
 
-        The session's messages are returned as they were sent. Other messages contain only role and text.
+        The session's messages are returned as they were sent. Other messages contain only a role and text.
         """
         return prompt_messages(self)
 

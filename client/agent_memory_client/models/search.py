@@ -60,9 +60,9 @@ class SearchRequest(MemoryFilters):
     recency_boost: bool | None = None
     """True to rank newer memories higher. False turns this off, even if other recency fields are given."""
     recency_semantic_weight: Number | None = None
-    """The weight of the match with the query if recency counts. Default: 0.8."""
+    """The weight of the match with the query if recency affects the ranking. Default: 0.8."""
     recency_recency_weight: Number | None = None
-    """The weight of recency if recency counts. Default: 0.2."""
+    """The weight of recency if it affects the ranking. Default: 0.2."""
     recency_freshness_weight: Number | None = None
     """Within recency, the weight of the last read time. Default: 0.6."""
     recency_novelty_weight: Number | None = None
@@ -86,7 +86,7 @@ class SearchRequest(MemoryFilters):
     """The minimum relevance of a result, from 0 to 1. Without it, a search returns the nearest memories at any
     distance. A prompt omits messages below 0.015 (lower in small stores)."""
     min_trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """The minimum trust of a result, from 0 to 1. A user's own words have 1, and tool output has 0.3."""
+    """The minimum trust of a result, from 0 to 1. It is 1 for a user's own words, and 0.3 for tool output."""
     quarantined: bool = False
     """True to search only memories that wait for review. Prompts never contain these memories."""
     filter: Condition | None = None
@@ -119,12 +119,12 @@ class AnswerExplanation(BaseModel):
     """An explanation of a response."""
 
     mode: str | None = None
-    """The search mode that was used: `semantic`, `keyword` (even for other requests if the vector was not ready in
-    time) or `hybrid`. Null for a listing."""
+    """The search mode that was used: `semantic`, `hybrid` or `keyword` (also used if the query's vector was not ready
+    in time). Null for a listing."""
     query: str | None = None
     """The text that was compared by meaning."""
     left_out: list[str] = []
-    """Speakers' names in the text. The comparison by meaning ignored them, because most memories contain them."""
+    """Speakers' names in the text, which the comparison by meaning ignored because most memories contain them."""
     time_start: Instant | None = None
     """The start of the time that the text mentions, inclusive. Null if it does not mention a time."""
     time_end: Instant | None = None

@@ -11,7 +11,7 @@ from agent_memory_client.models._types import Instant
 from agent_memory_client.models.memories import MemoryTypeEnum
 
 PAGE = 5
-"""The number of memories per page in these tools."""
+"""The number of memories per page in the archive tools."""
 MAX_PAGE = 1999
 
 Tags = Annotated[list[str], Field(max_length=64)]
