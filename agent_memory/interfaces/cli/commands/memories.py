@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MEMORIES, _SESSIONS, _FORGET = "/v1/long-term-memory", "/v1/working-memory", "/v1/memory/forget"
 _PAGE = 100
 _Mode = Literal["semantic", "keyword", "hybrid"]
-# Tasks of the archived server that can be ordered, with path and arguments.
+# The archived server's tasks that users can request, each with its path and arguments.
 _TASKS = {
     "compact_long_term_memories": (f"{_MEMORIES}/compact", "namespace user_id"),
     "forget_long_term_memories": (f"{_MEMORIES}/forget", "policy namespace user_id session_id limit dry_run pinned_ids"),
@@ -224,7 +224,7 @@ async def delete_memory(
 
 
 async def _by_id(api: Api, ids: Iterable[str], scope: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the memories with these ids that exist in a scope, and the ids that do not."""
+    """Return the memories with these ids in a scope, and the ids that have no memory there."""
     existing: dict[str, dict[str, Any]] = {}
     for name in ids:
         with contextlib.suppress(NotFound):
