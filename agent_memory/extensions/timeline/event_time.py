@@ -56,7 +56,7 @@ def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | No
 def _of_date(record: MemoryRecord, event: datetime, named: EventTime | None, zone: tzinfo) -> EventTime:
     first = calendar_day(event, zone)
     if named is not None and named.precision != "day" and named.first == first and _moment(event, zone) is None:
-        # The date of "in March 2024" is stored as 2024-03-01; the text gives back the month.
+        # The date of "in March 2024" is stored as 2024-03-01; the text shows that the whole month is meant.
         return EventTime(first, named.last, named.precision, "event")
     last = _end(record, zone)
     return EventTime(first, last if last is not None and last > first else first, "day", "event", _moment(event, zone))

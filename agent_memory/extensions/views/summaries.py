@@ -25,11 +25,11 @@ from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewP
 log = logging.getLogger(__name__)
 
 NO_MODEL = "no language model is configured: the memories that tell most are shown"
-# A summary covers at most this many memories, the newest; `memory_count` counts all.
+# A summary covers only the newest memories, at most this many; `memory_count` counts all.
 _MOST_MEMORIES = 500
 _PROMPT_TOKENS = 16_000
 _MEMORY_TOKENS = 1_000
-# A prompt needs this many tokens for a memory beside its text.
+# A prompt needs this many tokens for a memory in addition to its text.
 _SHOWN_TOKENS = 40
 _SUMMARY_WORDS = 400
 _ANSWER_TOKENS = _SUMMARY_WORDS * 4

@@ -43,7 +43,7 @@ from agent_memory_client.models.features.procedures import ProcedureContent, Pro
 
 log = logging.getLogger(__name__)
 
-# Tries: each starts again after the compared procedures changed.
+# The most attempts. A change of the compared procedures makes another attempt necessary.
 _ATTEMPTS = 5
 _MOST_MESSAGES = 1000
 _MOST_SITUATION_CHARS = 1000
@@ -99,7 +99,7 @@ class SessionLearner:
         """Learn from the session with this name in Redis keys.
 
         Returns "created", "merged", "nothing", or "gone" if the result was already learned or the session was deleted.
-        Raises ModelUnavailable, and Conflict if the compared procedures keep changing; then retry later.
+        Raises ModelUnavailable. Raises Conflict if the compared procedures keep changing; retry later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
         for _ in range(_ATTEMPTS):

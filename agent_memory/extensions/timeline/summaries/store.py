@@ -18,7 +18,7 @@ from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script, compact
 
-# A summary covers at most this many events per precision, the first of the period.
+# A summary covers at most this many events of each precision, the first ones in the period.
 _MOST_EVENTS = 200
 
 
@@ -52,7 +52,7 @@ class SummaryStore:
     async def waiting_timelines(self, limit: int) -> list[tuple[str, str]]:
         """Return timelines with finished periods that are waiting for a summary, longest wait first.
 
-        Each is the owner's name in Redis keys, and the tenant.
+        Each pair contains the owner's name in Redis keys, and the tenant.
         """
         now = datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(self._timeline_keys.waiting, "-inf", now, start=0, num=limit))
