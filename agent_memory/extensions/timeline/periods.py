@@ -55,7 +55,7 @@ def day_of(number: int) -> date:
 
 
 def period_key(period: Period, unit: str) -> str:
-    """Return a period's name in Redis keys, such as "w19783". The name is the unit's letter and the first day in days since 1970."""
+    """Return a period's name in Redis keys: the unit's letter and the first day as days since 1970, such as "w19783"."""
     return f"{unit[0]}{day_number(period.start)}"
 
 

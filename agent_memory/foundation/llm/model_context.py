@@ -21,7 +21,7 @@ LEAST_TOKENS = 128
 # Smaller requests would not be faster, since the instructions have several times as many tokens.
 LEAST_ASKED = 128
 _MOST_REFUSED = 256
-# After this many answers in time, requests to a slow model grow by half. Doubled after each timeout.
+# After this many answers in time, requests to a slow model grow by half. This number doubles after each timeout.
 _ANSWERS_BEFORE_MORE = 2
 _MOST_ANSWERS_BEFORE_MORE = 64
 _MOST_RATE = 16.0
@@ -168,7 +168,8 @@ class ModelContext:
         self._most_accepted = max(self._most_accepted, theirs or ours)
         if theirs > 0 and ours > 0:
             ratio = theirs / ours
-            # The rate rises at once and falls slowly: a batch that is too small costs a call, one too large is refused.
+            # The rate rises at once and falls slowly: a batch that is too small costs a call, and a batch that is too
+            # large is refused.
             self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)
 
     def no_room(self) -> ContextExceeded:

@@ -1,4 +1,4 @@
-"""Reject writes for a user, session, or agent during its erasure, from the request for the erasure until its end.
+"""Reject writes for a user, session, or agent from the request for its erasure until the erasure ends.
 
 The write's own script checks for erasures (`lua/parts/erasures.lua`). A rejected request waits until the erasure ends
 (`storage/scripts.py`). Work that uses older data specifies its start time (`Work.since`), so that the script can also
