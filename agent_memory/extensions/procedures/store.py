@@ -83,7 +83,7 @@ class ProcedureStore:
         return (await self.load_pids(scope, [pid]))[0]
 
     async def load_pids(self, scope: Scope, pids: Sequence[str]) -> list[StoredProcedure | None]:
-        """Return the procedures with these names in Redis keys. Missing or inaccessible procedures are None."""
+        """Return the procedures whose names in Redis keys are `pids`. Missing or inaccessible procedures are None."""
 
         def build(pipe: Pipe) -> None:
             for pid in pids:
@@ -106,7 +106,7 @@ class ProcedureStore:
         return hits.total, [decode_procedure(hit.fields) for hit in hits.hits if b"d" in hit.fields and b"v" in hit.fields]
 
     def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
-        """Yield the names in Redis keys of all matching documents, page by page, oldest first."""
+        """Yield the names (as in Redis keys) of all matching documents, page by page, oldest first."""
         return walk(self._client, self._index, clause, "c")
 
     async def load_history(self, pid: str) -> ProcedureHistory:

@@ -98,7 +98,7 @@ class OwnerStore(ABC):
         """Return memories with their evidence. Needs one round trip."""
 
     async def follow(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """Update the owners. Returns False for each memory that changed after it was read and was skipped."""
+        """Update the owners. Returns False for each memory that was skipped because it changed after the read."""
         reply = await self._follow(self._keys, items=items, **self._stamps()) if items else []
         return [bool(done) for done in reply]
 

@@ -46,7 +46,7 @@ def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, said_
 
 
 def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | None:
-    """Return the time mentioned in a statement, or None if there is no time, several times, or an unclear one."""
+    """Return the time mentioned in a statement, or None if there is no time, several times, or an unclear time."""
     named = only_time(text[:MOST_READ], stated_at.astimezone(zone).date())
     if named is None or named.relation not in ("on", "since"):
         return None

@@ -69,7 +69,7 @@ def days_of_span(span: Span, zone: tzinfo) -> NamedDays:
 
 
 def periods_within(days: NamedDays, *, margin: int) -> list[str]:
-    """Return the names in Redis keys of the latest periods to show, with `margin` extra days on both sides."""
+    """Return the latest periods to show, as names in Redis keys, with `margin` extra days on both sides."""
     if days.first is None or days.last is None or days.unit is None:
         return []
     wider = NamedDays(days.first - margin, days.last + margin)

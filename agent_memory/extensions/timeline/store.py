@@ -126,7 +126,7 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Return the events, and the summaries by their periods' names in Redis keys, in the reply to `queue_prompt`.
+    """Return the events in the reply to `queue_prompt`, and the summaries by their periods' names in Redis keys.
 
     Omits events and summaries that have expired at `now` (seconds since 1970).
     """

@@ -134,13 +134,13 @@ class ModelContext:
         return True
 
     def take_over_asked(self, tokens: int, seconds: float) -> None:
-        """For `seconds`, use the request size that another process learned, unless a smaller size applies already."""
+        """For `seconds`, use the request size that another process learned, unless a smaller size already applies."""
         most_asked = self.most_asked
         if most_asked is None or tokens < most_asked:
             self._most_asked, self._most_asked_until = tokens, self._clock() + seconds
 
     def take_over(self, tokens: int, seconds: float) -> None:
-        """For `seconds`, use the limit that another process learned, unless a smaller learned limit applies already."""
+        """For `seconds`, use the limit that another process learned, unless a smaller learned limit already applies."""
         if self._learned is None or self._clock() >= self._learned_until or tokens < self._learned:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
@@ -186,7 +186,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + KNOWN_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if the server recently refused exactly this request, so that it must not be sent again."""
+        """True if the server recently refused exactly this request, so that a caller must not repeat it."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

@@ -1,7 +1,7 @@
 """A LangGraph store that keeps its items on the memory server.
 
 Install it with `pip install 'agent-memory-api-client[langgraph]'`. LangMem's tools and LangGraph's prebuilt agents can
-use this store. It is not a checkpointer: for checkpoints, use one of LangGraph's own.
+use this store. For checkpoints, use one of LangGraph's own checkpointers.
 """
 
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false

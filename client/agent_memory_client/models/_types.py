@@ -196,7 +196,7 @@ def _check_visible(value: str, info: ValidationInfo) -> str:
 def normalized_bytes(text: str, most: int) -> int:
     """Return the UTF-8 size of a text after NFKC. Stop counting once the size exceeds `most`.
 
-    Search uses the normalized text, in which one character may become up to 18 (U+FDFA).
+    Search uses the normalized text, in which one character may become up to 18 characters (U+FDFA).
     """
     if text.isascii() or len(text) * _MOST_NORMALIZED_BYTES <= most:
         return len(text.encode())

@@ -195,7 +195,7 @@ class SystemMessage(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message in a response with a `format`, with its other fields as they were sent (`tool_calls`, …)."""
+    """A message in a response with a `format`, including its other fields as they were sent (`tool_calls`, …)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -209,7 +209,8 @@ class MemoryPromptResponse(BaseModel):
     """Messages that are ready for a chat model, and the long-term memories in them."""
 
     messages: list[Message | SystemMessage | ChatMessage]
-    """The messages of the prompt, in the order for a chat model. The query is last. Empty for the format `text`."""
+    """The messages of the prompt, in the order that a chat model expects. The query is last. Empty for the format
+    `text`."""
     long_term_memories: list[MemoryRecordResult] | None = None
     """The memories in the prompt. Null if the prompt did not include a search."""
     notices: list[str] | None = None

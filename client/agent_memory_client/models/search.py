@@ -68,10 +68,9 @@ class SearchRequest(MemoryFilters):
     recency_novelty_weight: Number | None = None
     """Within recency, the weight of the time of creation or last mention. Default: 0.4."""
     recency_half_life_last_access_days: _HalfLife | None = None
-    """The half-life of freshness: the number of days without a read after which it is halved. Default: 7."""
+    """The number of days without a read after which freshness is halved. Default: 7."""
     recency_half_life_created_days: _HalfLife | None = None
-    """The half-life of novelty: the number of days since creation or last mention after which it is halved. Default:
-    30."""
+    """The number of days since creation or last mention after which novelty is halved. Default: 30."""
     server_side_recency: bool | None = None
     """Like `recency_boost`, but with the similarity of a semantic search scaled to 0 to 1."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
@@ -126,7 +125,7 @@ class AnswerExplanation(BaseModel):
     left_out: list[str] = []
     """Speakers' names in the text, which the comparison by meaning ignored because most memories contain them."""
     time_start: Instant | None = None
-    """The start of the time that the text mentions, inclusive. Null if it does not mention a time."""
+    """The start of the time that the text mentions, inclusive. Null if the text does not mention a time."""
     time_end: Instant | None = None
     """The end of that time, exclusive. Null if the text does not mention a time."""
     ranked: int = 0

@@ -96,7 +96,7 @@ class SessionLearner:
         self._learn = Script(self._client, "procedures/procedure_learn")
 
     async def learn(self, sid: str) -> str:
-        """Learn from the session with this name in Redis keys.
+        """Learn from the session whose name in Redis keys is `sid`.
 
         Returns "created", "merged", "nothing", or "gone" if the result was already learned or the session was deleted.
         Raises ModelUnavailable. Raises Conflict if the compared procedures keep changing; retry later.
@@ -161,7 +161,7 @@ class SessionLearner:
         return _Decision("created" if existing is None else "merged", existing, content, vector)
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
-        """Return the procedure learned from the session's former result, if it still lists the session as a source."""
+        """Return the procedure learned from the session's former result, if the procedure still lists the session as a source."""
         former = session.marked.learned.get("id")
         stored = None if former is None else await self._store.load(session.scope, former)
         name = session.state.ref.session_id

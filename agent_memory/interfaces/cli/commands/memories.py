@@ -106,7 +106,7 @@ async def show(
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="of the session")] = None,
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="of the session")] = None,
 ) -> Any:
-    """Print a memory or a session as JSON. The exit code is 3 if it does not exist."""
+    """Print a memory or a session as JSON. The exit code is 3 if the memory or session does not exist."""
     scope = {"namespace": namespace, "user_id": user_id} if session else None
     return await api.call("GET", _path(_SESSIONS if session else _MEMORIES, name), scope)
 

@@ -1,4 +1,4 @@
-"""Import reports. An export is a file with one JSON object per line."""
+"""Reports about imports. An export is a file with one JSON object per line."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _SCHEMA = f"{_PATH}/schema"
 
 
 class Profiles(Resource):
-    """Read the profile of one user in one namespace. By default, use the client's namespace, or none."""
+    """Read the profile of one user in one namespace. The namespace defaults to the client's."""
 
     async def get(
         self,
