@@ -88,7 +88,7 @@ class ViewSummarizer:
     ) -> str:
         """Ask the model to summarize the newest memories that fit its context.
 
-        If the memories exceed the model's context, retries with half as many tokens. Raises ModelUnavailable,
+        If the memories exceed the model's context, retry with half as many tokens. Raises ModelUnavailable,
         ModelAnswerInvalid.
         """
         deadline = None if seconds is None else monotonic() + seconds

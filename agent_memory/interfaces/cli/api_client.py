@@ -48,7 +48,7 @@ class Api:
         return content
 
     def not_found(self, error: MemoryNotFoundError) -> NotFound:
-        """Convert a 404 into a NotFound error. A 404 is an answer, so also announce the server."""
+        """Convert a 404 into a NotFound error. The server has answered, so announce it."""
         self.announce()
         return NotFound(str(error))
 

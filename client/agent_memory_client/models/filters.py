@@ -212,9 +212,9 @@ class DateFilter(Filter):
     lt: DayOrInstant | None = None
     """Earlier than this time, or before this day."""
     gte: DayOrInstant | None = None
-    """At this time or later. A day counts from its start."""
+    """At this time or later, or on this day or later."""
     lte: DayOrInstant | None = None
-    """At this time or earlier. A day counts until its end."""
+    """At this time or earlier, or on this day or earlier."""
     eq: DayOrInstant | None = None
     """At exactly this time, or on this day."""
     ne: DayOrInstant | None = None

@@ -1,4 +1,4 @@
-"""Serve Mem0's profiles from ours. Our profiles follow changes to memories, so a job only rebuilds a profile."""
+"""Serve Mem0's profiles from ours. Changes to memories update our profiles anyway, so a Mem0 job just rebuilds the profile."""
 
 from __future__ import annotations
 
