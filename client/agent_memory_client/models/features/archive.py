@@ -93,7 +93,8 @@ SAID_TYPES: dict[str, Any] = {"eq": MemoryTypeEnum.MESSAGE}
 def archive_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
     """Return the filters that select an archive.
 
-    Select the user's memories. Without a user, select the agent's memories. Without either, return no filters.
+    The archive consists of the user's memories or, without a user, of the agent's memories. Without either, return no
+    filters.
     """
     if user_id:
         return {"user_id": {"eq": user_id}}
