@@ -1,4 +1,4 @@
-"""Open one bucket of the store and the models for the features, and close them in reverse."""
+"""Open one bucket of the store and the models for the features, and close them in reverse order."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Foundation:
     redis_description: str
     models_description: str
     on_close: Callable[[Callable[[], Awaitable[None]]], object]
-    """Register a callback for the end; the last one registered runs first."""
+    """Register a callback to run at the end. The last registered callback runs first."""
 
     @property
     def fsync(self) -> bool:

@@ -81,7 +81,7 @@ class MemoryPreconditionFailedError(MemoryConflictError):
 
 
 class MemoryRequestUnderWayError(MemoryConflictError):
-    """The first request with this Idempotency-Key still runs, or has died. Retry after `retry_after` seconds."""
+    """The first request with this Idempotency-Key is running or has crashed. Retry after `retry_after` seconds."""
 
 
 class MemoryUnavailableError(MemoryServerError):
@@ -109,7 +109,7 @@ _BY_STATUS: dict[int, type[MemoryServerError]] = {
 
 
 def error_of_response(response: httpx.Response) -> MemoryClientError:
-    """Return the error for a status outside 2xx. Read the response body first."""
+    """Return the error for a status outside 2xx. The caller must have read the response body."""
     body = _json_object(response)
     message, problems = _message(response, body)
     if response.status_code == 404:
@@ -185,7 +185,7 @@ def _message(response: httpx.Response, body: Mapping[str, Any]) -> tuple[str, li
 
 
 def _problem_line(problem: Mapping[str, Any]) -> str:
-    """Format an entry of a 422 response as `messages.0.content: must not be blank …`. State the field only once."""
+    """Format an entry of a 422 response as `messages.0.content: must not be blank …`. Name the field only once."""
     loc = problem.get("loc")
     parts = [str(part) for part in cast("list[Any]", loc)] if isinstance(loc, list) else []
     field = ".".join(parts[1:] if parts[:1] in (["body"], ["query"], ["path"], ["header"]) else parts)

@@ -21,7 +21,7 @@ class ToolSchema:
         return self._format
 
     def get_name(self) -> str:
-        """Return the tool's name. Like the other methods, raises ValueError if the schema has an unknown format."""
+        """Return the tool's name. Like all methods, raises ValueError if the schema's format is unknown."""
         return self._text_of("name")
 
     def get_description(self) -> str:

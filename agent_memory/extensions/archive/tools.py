@@ -36,23 +36,23 @@ class _Whose(BaseModel):
 
 
 class InsertIntoArchive(wire.ArchiveInsertArguments, _Whose):
-    """What archival_memory_insert takes."""
+    """Arguments of archival_memory_insert."""
 
     tags: Annotated[wire.Tags | None, Field(description="Short words to find it by.")] = None
 
 
 class SearchArchive(wire.ArchiveSearchArguments, _Whose):
-    """What archival_memory_search takes."""
+    """Arguments of archival_memory_search."""
 
     tags: Annotated[wire.Tags | None, Field(description="Only entries with one of these tags.")] = None
 
 
 class SearchConversations(wire.ConversationSearchArguments, _Whose):
-    """What conversation_search takes."""
+    """Arguments of conversation_search."""
 
 
 class SearchConversationDays(wire.ConversationDateArguments, _Whose):
-    """What conversation_search_date takes."""
+    """Arguments of conversation_search_date."""
 
 
 @TOOLS.tool(InsertIntoArchive, wire.ArchivedReceipt, writes=True, offered="agent")
@@ -118,5 +118,5 @@ async def _search(
 
 
 def _place(caller: Caller, arguments: _Whose) -> tuple[str | None, str | None]:
-    """Return the user and namespace of the arguments; the caller's are the defaults."""
+    """Return the user and namespace in the arguments, by default the caller's."""
     return arguments.user_id or caller.user_id, arguments.namespace or caller.namespace

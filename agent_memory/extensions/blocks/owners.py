@@ -24,7 +24,7 @@ class BlockOwner(NamedTuple):
 
 
 def named_owner(names: AgentOwnerParameters | wire.BlockOwner) -> BlockOwner:
-    """Return the owner that a request specifies. Raises UnsupportedRequest if it specifies none."""
+    """Return the owner that a request specifies. Raises UnsupportedRequest if the owner is missing."""
     owner = BlockOwner(names.namespace or None, names.user_id or None, names.agent_id or None)
     if not any(owner):
         raise UnsupportedRequest("name the owner of the block: send agent_id, user_id, namespace or several of them", field="agent_id")

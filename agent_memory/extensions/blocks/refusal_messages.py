@@ -58,7 +58,7 @@ def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemory
 
 
 def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
-    """List the longest lines of the stored text, which could go. The reply's size and limit are in `unit`."""
+    """Return an error that lists the longest lines of the stored text. The reply's size and limit are in `unit`."""
     size, limit, value = reply.size, reply.limit, "" if reply.block is None else reply.block.value
     longest = sorted(enumerate(value.split("\n"), 1), key=lambda line: -len(line[1]))[:_LINES]
     lines = [f"line {number} ({len(line):,} characters: {cut(line, _PREVIEW)!r})" for number, line in longest if line.strip()]
@@ -68,7 +68,7 @@ def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
 
 
 def _not_in_block(block: str, value: str, old_content: str) -> Conflict:
-    """Quote the nearest line."""
+    """Return an error that quotes the line most similar to `old_content`."""
     number, line = nearest_line(value, old_content)
     if number == 0:
         return Conflict(f"{block} is empty: append instead of replacing", field="old_content")

@@ -83,7 +83,7 @@ async def edit_block(
 ) -> Response:
     """Edits the text of a block in one step, and returns the change.
 
-    If the block is full, the answer is 409 with its size, its limit and text to delete.
+    If the block is full, the answer is 409 with the block's size, its limit and text to delete.
     """
     edit = await services[BlockService].edit(scope, named_owner(names), label, body, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
@@ -93,7 +93,7 @@ async def edit_block(
 async def delete_block(
     services: ServicesDep, scope: WriteScopeDep, label: LabelPath, names: AgentOwnerQuery, if_match: IfMatch = None
 ) -> Response:
-    """Deletes a block with its history, also where it is attached. A missing block is no error."""
+    """Deletes a block with its history and attachments. A missing block is not an error."""
     return ModelResponse(await services[BlockService].delete(scope, named_owner(names), label, version_of(if_match)))
 
 
@@ -101,7 +101,7 @@ async def delete_block(
     "/v1/blocks/{label}/history", operation_id="get_block_history", response_model=wire.BlockHistoryResponse, responses=errors(400, 404)
 )
 async def get_block_history(services: ServicesDep, scope: ScopeDep, label: LabelPath, names: AgentOwnerQuery) -> Response:
-    """Returns the changes of a block, oldest first. Applied one after the other, they make its text."""
+    """Returns the changes of a block, oldest first. Applied in order, they produce the block's text."""
     return ModelResponse(await services[BlockService].history(scope, named_owner(names), label))
 
 
@@ -116,7 +116,7 @@ async def undo_block(
     names: AgentOwnerQuery,
     if_match: IfMatch = None,
 ) -> Response:
-    """Undoes the change that made a version, or the newest change. The undo is a change, too, so you can undo it."""
+    """Undoes the change that made a version, or the newest change. An undo is a change, too, so you can undo it."""
     edit = await services[BlockService].undo(scope, named_owner(names), label, body.version, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
 

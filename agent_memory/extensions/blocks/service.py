@@ -23,7 +23,7 @@ from agent_memory_client.models.features.blocks import (
     PutBlockRequest,
 )
 
-# Tries of a change whose tokens Python must count: a concurrent change makes the count stale.
+# The most attempts of a change whose tokens Python must count, because a concurrent change makes the count stale.
 _TRIES = 20
 
 
@@ -58,8 +58,8 @@ class BlockService:
     async def edit(self, scope: Scope, owner: BlockOwner, label: str, body: EditBlockRequest, expected: str | None = None) -> BlockEdit:
         """Edit the text of a block.
 
-        Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict if the block does not
-        contain the text to replace exactly once.
+        Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict unless the block
+        contains the text to replace exactly once.
         """
         tokens = await self._count(body.content)
         write = BlockWrite(body.operation, body.content, body.old_content, body.line, expected=expected, tokens=tokens)
@@ -94,7 +94,7 @@ class BlockService:
         return AckResponse(status="ok" if reply.state == "ok" else "ok, there was none")
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> Block:
-        """Attach a block to the owner `target`, whose prompts then show it; with `attach=False` detach it.
+        """Attach a block to the owner `target`, whose prompts then show it. With `attach=False`, detach it.
 
         Raises NotFound, and Conflict if there are too many attachments or `target` owns the block.
         """

@@ -89,7 +89,7 @@ class ShownBlock:
 def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
     """Return one block per label, sorted by label.
 
-    The block whose owner or attachment matches the most of the prompt's names (namespace, user, agent) wins. If the
+    The block whose owner or attachment matches the most names of the prompt (namespace, user, agent) wins. If the
     counts are equal, an agent outranks a user, and a user outranks a namespace. If the names are the same, an owned
     block wins over an attached block.
     """
@@ -236,7 +236,7 @@ class BlockStore:
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of(self, scope: Scope, whose: Owner | AgentOwner) -> list[BlockOwner]:
-        """Return the owners that include this user or agent, have blocks or attached blocks, and that the caller may read."""
+        """Return the readable owners that include this user or agent and have own or attached blocks."""
         is_user = isinstance(whose, Owner)
         key = self._keys.of_user(scope.tenant, whose.user_id) if is_user else self._keys.of_agent(scope.tenant, whose.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]

@@ -19,7 +19,7 @@ TOOLS = ToolSet()
 
 
 class _Whose(BaseModel):
-    """Whose prompts show the block."""
+    """The owner whose prompts show the block."""
 
     label: BlockLabel = Field(description="The block's label, as the prompt shows it.", validation_alias=AliasChoices("label", "section"))
     agent_id: OptionalIdentifier = Field(None, description="The agent that owns the prompt.")
@@ -28,20 +28,20 @@ class _Whose(BaseModel):
 
 
 class AppendToBlock(_Whose):
-    """What core_memory_append takes."""
+    """Arguments of core_memory_append."""
 
     content: BlockText = Field(description="The line to add at the end.")
 
 
 class ReplaceInBlock(_Whose):
-    """What core_memory_replace takes."""
+    """Arguments of core_memory_replace."""
 
     old_content: BlockText = Field(description="The exact text to replace. It must occur once in the block.")
     new_content: BlockText = Field(description="The replacement; an empty text removes the old one.")
 
 
 class InsertIntoBlock(_Whose):
-    """What memory_insert takes."""
+    """Arguments of memory_insert."""
 
     new_str: BlockText = Field(description="The text to insert, without line numbers.")
     insert_line: Annotated[int, Field(ge=-1, le=MAX_BLOCK_CHARS)] = Field(
@@ -50,20 +50,20 @@ class InsertIntoBlock(_Whose):
 
 
 class ReplaceString(_Whose):
-    """What memory_replace takes."""
+    """Arguments of memory_replace."""
 
     old_str: BlockText = Field(description="The exact text to replace. It must occur once in the block.")
     new_str: BlockText = Field("", description="The replacement; an empty text removes the old one.")
 
 
 class RethinkBlock(_Whose):
-    """What memory_rethink takes."""
+    """Arguments of memory_rethink."""
 
     new_memory: BlockText = Field(description="The whole new text: what is still true of the old text, and the news.")
 
 
 class FinishEdits(BaseModel):
-    """What memory_finish_edits takes: nothing."""
+    """Arguments of memory_finish_edits, which takes none."""
 
 
 @TOOLS.tool(AppendToBlock, BlockEdit, writes=True, offered="agent")
@@ -116,7 +116,7 @@ async def memory_finish_edits(services: Services, caller: Caller, arguments: Fin
 
 
 async def _edit(services: Services, caller: Caller, arguments: _Whose, values: Mapping[str, object]) -> BlockEdit:
-    """Edit the block of this label that the prompt for these arguments shows. Raises the errors of `edit_shown`."""
+    """Edit the block with this label that the prompt for these arguments shows. Raises the errors of `edit_shown`."""
     permit_agent(caller.scope, arguments.agent_id)
     place = place_of(caller.scope, arguments.namespace or caller.namespace, arguments.user_id or caller.user_id)
     body = read_values(EditBlockRequest, values)

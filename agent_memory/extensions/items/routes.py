@@ -23,7 +23,8 @@ KeyQuery = Annotated[models.ItemKey, Query(description="The item's key within th
 async def put_item(services: ServicesDep, scope: WriteScopeDep, body: Annotated[models.PutItem, Body()], names: OwnerQuery) -> Response:
     """Stores a value.
 
-    Reads and searches by words find it at once, searches by meaning a moment later, when a worker has embedded it.
+    Reads and searches by words find it at once. Searches by meaning find it a moment later, when a worker has embedded
+    it.
     """
     await services[ItemService].write_items(scope, owner_of(scope, names), [body])
     return JsonResponse({"status": "ok"})
@@ -48,7 +49,7 @@ async def get_item(
 
 @router.delete("/v1/items", operation_id="delete_item", response_model=models.AckResponse, responses=errors())
 async def delete_item(services: ServicesDep, scope: WriteScopeDep, path: PathQuery, key: KeyQuery, names: OwnerQuery) -> Response:
-    """Deletes a value. A missing value is no error."""
+    """Deletes a value. A missing value is not an error."""
     await services[ItemService].write_items(scope, owner_of(scope, names), [models.DeleteItem(path=path, key=key)])
     return JsonResponse({"status": "ok"})
 
@@ -71,7 +72,7 @@ async def list_item_namespaces(
 async def run_item_batch(services: ServicesDep, scope: ScopeDep, body: Annotated[models.ItemBatch, Body()], names: OwnerQuery) -> Response:
     """Runs several operations.
 
-    Reads see the state before the batch. Its writes are applied together, after the reads.
+    Reads see the state before the batch. The writes are applied together, after the reads.
     """
     results = await services[ItemService].run_batch(scope, owner_of(scope, names), body.operations)
     return JsonResponse({"results": results})

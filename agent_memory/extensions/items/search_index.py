@@ -1,4 +1,4 @@
-"""Define the Redis keys and the search index of items. `Keys.item` creates the key of an item: the outbox needs it, too."""
+"""Define the Redis keys and the search index of items. `Keys.item` creates the keys that the outbox needs, too."""
 
 from __future__ import annotations
 

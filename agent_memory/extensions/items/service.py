@@ -16,7 +16,7 @@ from agent_memory_client.models import DeleteItem, GetItem, Item, ItemOperation,
 
 MOST_READ = 100_000
 """After reading this many items and paths (about a second), a batch does not start another search."""
-# Comparing a path with a condition costs as much time as this many characters of text.
+# Comparing a path with a condition takes as much time as processing this many characters of text.
 _PATH_CHARS = 4
 
 

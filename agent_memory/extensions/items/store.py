@@ -34,7 +34,7 @@ from agent_memory_client.models import DeleteItem, Item, PutItem
 PAGE = 500
 items_read: ContextVar[list[int] | None] = ContextVar("agent_memory.items_read", default=None)
 """The numbers of items and paths that the stores have read for the running batch."""
-# Decoding an item costs as much time as its value plus this many characters of text.
+# Decoding an item takes as much time as processing its value plus this many characters of text.
 _ITEM_CHARS = 100
 _FIELDS = ("v", "pa", "ky", "ca", "ua", "em", "k", "tl", "ix")
 
@@ -93,7 +93,7 @@ def owner_digest(scope: Scope, owner: ItemOwner) -> str:
 
 
 def path_tag(owner: str, labels: Sequence[str]) -> str:
-    """Return the index tag that all items of an owner below a path have."""
+    """Return the index tag of all of an owner's items below a path."""
     return digest("path", owner, *labels)
 
 
@@ -136,7 +136,7 @@ class ItemStore:
         """Put and delete items atomically. The last change to each key wins. Imports pass `times`. Raises Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
-        # Always in a thread: how long this takes is unknown until the values are encoded.
+        # Always use a thread, because the time that this takes is unknown until the values are encoded.
         values = await asyncio.to_thread(lambda: [part for entry, change in last.items() for part in _change(name, entry, change)])
         await self._write(
             **self._item_keys.of(scope.tenant, name),
@@ -186,7 +186,7 @@ class ItemStore:
             low = f"({page[-1].entry}"
 
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
-        """Return the time at which an item expires unless it is read or put first; None without a TTL. Raises Forbidden."""
+        """Return when an item expires unless it is read or put before then, or None without a TTL. Raises Forbidden."""
         if item.ttl_ms is None:
             return None
         (end,) = await read(self._client, lambda pipe: pipe.zscore(self._item_keys.expiries(owner_digest(scope, owner)), item.entry))

@@ -37,7 +37,7 @@ OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to
 async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: Annotated[wire.CreateProcedureRequest, Body()]) -> Response:
     """Stores a procedure for a situation.
 
-    The server makes its id. Searches by words find it at once, searches by meaning a moment later.
+    The server makes its id. Searches by words find it at once, and searches by meaning a moment later.
     """
     procedure = await services[ProcedureService].create(scope, body)
     return ModelResponse(procedure, etag(procedure.version))
@@ -52,7 +52,7 @@ async def list_procedures(
     limit: LimitQuery = 20,
     offset: OffsetQuery = 0,
 ) -> Response:
-    """Lists procedures, newest first. A given user, agent or namespace must be the procedure's."""
+    """Lists procedures, newest first. A given user, agent or namespace must match exactly."""
     owner = wire.ProcedureOwner(**names.model_dump())
     return ModelResponse(await services[ProcedureService].list(scope, owner, state=state, offset=offset, limit=limit))
 
@@ -80,7 +80,7 @@ async def update_procedure(
 ) -> Response:
     """Changes the given fields of a procedure, retires it, or restores it.
 
-    Only administrators can approve a quarantined one.
+    Only administrators can approve a quarantined procedure.
     """
     procedure = await services[ProcedureService].update(scope, procedure_id, body, if_match=version_of(if_match))
     return ModelResponse(procedure, etag(procedure.version))
@@ -88,7 +88,7 @@ async def update_procedure(
 
 @router.delete("/v1/procedures/{procedure_id}", response_model=AckResponse, responses=errors())
 async def delete_procedure(services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Deletes a procedure with its history and feedback. A missing procedure is no error."""
+    """Deletes a procedure with its history and feedback. A missing procedure is not an error."""
     return ModelResponse(await services[ProcedureService].delete(scope, procedure_id))
 
 
@@ -96,7 +96,7 @@ async def delete_procedure(services: ServicesDep, scope: WriteScopeDep, procedur
 async def give_procedure_feedback(
     services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath, body: Annotated[wire.ProcedureFeedbackRequest, Body()]
 ) -> Response:
-    """Counts whether a procedure helped. With an `Idempotency-Key`, a repeat does not count again."""
+    """Records whether a procedure helped. With an `Idempotency-Key`, a repeat does not count again."""
     procedure = await services[ProcedureService].give_feedback(scope, procedure_id, body)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -109,7 +109,7 @@ async def get_procedure_history(services: ServicesDep, scope: ScopeDep, procedur
 
 @router.post("/v1/procedures/{procedure_id}/undo", response_model=wire.Procedure, responses=versioned(404, 409))
 async def undo_procedure_change(services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Undoes the last change of a procedure by any caller. A second undo undoes the first."""
+    """Undoes the last change to a procedure, no matter who made it. A second undo undoes the first."""
     procedure = await services[ProcedureService].undo(scope, procedure_id)
     return ModelResponse(procedure, etag(procedure.version))
 
@@ -124,7 +124,7 @@ async def mark_session_result(
 ) -> Response:
     """Stores the result of a session, and a worker learns from it.
 
-    The same result again changes nothing. Another result is learned again.
+    Storing the same result again changes nothing. From a different result, the worker learns again.
     """
     ref = session_of(scope, session_id, names.namespace, names.user_id)
     owner = owner_of(scope, wire.ProcedureOwner(user_id=ref.user_id, namespace=ref.namespace, agent_id=body.agent_id))
@@ -135,7 +135,7 @@ async def mark_session_result(
 
 
 @router.get(
-    # A path of its own: GET /v1/working-memory/{session_id} takes everything that follows as the session's id.
+    # A separate path, because GET /v1/working-memory/{session_id} takes everything that follows as the session's id.
     "/v1/session-results/{session_id}",
     response_model=wire.SessionResult,
     responses=errors(404),
@@ -166,5 +166,5 @@ async def list_tool_memory(
 
 @router.post("/v1/tools/memory", response_model=wire.ToolMemory, responses=errors(400, 409, 413, 415))
 async def count_tool_call(services: ServicesDep, scope: WriteScopeDep, body: Annotated[wire.ToolCallRequest, Body()]) -> Response:
-    """Counts a call of a tool. Do not use it for sessions with a result: the server counts their calls."""
+    """Counts a call of a tool. Do not use this operation for sessions with a result: the server counts their calls."""
     return ModelResponse(await services[ProcedureService].count_tool_call(scope, body))

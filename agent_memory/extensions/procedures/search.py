@@ -31,7 +31,7 @@ from agent_memory_client.models.features.procedures import ProcedureMatch, Proce
 
 log = logging.getLogger(__name__)
 
-# Most candidates from the word search, and from the vector search.
+# The most candidates from each search, by words and by vectors.
 _CANDIDATES = 64
 # The shares of vector similarity and word overlap in the fit.
 _MEANING, _WORDS = 0.7, 0.3
@@ -52,12 +52,12 @@ def owned_by(clause: str, owner: ProcedureOwner) -> str:
 
 
 def exactly_owned_by(clause: str, scope: Scope, owner: ProcedureOwner) -> str:
-    """Limit a filter to exactly this owner. A missing name matches only procedures that lack it, too."""
+    """Limit a filter to exactly this owner. If the owner lacks a name, matching procedures must lack it, too."""
     return all_of(clause, tagged("ow", [owner_digest(scope.tenant, owner)]))
 
 
 def shown_to(clause: str, reader: Reader) -> str:
-    """Limit a filter to what a prompt's reader may see: each of a procedure's names must equal the reader's."""
+    """Limit a filter to what a prompt's reader may see: each name must be missing or equal the reader's."""
     names = (("ns", reader.namespace), ("u", reader.user_id), ("ag", reader.agent_id))
     options = [(Tag(field).is_missing(), None if name is None else is_value(field, name)) for field, name in names]
     return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))

@@ -83,7 +83,7 @@ class ProcedureStore:
         return (await self.load_pids(scope, [pid]))[0]
 
     async def load_pids(self, scope: Scope, pids: Sequence[str]) -> list[StoredProcedure | None]:
-        """Return the procedures with these names in Redis keys. Missing or inaccessible procedures are None."""
+        """Return the procedures whose names in Redis keys are `pids`. Missing or inaccessible procedures are None."""
 
         def build(pipe: Pipe) -> None:
             for pid in pids:
@@ -106,7 +106,7 @@ class ProcedureStore:
         return hits.total, [decode_procedure(hit.fields) for hit in hits.hits if b"d" in hit.fields and b"v" in hit.fields]
 
     def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
-        """Yield the names in Redis keys of all matching documents, page by page, oldest first."""
+        """Yield the names (as in Redis keys) of all matching documents, page by page, oldest first."""
         return walk(self._client, self._index, clause, "c")
 
     async def load_history(self, pid: str) -> ProcedureHistory:
@@ -132,7 +132,7 @@ class ProcedureStore:
         changed = former is None or former.when_to_use != content.when_to_use
         unset = ["em", self._spec.field] if changed and vector is None else []
         if former is not None and former.state != "active" and content.state == "active":
-            unset.append("o")  # the outcomes that retired it must not retire it again
+            unset.append("o")  # the outcomes that retired the procedure must not retire it again
         fields = procedure_fields(scope.tenant, content)
         return {
             "record": self._procedure_keys.procedure(pid),
@@ -240,7 +240,7 @@ class ProcedureStore:
         values = (await read(self._client, lambda pipe: pipe.hmget(self._procedure_keys.procedure(pid), *MARKS)))[0]
         return {name: value.decode() for name, value in zip(MARKS, values, strict=True) if value is not None}
 
-    # The methods below serve workers. They check no rights.
+    # The methods below serve workers. They do not check access rights.
 
     async def index_job(self, pid: str) -> IndexJob | None:
         """Return the text to embed, or None if the procedure is missing or has a vector from the current model."""

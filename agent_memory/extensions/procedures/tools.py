@@ -21,7 +21,7 @@ TOOLS = ToolSet()
 
 
 class SearchProceduresArguments(BaseModel):
-    """What search_procedures takes."""
+    """Arguments of search_procedures."""
 
     situation: Annotated[str, Field(description="The task, in plain words.")]
     limit: Annotated[int, Field(ge=1, le=50, description="At most so many procedures.")] = 5
@@ -31,7 +31,7 @@ class SearchProceduresArguments(BaseModel):
 
 
 class SaveProcedureArguments(BaseModel):
-    """What save_procedure takes."""
+    """Arguments of save_procedure."""
 
     when_to_use: Annotated[str, Field(description="The kind of situation in which it is to be used.")]
     steps: Annotated[list[str], Field(description="The steps, in order.")]

@@ -37,7 +37,7 @@ class _ProcedureLine(BaseModel):
 
 
 class _ToolLine(ProcedureOwner):
-    """A tool's statistics in an export. `fields` are the hash fields, without those used only by the index."""
+    """A tool's statistics in an export. `fields` are the hash fields, without fields that only the index uses."""
 
     tool: Annotated[str, Field(min_length=1, max_length=512)]
     fields: dict[str, Annotated[str, Field(max_length=65_536)]]

@@ -69,7 +69,7 @@ class OwnerFollower(ABC):
         ]
 
     async def rebuild(self, scope: Scope, owner: ProfileOwner) -> int:
-        """Empty an owner's data and derive it from the memories again; return the number of memories."""
+        """Delete an owner's data and derive it again from the memories. Return the number of memories."""
         await self._store.clear(owner, rebuilds=True)
         count = 0
         async for mids in self._mids_of(scope, owner):

@@ -36,7 +36,7 @@ WITHIN_DAYS = 14
 SILENT_DAYS = 180
 """A recurring statement is no longer stable once this many days have passed without it."""
 KEPT_SAYINGS = 400
-"""Maximum number of a group's statements to consider; the latest ones count."""
+"""Maximum number of a group's statements to consider: the latest ones."""
 SECONDS_OF_DAY = 86_400
 
 
@@ -113,7 +113,7 @@ class ProfileHistory:
     ) -> list[FollowedMemory]:
         """Return the owner's newest matching memories and former versions, at most `MOST_READ` of each.
 
-        They have only their evidence up to `at`.
+        Omits evidence that is later than `at`.
         """
 
         def find(pipe: Pipe) -> None:
@@ -137,7 +137,7 @@ def _followed(owner: ProfileOwner, memory: StoredMemory, evidence: Sequence[byte
 
 
 def _ending_later(memory: FollowedMemory, at: datetime) -> FollowedMemory:
-    """Return the memory without an end that is later than `at`."""
+    """Return the memory. If it ends after `at`, omit the end."""
     record = memory.record
     ends_later = record.valid_to is not None and record.valid_to > at
     return replace(memory, record=record.model_copy(update={"valid_to": None})) if ends_later else memory

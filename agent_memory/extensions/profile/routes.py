@@ -40,8 +40,8 @@ async def get_profile(
 ) -> Response:
     """Returns stable and current facts and values of slots of exactly this user, in exactly this namespace.
 
-    Without a namespace, the profile covers memories outside all namespaces.
-    A statement made on three different days within 14 days is stable, until it was not made for 180 days.
+    Without a namespace, the profile covers memories outside all namespaces. A statement made on three different days
+    within 14 days is stable until 180 days have passed without it.
     """
     service = services[ProfileService]
     return ModelResponse(await service.read(scope, names.user_id, names.namespace, query=q, limit=limit, as_of=as_of, timezone=timezone))
@@ -62,8 +62,8 @@ async def list_profile_moves(
 async def rebuild_profile(services: ServicesDep, scope: WriteScopeDep, names: OwnerQuery) -> Response:
     """Rebuilds a profile from the memories, in the background. `X-Operation-Id` names the work.
 
-    A profile follows its memories by itself. Use this for memories that are older than profiles, and after a change of
-    the time zone.
+    A profile follows its memories automatically. Use this operation for memories that are older than profiles, and
+    after a change of the time zone.
     """
     return await order_rebuild(services, scope, "profile", names)
 
@@ -87,11 +87,11 @@ async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: 
 async def put_profile_schema(
     services: ServicesDep, scope: WriteScopeDep, body: Annotated[ProfileSchema, Body()], namespace: NamespaceQuery = None
 ) -> Response:
-    """Replaces the schema of a namespace, or (left out) of the tenant. Profiles use it at once."""
+    """Replaces the schema of a namespace, or the tenant's if `namespace` is missing. Profiles use it at once."""
     return ModelResponse(await services[ProfileService].put_schema(scope, namespace, body))
 
 
 @router.delete("/v1/profile/schema", response_model=AckResponse, responses=errors())
 async def delete_profile_schema(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None) -> Response:
-    """Deletes the schema of a namespace or of the tenant. A missing schema is no error."""
+    """Deletes the schema of a namespace or of the tenant. A missing schema is not an error."""
     return ModelResponse(await services[ProfileService].delete_schema(scope, namespace))

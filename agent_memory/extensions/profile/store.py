@@ -46,7 +46,7 @@ class ProfileOwner(NamedTuple):
 
 
 class ReadMemory(NamedTuple):
-    """A memory as read from Redis. `memory` is None if it is missing. The script skips it if `state` has changed."""
+    """A memory as read from Redis. `memory` is None if missing. The script skips a memory whose `state` has changed."""
 
     mid: str
     state: Sequence[str]
@@ -83,10 +83,10 @@ class ProfileKeys:
 
 
 class OwnerStore(ABC):
-    """Stores what is derived from each owner's memories. One script updates it, another deletes it."""
+    """Stores what is derived from each owner's memories. One script updates this data, another deletes it."""
 
     def __init__(self, client: Redis, keys: Keys, follow: Script, clear: Script, users: str) -> None:
-        """`users` is the prefix of the keys of a user's owners."""
+        """`users` is the prefix of the keys that store each user's owners."""
         self._client = client
         self._keys = keys
         self._users = users
@@ -98,7 +98,7 @@ class OwnerStore(ABC):
         """Return memories with their evidence. Needs one round trip."""
 
     async def follow(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """Update the owners. Returns False for each memory that changed after it was read and was skipped."""
+        """Update the owners. Returns False for each memory that was skipped because it changed after the read."""
         reply = await self._follow(self._keys, items=items, **self._stamps()) if items else []
         return [bool(done) for done in reply]
 
@@ -205,7 +205,7 @@ def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
 
 
 def followed_item(read: ReadMemory, values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a memory in the form that the scripts expect. Without `values`, they remove it from its owner's data."""
+    """Return a memory in the form that the scripts expect. Without `values`, the scripts remove it."""
     owner = owner_of(read.memory)
     item: dict[str, Any] = {"mid": read.mid, "state": list(read.state)}
     if owner is None or values is None:

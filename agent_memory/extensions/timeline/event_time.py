@@ -46,7 +46,7 @@ def event_time(record: MemoryRecord, stated_at: datetime, zone: tzinfo, *, said_
 
 
 def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | None:
-    """Return the time mentioned in a statement, or None if there is no time, several times, or an unclear one."""
+    """Return the time mentioned in a statement, or None if there is no time, several times, or an unclear time."""
     named = only_time(text[:MOST_READ], stated_at.astimezone(zone).date())
     if named is None or named.relation not in ("on", "since"):
         return None
@@ -56,7 +56,7 @@ def time_of_text(text: str, stated_at: datetime, zone: tzinfo) -> EventTime | No
 def _of_date(record: MemoryRecord, event: datetime, named: EventTime | None, zone: tzinfo) -> EventTime:
     first = calendar_day(event, zone)
     if named is not None and named.precision != "day" and named.first == first and _moment(event, zone) is None:
-        # The date of "in March 2024" is stored as 2024-03-01; the text gives back the month.
+        # The date of "in March 2024" is stored as 2024-03-01; the text shows that the whole month is meant.
         return EventTime(first, named.last, named.precision, "event")
     last = _end(record, zone)
     return EventTime(first, last if last is not None and last > first else first, "day", "event", _moment(event, zone))

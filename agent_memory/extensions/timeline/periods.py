@@ -55,7 +55,7 @@ def day_of(number: int) -> date:
 
 
 def period_key(period: Period, unit: str) -> str:
-    """Return a period's name in Redis keys, such as "w19783". The name is the unit's letter and the first day in days since 1970."""
+    """Return a period's name in Redis keys: the unit's letter and the first day as days since 1970, such as "w19783"."""
     return f"{unit[0]}{day_number(period.start)}"
 
 
@@ -87,8 +87,8 @@ def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tu
 def group_events(events: Sequence[TimelineEvent], granularity: Granularity, summaries: Mapping[str, SummaryState]) -> list[TimelinePeriod]:
     """Group events by the period in which they begin.
 
-    An event whose precision is coarser than `granularity` gets a period that matches its precision. The keys of
-    `summaries` are the periods' names in Redis keys.
+    An event whose precision is coarser than `granularity` gets a period that matches its precision. `summaries` maps
+    the periods' names in Redis keys to their summaries.
     """
     periods: dict[Period, TimelinePeriod] = {}
     for event in events:

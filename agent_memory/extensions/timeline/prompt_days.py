@@ -15,7 +15,7 @@ from agent_memory_client.models.features.timeline import Granularity
 
 # Each event is shown for a range of at most this many days; a longer range shows summaries of periods.
 _FEW_DAYS = 7
-# At most this many periods of a range are read, the latest.
+# Only the latest periods of a range are read, at most this many.
 _MOST_PERIODS = 24
 _LATEST = {"day": 7, "week": 4, "month": 6}
 _WEEK = re.compile(r"\d{4}-W(0[1-9]|[1-4]\d|5[0-3])", re.ASCII)
@@ -69,7 +69,7 @@ def days_of_span(span: Span, zone: tzinfo) -> NamedDays:
 
 
 def periods_within(days: NamedDays, *, margin: int) -> list[str]:
-    """Return the names in Redis keys of the latest periods to show, with `margin` extra days on both sides."""
+    """Return the latest periods to show, as names in Redis keys, with `margin` extra days on both sides."""
     if days.first is None or days.last is None or days.unit is None:
         return []
     wider = NamedDays(days.first - margin, days.last + margin)
@@ -113,7 +113,7 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
     """Return the summaries of the latest days, weeks and months as lines. `_LATEST` sets the number of each.
 
-    Omits a week or month if a day or week that has a line starts in it.
+    Omits a week or month in which a listed day or week starts.
     """
     lines: list[Line] = []
     listed_periods: list[Period] = []

@@ -34,7 +34,7 @@ async def get_timeline(
     known_at: Annotated[datetime | None, Query(description="The time of the server's knowledge, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
-    """Returns the events of exactly this user in exactly this namespace (left out: outside all), by day.
+    """Returns the events of exactly this user in exactly this namespace (or outside all namespaces), by day.
 
     An event matches if any of its days is between `from` and `to`. Days are in `timezone`, by default the user's.
     """
@@ -47,7 +47,7 @@ async def get_timeline(
 async def rebuild_timeline(services: ServicesDep, scope: WriteScopeDep, names: OwnerQuery) -> Response:
     """Rebuilds a timeline from the memories, in the background. `X-Operation-Id` names the work.
 
-    A timeline follows its memories by itself. Use this for memories that are older than timelines, and after a change
-    of the time zone.
+    A timeline follows its memories automatically. Use this operation for memories that are older than timelines, and
+    after a change of the time zone.
     """
     return await order_rebuild(services, scope, "timeline", names)

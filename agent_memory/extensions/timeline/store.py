@@ -21,7 +21,7 @@ from agent_memory_client.models.features.timeline import Granularity, PeriodSumm
 
 TimelineOwner = ProfileOwner
 """The owner of a timeline: exactly this user in exactly this namespace. The namespace None means no namespace."""
-# Most events that a prompt reads.
+# The most events that a prompt reads.
 _MOST_IN_PROMPT = 48
 _PROMPT = load("timeline/timeline_prompt")
 
@@ -96,7 +96,7 @@ class TimelineStore(OwnerStore):
     def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, low: int | None, high: int | None, periods: Sequence[str] | None) -> None:
         """Queue the read for a prompt. `parse_prompt_reply` parses its single reply.
 
-        The range is in days since 1970 (None: no limit). Reads events only if there are `periods`, also an empty list.
+        The range is in days since 1970 (None: no limit). Reads no events if `periods` is None.
         """
         call = _PROMPT.read_only(
             self._keys,
@@ -126,9 +126,9 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Return the events, and the summaries by their periods' names in Redis keys, in the reply to `queue_prompt`.
+    """Return the events in the reply to `queue_prompt`, and the summaries by their periods' names in Redis keys.
 
-    Omits what has expired at `now` (seconds since 1970).
+    Omits events and summaries that have expired at `now` (seconds since 1970).
     """
     events, stored = reply
     active_events = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]

@@ -59,7 +59,8 @@ def _texts(value: object) -> list[str]:
 def check_group(view: models.SummaryView, group: Mapping[str, str]) -> dict[str, str]:
     """Return the group with its values in the stored form (Unicode NFC).
 
-    Raises UnsupportedRequest if its fields differ from the view's `group_by`, and BadInput for an invalid value.
+    Raises UnsupportedRequest if the group's fields differ from the view's `group_by`, and BadInput for an invalid
+    value.
     """
     if set(group) != set(view.group_by):
         required_fields = ", ".join(view.group_by) or "no fields"

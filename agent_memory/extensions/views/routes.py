@@ -57,7 +57,7 @@ async def get_summary_view(services: ServicesDep, scope: ScopeDep, view_id: View
     responses=errors(),
 )
 async def delete_summary_view(services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath) -> Response:
-    """Deletes a view and its partitions. A missing view is no error."""
+    """Deletes a view and its partitions. A missing view is not an error."""
     return ModelResponse(await services[ViewService].delete_view(scope, view_id))
 
 
@@ -68,7 +68,7 @@ async def delete_summary_view(services: ServicesDep, scope: WriteScopeDep, view_
 async def run_summary_view_partition(
     services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewPartitionRequest, Body()]
 ) -> Response:
-    """Computes and stores one partition now. Without a language model, or if it fails, `degraded` has the reason."""
+    """Computes and stores one partition now. If no language model wrote the summary, `degraded` contains the reason."""
     return ModelResponse(await services[ViewService].run_partition(scope, view_id, body))
 
 
@@ -97,7 +97,7 @@ async def run_summary_view(
 ) -> Response:
     """Computes all partitions in the background.
 
-    The task has the state of the work. A second request with the same `task_id` starts over.
+    The task shows the state of the work. A second request with the same `task_id` starts over.
     """
     return ModelResponse(await services[ViewService].run_all_partitions(scope, view_id, body))
 

@@ -25,11 +25,11 @@ from agent_memory_client.models import MemoryTypeEnum, SummaryView, SummaryViewP
 log = logging.getLogger(__name__)
 
 NO_MODEL = "no language model is configured: the memories that tell most are shown"
-# A summary covers at most this many memories, the newest; `memory_count` counts all.
+# A summary covers only the newest memories, at most this many; `memory_count` counts all.
 _MOST_MEMORIES = 500
 _PROMPT_TOKENS = 16_000
 _MEMORY_TOKENS = 1_000
-# A prompt needs this many tokens for a memory beside its text.
+# A prompt needs this many tokens for a memory in addition to its text.
 _SHOWN_TOKENS = 40
 _SUMMARY_WORDS = 400
 _ANSWER_TOKENS = _SUMMARY_WORDS * 4
@@ -54,9 +54,9 @@ class ViewSummarizer:
     ) -> Partition:
         """Compute the partition of a group. The model gets at most `seconds`.
 
-        A refresh passes the `stored` partition. The method returns it if its inputs are unchanged, or if a model wrote
-        it and the model fails now. In other cases without a usable model answer, the summary consists of the most
-        informative memories, and `degraded` contains the reason.
+        A refresh passes the `stored` partition. The method returns the stored partition if its inputs are unchanged, or
+        if a model wrote it and now fails. In other cases without a usable model answer, the summary consists of the
+        most informative memories, and `degraded` contains the reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
@@ -88,7 +88,7 @@ class ViewSummarizer:
     ) -> str:
         """Ask the model to summarize the newest memories that fit its context.
 
-        If the memories exceed the model's context, retries with half as many tokens. Raises ModelUnavailable,
+        If the memories exceed the model's context, retry with half as many tokens. Raises ModelUnavailable,
         ModelAnswerInvalid.
         """
         deadline = None if seconds is None else monotonic() + seconds

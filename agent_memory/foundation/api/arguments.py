@@ -21,7 +21,7 @@ from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.input.unknown_fields import SCOPE_FIELDS, Unknown, UnknownFields, nearest, refuse_narrowing
 
 MAX_QUERY_FIELDS = 2000
-# Clients of the archived server send their namespace with the ids. That server ignored it.
+# Clients of the archived server send their namespace with the ids. That server ignored the namespace.
 _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
 
 
@@ -132,7 +132,7 @@ class ArgumentReader:
     def _ignore(
         self, fields: Sequence[Unknown], part: str, ignored: list[Unknown], places: Callable[[str], str | None] = lambda name: None
     ) -> None:
-        """Add the fields to `ignored`. Raise RequestValidationError if one seems to narrow the request."""
+        """Add the fields to `ignored`. Raise RequestValidationError if a field seems to narrow the request."""
         try:
             refuse_narrowing(fields, places, deletes=self._deletes, harmless=self._harmless_fields)
         except UnknownFields as refused:

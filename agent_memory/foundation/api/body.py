@@ -56,7 +56,7 @@ class BodyReader:
         return self.parse(repaired, strict=strict)
 
     def _repaired(self, body: bytes, error: ValidationError) -> bytes | None:
-        """Return the repaired body if lone surrogates are the only reason why it is invalid JSON, else None.
+        """Return the repaired body if lone surrogates are the only reason why the body is invalid JSON, else None.
 
         Raises RequestValidationError if an id contains a lone surrogate.
         """

@@ -84,7 +84,7 @@ class IdempotencyService:
         return response
 
     async def _run(self, name: str, holder: str, seed: str, answer: Callable[[], Awaitable[Response]]) -> Response:
-        """Run the request and renew the key's lease meanwhile. Free the key if the request is rejected or fails."""
+        """Run the request while renewing the key's lease. Free the key if the request is rejected or fails."""
         renewing = asyncio.create_task(self._renew_lease(name, holder))
         try:
             with ids.repeatable(seed):

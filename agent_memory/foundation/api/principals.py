@@ -84,10 +84,10 @@ def within_namespace(scope: Scope, namespace: str) -> Scope:
 
 
 def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user. If one is missing, return the only one that the caller is limited to.
+    """Return the request's namespace and user. If a value is missing, return the only one that the caller may use.
 
-    Raises Forbidden if the caller may not access a requested value, or if one is missing and the caller is limited to
-    several.
+    Raises Forbidden if the caller may not access a requested value, or if a value is missing and the caller is limited
+    to several.
     """
     namespace = resolve_name("namespace", scope.namespaces, namespace or None)
     user_id = resolve_name("user_id", scope.users, user_id or None)
@@ -124,8 +124,8 @@ def session_of(scope: Scope, session_id: str, namespace: str | None, user_id: st
 def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id: str | None = None) -> Reader:
     """Return the reader of a prompt that does not continue a session.
 
-    If the namespace, user, or agent is missing and the caller is limited to a single one, the reader gets that one. If
-    the caller may not access a requested value, the result is an empty reader.
+    If the namespace, user, or agent is missing and the caller is limited to a single value, the reader gets this value.
+    If the caller may not access a requested value, the result is an empty reader.
     """
     names: list[str | None] = []
     for limit, requested in ((scope.namespaces, namespace), (scope.users, user_id), (scope.agents, agent_id)):
@@ -156,7 +156,7 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
 
 
 def resolve_name(name: str, limit: frozenset[str] | None, requested: str | None) -> str | None:
-    """Return the requested value, or without one the only value of `limit`. Raises Forbidden, as `place_of` does."""
+    """Return the requested value, or else the only value in `limit`. Raises Forbidden, as `place_of` does."""
     if limit is None or requested in limit:
         return requested
     if requested is None and len(limit) == 1:

@@ -1,4 +1,4 @@
-"""Write collected changes in the background: many changes in one write, and the rest when the process ends."""
+"""Collect changes and write many of them at once in the background. The rest is written when the process ends."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ExportLine = Mapping[str, Any]
 
 
 class KeySpace(NamedTuple):
-    """One kind of Redis key. `name` omits `<prefix>:{<bucket>}:`. Each `<…>` in it represents a value's digest."""
+    """One kind of Redis key. `name` omits `<prefix>:{<bucket>}:`. Each `<…>` represents a value's digest."""
 
     name: str
     type: str
@@ -266,7 +266,7 @@ class PeriodicJob(NamedTuple):
 
 
 def while_enabled(minutes: float) -> Callable[[Settings], float | None]:
-    """Run a job every so many minutes, if long-term memory is on."""
+    """Return a `PeriodicJob.minutes` function for a job that runs only while long-term memory is on."""
     return lambda settings: minutes if settings.longterm.enabled else None
 
 

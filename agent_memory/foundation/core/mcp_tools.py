@@ -1,4 +1,4 @@
-"""Define MCP tools. A feature collects its tools in a `ToolSet`, and `Feature.tools` contains its import string.
+"""Define MCP tools. A feature collects its tools in a `ToolSet`, and `Feature.tools` contains the set's import string.
 
 A tool is an async function that takes the services, its caller, and its arguments as a pydantic model. The function's
 docstring is the description that language models read.

@@ -99,7 +99,7 @@ class FittedSection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FittedText:
-    """A fitted section that consists of one text, and takes `extra` tokens beside it. An empty text takes none."""
+    """A fitted section that consists of one text. Unless the text is empty, it takes `extra` additional tokens."""
 
     text: str
     count: Callable[[str], int]

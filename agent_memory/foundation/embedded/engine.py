@@ -68,7 +68,7 @@ def quote(value: str) -> bytes:
 
 
 def _parent_death_hook() -> Callable[[], None] | None:
-    """Return a function to call between fork and exec. On other systems than Linux, return None.
+    """Return a function to call between fork and exec. On systems other than Linux, return None.
 
     The function makes the kernel end the child process when the parent dies, even if SIGKILL ends the parent.
     """
@@ -271,7 +271,7 @@ def _remembered(file: Path) -> Engine | None:
     try:
         record = json.loads(file.read_text())
         engine = Engine(**record["engine"])
-        # If another redis-server is on PATH now, examine all candidates again: it comes first.
+        # If another redis-server is on PATH now, examine all candidates again, because it takes precedence.
         return engine if record["stamp"] == _stamp(engine) and record["on_path"] == shutil.which("redis-server") else None
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -67,7 +67,7 @@ class EmbeddedRedis:
 
 @asynccontextmanager
 async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float = 10.0) -> AsyncGenerator[EmbeddedRedis, None]:
-    """Start Redis on `data_dir` and yield it once it has loaded its data. Raises StartupError.
+    """Start Redis on `data_dir` and yield the server once it has loaded its data. Raises StartupError.
 
     Creates `data_dir` if it is missing. A `port` of 0 means any free port. Call this from the main thread, because the
     server ends when the thread that started it ends.

@@ -65,7 +65,7 @@ class Embedder(Protocol):
         ...
 
     def missing(self, texts: Sequence[str], *, role: TextRole = "document") -> list[str]:
-        """Return the distinct texts that the model must embed: those neither cached nor in flight."""
+        """Return the distinct texts that the model must embed because they are neither cached nor in flight."""
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:

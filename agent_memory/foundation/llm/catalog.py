@@ -20,8 +20,8 @@ EMBEDDING_DIMENSIONS: dict[str, int] = _TABLES["embedding_dimensions"]
 def context_window(model: str | None, settings: ModelSettings) -> int:
     """Return the size of a model's context window in tokens.
 
-    The size comes from the settings, the table, the model's family, or else the default, which is logged once per
-    model.
+    The size comes from the settings, from the table, from the model's family, or else from the default. Use of the
+    default is logged once per model.
     """
     if model is None:
         return settings.default_context_window

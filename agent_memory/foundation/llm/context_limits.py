@@ -15,7 +15,7 @@ _MOST_MODELS = 1000
 
 
 class ContextLimits:
-    """Store and load learned context sizes. Use this only in background work, because requests must not wait for it."""
+    """Store and load learned context sizes. Use this only in background work, because requests must not wait for the store."""
 
     def __init__(self, store: ContextLimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._store = store

@@ -21,7 +21,7 @@ LEAST_TOKENS = 128
 # Smaller requests would not be faster, since the instructions have several times as many tokens.
 LEAST_ASKED = 128
 _MOST_REFUSED = 256
-# After this many answers in time, requests to a slow model grow by half. Doubled after each timeout.
+# After this many answers in time, requests to a slow model grow by half. This number doubles after each timeout.
 _ANSWERS_BEFORE_MORE = 2
 _MOST_ANSWERS_BEFORE_MORE = 64
 _MOST_RATE = 16.0
@@ -134,13 +134,13 @@ class ModelContext:
         return True
 
     def take_over_asked(self, tokens: int, seconds: float) -> None:
-        """For `seconds`, use the request size that another process learned, unless a smaller size applies already."""
+        """For `seconds`, use the request size that another process learned, unless a smaller size already applies."""
         most_asked = self.most_asked
         if most_asked is None or tokens < most_asked:
             self._most_asked, self._most_asked_until = tokens, self._clock() + seconds
 
     def take_over(self, tokens: int, seconds: float) -> None:
-        """For `seconds`, use the limit that another process learned, unless a smaller learned limit applies already."""
+        """For `seconds`, use the limit that another process learned, unless a smaller learned limit already applies."""
         if self._learned is None or self._clock() >= self._learned_until or tokens < self._learned:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
@@ -168,7 +168,8 @@ class ModelContext:
         self._most_accepted = max(self._most_accepted, theirs or ours)
         if theirs > 0 and ours > 0:
             ratio = theirs / ours
-            # The rate rises at once and falls slowly: a batch that is too small costs a call, one too large is refused.
+            # The rate rises at once and falls slowly: a batch that is too small costs a call, and a batch that is too
+            # large is refused.
             self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)
 
     def no_room(self) -> ContextExceeded:
@@ -185,7 +186,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + KNOWN_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if the server recently refused exactly this request, so that it must not be sent again."""
+        """True if the server recently refused exactly this request, so that a caller must not repeat it."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

@@ -39,7 +39,7 @@ _GAP_TOKENS = 2  # tokens of the " … " in a shortened text
 class _PieceTokens(dict[str, int]):
     """Cache the number of tokens for each piece that `_PATTERN` cuts.
 
-    Each piece is encoded independently, so its number is the same in all texts.
+    Each piece is encoded independently, so its number of tokens is the same in all texts.
     """
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:

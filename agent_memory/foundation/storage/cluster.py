@@ -103,7 +103,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str,
     except ResponseError as error:
         if mode == "cluster":
             raise StartupError(f"the Redis Cluster at {display_url} does not say which node has which slots: {str(error)[:200]}") from error
-        nodes = None  # Redis does not report its mode (no permission), and it is no cluster.
+        nodes = None  # Redis does not report its mode (no permission), and it is not a cluster.
     except (RedisError, OSError) as error:
         raise StartupError(f"cannot reach Redis at {display_url}: {str(error)[:200]}") from error
     finally:

@@ -8,48 +8,48 @@ contains the tenants' request limits (rate), the load over time (load), and the 
 am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
 am:{0}:w:<sid>:m    list    its messages, oldest first: "<seq> <tokens> <json>"            as the session
 am:{0}:w:<sid>:i    zset    message identity -> seq, for writing each message once         as the session
-am:{0}:wd:<sid>     hash    what the session index knows of it (identity, created)         as the session
-am:{0}:j:<sid>      hash    the journal's cursors and identity                             until worked off and the session is gone
+am:{0}:wd:<sid>     hash    its entry in the session index (identity, created)             as the session
+am:{0}:j:<sid>      hash    the journal's cursors and identity                             until its work is done and the session is deleted
 am:{0}:j:<sid>:l    list    messages that wait for promotion and extraction, and a few before them   as the journal
 am:{0}:j:<sid>:o    hash    the session's own memories that wait for promotion, by id, each with its writer's rights   until promoted
-am:{0}:j:<batch>    hash    a journal of one batch that extraction gave up: "<sid>.<cursor>"; :l as above   until replayed or dropped
+am:{0}:j:<batch>    hash    a journal of one batch that extraction gave up on: "<sid>.<cursor>"; :l as above   until replayed or dropped
 am:{0}:jx:<sid>     set     the cursors of a session's batches that are set aside          until the last is replayed or dropped
 am:{0}:wt:<user>    zset    a user's sessions with messages or memories that wait, by the time (ms) of the last   until nothing waits
 am:{0}:m:<mid>      hash    a long-term memory with its index fields                       until deleted
 am:{0}:v:<mid>      hash    its vector, with the same index fields                             until deleted
-am:{0}:p:<mid>.<n>  hash    a passage of a long one: its terms and vector, with the same index fields   until deleted, or its text changes
-am:{0}:h:<mid>      hash    a current memory whose time is over, with its vector           until deleted
+am:{0}:p:<mid>.<n>  hash    a passage of a long memory: terms, vector, the same index fields          until deleted, or its text changes
+am:{0}:h:<mid>      hash    an ended memory, with its vector                               until deleted
 am:{0}:h:<mid>.<version> hash  a version that is no longer current, with its vector        until its memory is deleted
-am:{0}:mh:<mid>     zset    what else there is of a memory: versions, aliases (a), changes (c)  as its memory
-am:{0}:ev:<mid>     hash    evidence that came after a memory was written, a message's by "m<mid>"   as its memory
+am:{0}:mh:<mid>     zset    a memory's versions, aliases (a), and changes (c)                   as its memory
+am:{0}:ev:<mid>     hash    evidence added after a memory was written; a message's under "m<mid>"   as its memory
 am:{0}:al:<mid>     string  another id of a memory: the memory, and what was given under it   as its memory
 am:{0}:by:<scope>   hash    which current memory has given words (see `records.standing`) or a slot ("s")   as those memories
-am:{0}:ch:<change>  hash    a change of memories that can be undone, or a proposal of one     until a memory of it is deleted
+am:{0}:ch:<change>  hash    a change to memories that can be undone, or a proposed change     until one of its memories is deleted
 am:{0}:bare         set     versions that were retired before they had a vector           until they have one
 am:{0}:mo:<sid>     zset    the message memories of a session in order of arrival, by any name   until the last is deleted
-am:{0}:use           hash    how often memories were read and when last (ms), by mid          until the memory is deleted, or found to be
-am:{0}:use:unfolded  set     memories whose time of reading the index does not know yet       until it does
-am:{0}:mt:<mid>     string  tombstone (µs of the deletion): nothing that was written before brings this memory back   30 days
-am:{0}:due:<kind>   zset    the outbox: what is due, scored by the time (ms) it is due     until done
-am:{0}:try:<kind>   hash    tries of a mark that failed since it last succeeded, and its lease   until done
+am:{0}:use           hash    how often memories were read, and the last time (ms), by mid     until the memory is found to be deleted
+am:{0}:use:unfolded  set     memories whose last read time is not in the index yet            until it is
+am:{0}:mt:<mid>     string  tombstone (µs of the deletion), so that no earlier write brings this memory back   30 days
+am:{0}:due:<kind>   zset    the outbox: marks, scored by the time (ms) they are due        until done
+am:{0}:try:<kind>   hash    failed tries of a mark since it last succeeded, and its lease        until done
 am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
 am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
-am:{0}:del:<name>   string  an order to delete everything of a session or a user, then its receipt   30 days after it was carried out
-am:{0}:erasing      zset    whose erasure is ordered (digests), by its time (ms)            until it is done
-am:{0}:erased       zset    whose erasure is done (digests), by its time (ms)               2 hours
-am:{0}:xo:<id>      string  the receipt of an export: counts, and not whose it was               30 days
-am:{0}:ord:<name>   string  an order: work that somebody asked for, its arguments, a purge's receipt   7 days
-am:{0}:seen         hash    how far (µs) a periodic job has looked, and how often it began and never ended   for ever
+am:{0}:del:<name>   string  an order to delete all data of a session or a user, then its receipt   30 days after the deletion
+am:{0}:erasing      zset    owners (digests) whose erasure is requested, by time (ms)       until it is done
+am:{0}:erased       zset    owners (digests) whose erasure is done, by time (ms)            2 hours
+am:{0}:xo:<id>      string  the receipt of an export: counts, without the owner                  30 days
+am:{0}:ord:<name>   string  an order: requested work, its arguments, a purge's receipt                 7 days
+am:{0}:seen         hash    how far (µs) a periodic job has looked, and how often it began without ending    forever
 am:{0}:apart:<pair> string  these two memories were judged: they differ, or one may end the other   30 days
-am:{0}:idem:<key>   hash    the answer that was given under an Idempotency-Key                 a day
+am:{0}:idem:<key>   hash    the answer to a request with an Idempotency-Key                    a day
 am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
 am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones until somebody looks   two leases after the last
-am:{0}:wake         list    one token while there is something due, so that workers need not poll
-am:{0}:mv:<source>  string  how far a move from another server's Redis is, and its report   30 days after its last step
+am:{0}:wake         list    one token while work is due, so that workers need not poll
+am:{0}:mv:<source>  string  the progress of a move from another server's Redis, its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
-am:{0}:cfg          hash    which store this is, its buckets, the key of ids, means of embedding models, former indexes   for ever
+am:{0}:cfg          hash    which store this is, its buckets, the key of ids, means of embedding models, former indexes   forever
 am:{0}:ix:…         index   the search indexes
-am:{0}:<docket>:…           docket's own, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
+am:{0}:<docket>:…           docket's own keys, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def bucket_of(tenant: str, buckets: int) -> int:
 
 
 def new_mid(tenant: str, memory_id: str) -> str:
-    """Return the same as `Keys.mid`, `digest("memory", tenant, memory_id)`, but without its cache."""
+    """Return `digest("memory", tenant, memory_id)`, as `Keys.mid` does, but without a cache."""
     raw = memory_id.encode()
     return blake2b(b"%b%d:%b" % (_before_ids(tenant), len(raw), raw), digest_size=16).hexdigest()
 

@@ -30,7 +30,7 @@ LEVELS = ("foundation", "features", "extensions")
 _DECLARED = re.compile(r"-- (KEYS|ARGV|NEEDS): (.+)")
 _ARGUMENT = re.compile(r"(\w+)(?:: (number|flag|json))?(\?|\.\.\.)?")
 _REQUIRE = re.compile(r'local (\w+) = require\("(\w+/(\w+))"\)')
-# Redis gets this for None. An empty string is a value of its own.
+# Redis gets this string for None, because an empty string is an ordinary value.
 _NONE = "\0"
 # By kind of argument: the encoder in Python, and the Lua expression that decodes it.
 _ENCODERS: Mapping[str, Callable[[Any], Any]] = {"flag": int, "json": partial(to_json, inf_nan_mode="null")}

@@ -93,7 +93,7 @@ class Outbox:
     async def claim_each(
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
-        """Claim marks of several kinds in one round trip. If one kind fails, return its error; other claims stay."""
+        """Claim marks of several kinds in one round trip. If one kind fails, return its error; the other claims stay valid."""
         replies = await self._claim.each(
             [
                 {

@@ -21,7 +21,7 @@ from agent_memory.foundation.storage.round_trip import command, exchange
 Arg = str | bytes | int | float
 
 _FSYNC_MS = 3000
-# A write waits, with growing pauses, for an erasure that was ordered at most this long ago. An older erasure has no
+# A write waits, with growing pauses, for an erasure that was requested at most this long ago. An older erasure has no
 # worker or much data to delete.
 _ERASURE_SECONDS = 3.0
 _ERASURE_LOOK_SECONDS = 0.02

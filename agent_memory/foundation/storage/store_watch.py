@@ -119,7 +119,7 @@ class StoreWatch:
             await Script(self._client, "storage/marker_open")(config=self._keys.config, new_id=token_hex(8), lost_id=noted_id)
             sight = await see(self._client, self._keys)
         self._seen_at = sight.now
-        # Without a file, the store that is in Redis now is the known one.
+        # Without a file, the store that is in Redis now is the known store.
         self._expected = noted_id or sight.id or sight.lost
         return sight
 

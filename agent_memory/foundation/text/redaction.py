@@ -34,7 +34,7 @@ _NAMED = re.compile(
 # The leading `\d` makes the search fast: it tries a match only at digits.
 _CARD = re.compile(r"\d(?<![\d.+-]\d)(?:[ -]?\d){12,18}(?![\d-])")
 # Quick checks before the slow patterns. A token has at least this length and no blanks; the shortest is `xoxb-` with
-# ten characters. A secret's name contains one of `_NAME_SIGNS`. These have no "i", because "ı" matches it if case is
+# ten characters. A secret's name contains one of `_NAME_SIGNS`. These have no "i", because "ı" matches "i" if case is
 # ignored. A card has at least 13 digits.
 _SHORTEST_TOKEN = 15
 _TOKEN_SIGNS = tuple(sign for sign, _ in _TOKENS)

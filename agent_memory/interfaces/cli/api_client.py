@@ -29,7 +29,7 @@ class Api:
         self._answered: tuple[Literal["server", "store"], str] | None = (kind, display_name)
 
     async def call(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> Any:
-        """Send a request, without parameters that are None, and return its JSON. Raises NotFound, MemoryClientError."""
+        """Send a request and return its JSON answer. Omits None parameters. Raises NotFound, MemoryClientError."""
         path, _, query_text = path.partition("?")
         given = {
             **parse_qs(query_text, keep_blank_values=True),
@@ -48,7 +48,7 @@ class Api:
         return content
 
     def not_found(self, error: MemoryNotFoundError) -> NotFound:
-        """Convert a 404 into a NotFound error. A 404 is an answer, so also announce the server."""
+        """Convert a 404 into a NotFound error. The server has answered, so announce it."""
         self.announce()
         return NotFound(str(error))
 
@@ -61,10 +61,10 @@ class Api:
 
 @asynccontextmanager
 async def reach(target: Target) -> AsyncGenerator[Api]:
-    """Open the API of a target. Who can reach a store needs no API key. Raises StartupError, and NotFound for a 404."""
+    """Open the API of a target. A store needs no API key. Raises StartupError, and NotFound for a 404."""
     if target.url is not None:
         key = target.api_key or os.environ.get("AGENT_MEMORY_API_KEY") or None
-        # Use our own transport: the default one of httpx uses proxies that the environment names.
+        # Use our own transport, because httpx's default transport uses proxies from the environment.
         async with _open(target.url.rstrip("/"), key, httpx.AsyncHTTPTransport(), "server", shown_server(target.url)) as api:
             yield api
         return

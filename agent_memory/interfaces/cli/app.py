@@ -86,7 +86,7 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Add an option for each of these settings to a command, which receives the given ones first, by variable."""
+    """Add an option for each of these settings to a command. The command's first argument is a dict of the given settings."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Seconds beyond its own limit that a part may take to end, before it is cancelled.
+# A part that exceeds its own time limit for ending is cancelled after this many more seconds.
 _MARGIN_SECONDS = 5.0
 
 
@@ -48,9 +48,9 @@ Face = Literal["api", "stdio", "sse", "streamable-http"]
 
 
 def serve(overrides: dict[str, str], face: Face | None, *, with_worker: bool, shares_redis: str | None = None) -> None:
-    """Run a service, a worker or both, and the embedded Redis if REDIS_URL is not set. Return after a graceful shutdown.
+    """Run a service, a worker or both, and the embedded Redis if REDIS_URL is not set. Return after a shutdown.
 
-    With stdio, also stop when the client closes stdin. `shares_redis` is as for `_settings`.
+    With stdio, also stop when the client closes stdin. `shares_redis` works as in `_settings`.
     """
     settings = _settings(overrides, shares_redis)
     if face is None:
@@ -78,7 +78,7 @@ def redis(overrides: dict[str, str]) -> None:
 
 
 def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Settings:
-    """Return a command's settings. Raises StartupError if the command `shares_redis` needs REDIS_URL, and it is not set."""
+    """Return the settings. For a command that shares Redis (`shares_redis`), raise StartupError without REDIS_URL."""
     settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
     for variable in unread_variables(Path(".env")):

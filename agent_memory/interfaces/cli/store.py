@@ -36,7 +36,7 @@ def settings_with(redis_url: str | None, data_dir: str | Path | None, **override
 
 
 def check_store_meant(command: str, options: str, named: bool) -> None:
-    """Raise StartupError if the environment names a server, and the user gave none of `options`, which name a store."""
+    """Raise StartupError if the environment names a server, and the user did not name a store with `options`."""
     if (server := named_server()) is not None and not named:
         raise StartupError(
             f"{command} works on a store itself, and AGENT_MEMORY_URL names the server {shown_server(server)}: "
@@ -49,8 +49,8 @@ async def existing_store(settings: Settings, *, must_rest: bool = False, begun: 
     """Open the store specified in the settings.
 
     Raises StartupError with a one-line message if there is no store, or if a running server uses the embedded store. If
-    `must_rest` is set, the message tells the user to stop that server; otherwise, to send the request to it. If `begun`
-    is set, also raises StartupError if no server has used this Redis with this KEY_PREFIX.
+    `must_rest` is set, the message tells the user to stop that server; otherwise, to send the request to it. With
+    `begun`, also raises StartupError if no server has used this Redis with this KEY_PREFIX.
     """
     options = settings.redis
     if options.url is not None:

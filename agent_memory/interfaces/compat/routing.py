@@ -38,7 +38,7 @@ class CompatApi:
     """The OpenAPI security scheme."""
     operations: Sequence[Operation]
     operation_id: str
-    """The format of operation ids, of `name` (handler), `root` (first part of the path) and `method`."""
+    """The format of operation ids, with the fields `name` (handler), `root` (first part of the path) and `method`."""
     unsupported: Sequence[str]
     answer: Callable[[Handler, Request], Awaitable[Response]]
     """Runs a handler for a request."""

@@ -1,4 +1,4 @@
-"""Define what the services of compatible APIs share: the caller's namespace, searches there, and checks of requests."""
+"""Define what the services of compatible APIs share: their namespace, searches in it, and checks of requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CompatService:
         return await self._services[SearchService].search(self._scope, body)
 
     async def _pages(self, most: int, **values: Any) -> AsyncGenerator[Sequence[MemoryRecordResult]]:
-        """Yield pages of at most `most` hits together."""
+        """Yield pages of hits, with at most `most` hits in total."""
         for offset in range(0, most, MAX_PAGE):
             page = await self._search(**{**values, "limit": MAX_PAGE, "offset": offset})
             yield page.memories
@@ -45,7 +45,7 @@ class CompatService:
                 break
 
     async def _delete_matching(self, **values: Any) -> int:
-        """Delete memories, superseded ones included, and return their number."""
+        """Delete matching memories, including superseded ones, and return how many were deleted."""
         deleted = 0
         for _ in range(_MOST_PAGES):
             ids = [hit.id for hit in (await self._search(**values, history=True, limit=MAX_PAGE)).memories]
@@ -57,19 +57,19 @@ class CompatService:
 
 
 def similarity_of(hit: MemoryRecordResult) -> float:
-    """Return the similarity of a hit from 0 to 1, or 0 if only words matched."""
+    """Return a hit's similarity, from 0 to 1. It is 0 if only words matched."""
     similarity = None if hit.explanation is None else hit.explanation.similarity
     return round(min(max(similarity or 0.0, 0.0), 1.0), 6)
 
 
 def bad_input(error: ValidationError, field: str | None = None) -> BadInput:
-    """Return the first problem in a body as an error that contains the field."""
+    """Return the first problem in a body as an error that names the field."""
     problem = error.errors(include_input=False, include_url=False)[0]
     return BadInput(problem["msg"], field=field or ".".join(map(str, problem["loc"])) or "body")
 
 
 def refuse_unknown(names: Iterable[object], known: Iterable[object], prefix: str) -> None:
-    """Raise NotSupported for a name that is not among the known names. The error contains `prefix` and the name."""
+    """Raise NotSupported if a name is not in `known`. The error contains `prefix` and the name."""
     if unknown := set(names).difference(known):
         raise NotSupported(prefix + min(map(str, unknown)))
 

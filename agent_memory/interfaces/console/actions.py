@@ -32,7 +32,7 @@ class Action:
 
 ACTIONS: dict[str, Action] = {}
 _MEMORY = "/v1/long-term-memory/{memory_id}"
-# Actions that send a single request, about the id in the form: the operation and its body.
+# Actions that send one request about the id in the form, each with its operation and body.
 _REQUESTS: dict[str, tuple[str, Any]] = {
     "pin": (f"PATCH {_MEMORY}", {"pinned": True}),
     "unpin": (f"PATCH {_MEMORY}", {"pinned": False}),

@@ -31,7 +31,7 @@ class Asset:
 
 def _load() -> dict[str, Asset]:
     assets: dict[str, Asset] = {}
-    # Load the font first: the style sheet names it with its digest.
+    # Load the font first: the style sheet contains its path with its digest.
     for path in sorted(_FOLDER.iterdir(), key=lambda path: path.name != _FONT):
         if path.suffix in _TYPES:
             content = path.read_bytes()

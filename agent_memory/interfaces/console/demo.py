@@ -17,7 +17,7 @@ _SAID = (
     ("assistant", "Noted: quick recipes for weekdays, without peanuts."),
     ("user", "On Saturdays we go surfing in Matosinhos, so nothing heavy before noon."),
 )
-# Each fact has the number of the message that says it.
+# Each fact has the number of the message that states it.
 _FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("Mara lives in Porto.", 0, {"topics": ["home"], "slot": "home_city"}),
     ("Mara works at a small robotics company.", 0, {"topics": ["work"], "slot": "employer"}),

@@ -104,7 +104,7 @@ class Page:
         return next((_WORDS[language] for language in accepted if language in _WORDS), _WORDS["en"])
 
     async def identify(self) -> bool:
-        """Find the caller; return False if credentials are required and missing."""
+        """Identify the caller. Return False if credentials are required and missing."""
         if not self.settings.auth.required:
             self.principal = EVERYBODY
         else:
@@ -142,7 +142,7 @@ class Page:
         return hmac.digest(self._cookie.encode(), b"csrf", "sha256").hex()
 
     async def form(self) -> Fields:
-        """Return the fields of a console form. Raises Forbidden for a form from elsewhere, TooLarge, and BadInput."""
+        """Return the fields of a console form. Raises Forbidden for another site's form, TooLarge, and BadInput."""
         body = bytearray()
         async for part in self.request.stream():
             body += part

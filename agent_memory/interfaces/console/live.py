@@ -21,7 +21,7 @@ from agent_memory.interfaces.console.rest import RestError
 MOST_STREAMS = 64
 _MOST_OF_A_CALLER = 16
 _SECONDS = 2.0
-# Totals count as the caller's requests: read them less often, and rarely while no work is done.
+# Reading totals counts as the caller's requests: read them less often, and rarely while no work is done.
 _BUSY_SECONDS, _IDLE_SECONDS = 10.0, 60.0
 # Proxies close streams on which nothing is sent.
 _SILENCE_SECONDS = 15.0
@@ -61,7 +61,7 @@ class LiveStreams:
     async def readiness(self, page: Page) -> Any:
         read_at, readiness = self._readiness
         if monotonic() - read_at >= _SECONDS:
-            # Streams that come meanwhile show the old one.
+            # Until the new readiness is there, other streams show the old one.
             self._readiness = (monotonic(), readiness)
             readiness = await page.readiness()
             self._readiness = (monotonic(), readiness)
@@ -69,7 +69,7 @@ class LiveStreams:
 
 
 def work_counters(readiness: Any) -> dict[str, str]:
-    """Return the texts that pages show for waiting work, by name. Names of texts for one kind begin with the kind."""
+    """Return the texts that pages show for waiting work, by name. The name of a kind's text begins with the kind."""
     work: dict[str, Any] = readiness["checks"].get("work", {})
     counters = {name: _number(sum(kind[name] for kind in work.values())) for name in ("pending", "dead")}
     longest = max((kind["pending"] for kind in work.values()), default=0) or 1
@@ -153,7 +153,7 @@ class _Stream(Response):
 
     async def _read_totals(self) -> None:
         rest = self._page.rest
-        with contextlib.suppress(RestError):  # such as 429: the page keeps the last ones
+        with contextlib.suppress(RestError):  # such as 429: the page keeps the last totals
             memories = await rest("POST", "/v1/long-term-memory/search", {"limit": 1})
             sessions = await rest("GET", "/v1/working-memory/", limit=1)
             self._totals = {"memories": _number(memories["total"]), "sessions": _number(sessions["total"])}

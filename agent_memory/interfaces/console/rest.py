@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_memory.foundation.api.principals import PRINCIPAL
 from agent_memory.foundation.core.scope import Principal
 
-# Keys that a call's ASGI scope takes from the page's request. Other data, such as credentials, are not passed on.
+# Keys that a call's ASGI scope takes from the page's request. Other data, such as credentials, is not passed on.
 _SHARED = ("app", "asgi", "client", "http_version", "scheme", "server")
 
 

@@ -137,7 +137,7 @@ def _assembled(
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
     mcp_routes = mcp.routes if mcp is not None else ()
     console = console_routes(settings, _rest_app(app, settings)) if settings.server.console else ()
-    # Routes match in order: ours must come before those of the documentation.
+    # Routes match in order, so our routes must come before the documentation's routes.
     app.router.routes[:0] = [*routes, *metadata_routes(settings), *mcp_routes, *console]
     app.router.routes.append(UnservedRoutes({name: each for name, each in compatible.items() if name not in settings.compat.names}))
     return app

@@ -1,4 +1,4 @@
-"""Collect all routes for features and for operators."""
+"""Collect the routes of all features, and the routes for operators."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def result_of(function_name: str, result: dict[str, Any]) -> ToolCallResolutionR
 
 
 def failure(function_name: str, reason: str) -> ToolCallResolutionResult:
-    """Return the result of a tool that could not run, including the reason for the model."""
+    """Return the result of a failed tool call. The model sees `reason`."""
     return ToolCallResolutionResult(
         success=False, function_name=function_name, result=None, error=reason, formatted_response=f"{function_name} failed: {reason}"
     )
@@ -69,7 +69,7 @@ def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) ->
 
 
 def _relevance(memory: MemoryRecordResult) -> float | None:
-    """Return a relevance of at most 1: from the distance in a semantic search, otherwise the server's score."""
+    """Return 1 minus the distance (at least 0) for a semantic search, otherwise the server's score."""
     if memory.score_type in (None, SearchScoreTypeEnum.SEMANTIC):
         return max(0.0, 1.0 - memory.dist)
     return memory.score

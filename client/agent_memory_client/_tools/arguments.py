@@ -62,7 +62,7 @@ class ReadArguments(BaseModel):
 
 
 class NewMemory(NoteArguments):
-    """A memory to store. It has no id: a model that could choose ids could overwrite any memory."""
+    """A memory to store. It has no id, because a model that could choose ids could overwrite any memory."""
 
     event_date: str | None = None
     namespace: str | None = None

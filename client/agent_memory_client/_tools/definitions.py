@@ -23,10 +23,10 @@ GET_CURRENT_DATETIME = "get_current_datetime"
 FORGET_MEMORY = "forget_memory"
 
 GET_WORKING_MEMORY = "get_working_memory"
-"""Older name of get_or_create_working_memory. Its result has no `created`."""
+"""The older name of get_or_create_working_memory. Under this name, the result has no `created`."""
 
 REPLACED = {"add_memory_to_working_memory": LAZILY_CREATE_LONG_TERM_MEMORY, "create_long_term_memory": EAGERLY_CREATE_LONG_TERM_MEMORY}
-"""Older tool names. Models may still use them."""
+"""Older tool names that models may still use, each with its new name."""
 
 
 @dataclass(frozen=True, slots=True)

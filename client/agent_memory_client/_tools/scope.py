@@ -21,11 +21,11 @@ class ToolScope:
     agent_id: str | None = None
 
     def user(self, requested: str | None) -> str | None:
-        """Return the user to use for a call. Raises MemoryValidationError if the model requests a different user."""
+        """Return the user id for a call. Raises MemoryValidationError if the model requests a different user."""
         return _own_or_wanted("user_id", self.user_id, requested)
 
     def space(self, requested: str | None) -> str | None:
-        """Return the namespace to use for a call. Raises MemoryValidationError if the model requests another one."""
+        """Return the namespace for a call. Raises MemoryValidationError if the model requests another one."""
         return _own_or_wanted("namespace", self.namespace, requested)
 
     @property

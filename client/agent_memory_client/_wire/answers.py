@@ -20,7 +20,7 @@ _DELETED = re.compile(r"deleted (\d+) memories")
 
 
 class PromptAnswer(dict[str, Any]):
-    """The response to a memory prompt: a dict of its JSON, with properties for its parts."""
+    """The response to a memory prompt: its JSON as a dict, with properties for the parts."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ class PromptAnswer(dict[str, Any]):
 
     @property
     def system(self) -> str | None:
-        """The `system` text for format "anthropic". None if it is empty or the format is different."""
+        """The `system` text for format "anthropic". None if the text is empty, and for other formats."""
         return self.get("system")
 
     @property
@@ -54,13 +54,13 @@ class PromptAnswer(dict[str, Any]):
     def to_openai(self) -> list[dict[str, Any]]:
         """Return messages for chat completion APIs.
 
-        The session's messages are returned as they were sent. Other messages contain only role and text.
+        The session's messages are returned as they were sent. Other messages contain only a role and text.
         """
         return prompt_messages(self)
 
 
 class Acknowledgement(AckResponse):
-    """An `AckResponse` with additional values from the response's headers. They are not part of the JSON.
+    """An `AckResponse` with additional values from the response's headers. The JSON does not contain these values.
 
     `operation_id` identifies the background job (see `get_operation`). `pending` is True while the job continues. After
     a wait, `searchable` is True if semantic search finds the stored data.

@@ -35,7 +35,7 @@ _BROKEN_OFF = (*_NEVER_SENT, httpx.ReadError, httpx.WriteError, httpx.CloseError
 
 
 def headers_of(config: MemoryClientConfig) -> dict[str, str]:
-    """Return the headers of every request. Raises MemoryValidationError if one cannot carry the credentials."""
+    """Return the headers for every request. Raises MemoryValidationError if a header cannot carry the credentials."""
     for name, secret in (("api_key", config.api_key), ("bearer_token", config.bearer_token)):
         if secret is not None and not (secret and secret.isascii() and secret.isprintable()):
             raise MemoryValidationError(f"{name}: must be printable ASCII and not empty")
@@ -62,7 +62,7 @@ def body_of(call: Call) -> bytes | None:
 
 
 def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
-    """Return the delay in seconds before retry `attempt` (from 1), or None if the server asks for too long a delay."""
+    """Return the delay in seconds before retry `attempt` (1, 2, …). None if the server asks for too long a delay."""
     server_wait = retry_after_of(response.headers) if response is not None else None
     if server_wait is not None and server_wait > MAX_WAIT_SECONDS:
         return None
@@ -74,9 +74,9 @@ def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
 class Attempts:
     """Count the attempts of one call. After a failure, return the delay before the next attempt, or raise.
 
-    Retries idempotent calls after a broken connection or a 429, 502, 503 or 504. Retries any call that the server did
-    not receive completely (408), or whose Idempotency-Key is still in use. Never retries after a timeout, because the
-    caller has already waited that long.
+    Retries idempotent calls if the connection breaks, if the status is 429, 502, 503 or 504, or if their
+    Idempotency-Key is still in use. Retries any call that the server did not receive completely (no connection, or
+    status 408). Never retries after a response timeout, because the caller has already waited that long.
     """
 
     call: Call

@@ -1,4 +1,4 @@
-"""Validate and convert what callers give, before the client sends it."""
+"""Validate and convert the callers' input before the client sends it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def as_messages(messages: Sequence[Mapping[str, Any] | MemoryMessage]) -> list[M
 
 
 def _message(message: Mapping[str, Any]) -> MemoryMessage:
-    """Parse a mapping. None in one of the API's own fields means "not given"."""
+    """Parse a message. In the API's own fields, None means "not given"."""
     return MemoryMessage.model_validate({key: value for key, value in message.items() if value is not None or key not in _OUR_FIELDS})
 
 

@@ -34,8 +34,8 @@ WAIT_SECONDS = 10.0
 class Call:
     """A request. Without `json`, the body consists of `lines` or is empty.
 
-    `idempotent` is True if the request is safe to repeat. `wait` is the number of seconds that the server may delay its
-    response.
+    `idempotent` is True if the request is safe to repeat. `wait` is the maximum delay of the server's response, in
+    seconds.
     """
 
     method: Method
@@ -49,7 +49,7 @@ class Call:
 
 
 def jsonable(value: Any) -> Any:
-    """Return `value` as plain JSON data. Models lose their None fields. Raises MemoryValidationError."""
+    """Return `value` as plain JSON data, without the None fields of models. Raises MemoryValidationError."""
     try:
         return to_jsonable_python(value, exclude_none=True, by_alias=True)
     except ValueError as error:
@@ -67,13 +67,13 @@ def as_body(value: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def validation_error(error: ValidationError) -> MemoryValidationError:
-    """Convert a pydantic error to a MemoryValidationError: one line with the fields and how to fix them."""
+    """Convert a pydantic error to a MemoryValidationError with one line: each field and its problem."""
     problems = (f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ") for problem in error.errors(include_url=False))
     return MemoryValidationError("; ".join(problems))
 
 
 def checked(model: type[Model], **values: Any) -> Model:
-    """Build a model from these values. Raises MemoryValidationError."""
+    """Build a model from the given values. Raises MemoryValidationError."""
     try:
         return model(**values)
     except ValidationError as error:
@@ -141,14 +141,14 @@ def search_body(default_namespace: str | None, recency: RecencyConfig | None = N
 
 
 def within(search: dict[str, Any], namespace: str | None) -> dict[str, Any]:
-    """Limit `search` to `namespace`, unless it already specifies a namespace."""
+    """Limit `search` to `namespace`, unless `search` already specifies a namespace."""
     if "namespace" not in search and namespace is not None:
         search["namespace"] = {"eq": namespace}
     return search
 
 
 def _search_value(value: Any) -> Any:
-    """Return a value as JSON. Filters lose their `field`, because their key already says which field they apply to."""
+    """Return a value as JSON data. Omit a filter's `field`, because the filter's key already names that field."""
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", exclude_none=True, exclude={"field", "enum_class"})
     return jsonable(value)

@@ -13,7 +13,7 @@ PART_BYTES = 2 * 1024 * 1024
 
 
 def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
-    """Yield `(line number of the part's first line, body)`. Each body starts with the file's header.
+    """Yield `(line number of the first line, body)` for each part. Each body starts with the file's header.
 
     Each part is safe to repeat, because importing a line again changes nothing. Yields nothing for an empty file.
     """
@@ -51,7 +51,7 @@ def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
 
 
 def check_export_end(count: int, last_line: bytes) -> None:
-    """Raise MemoryProtocolError unless the last of `count` lines is an end line that states the right number of lines."""
+    """Raise MemoryProtocolError unless the last of `count` lines is an end line with the right line count."""
     try:
         last = json.loads(last_line) if len(last_line) < 10_000 else {}
     except ValueError:

@@ -14,7 +14,7 @@ __all__ = ["get_memory_tools", "get_memory_tools_langchain"]
 
 
 def __getattr__(name: str) -> Any:
-    # Users of another library need not have LangChain.
+    # Imported on first use, because users of the other adapters may not have LangChain.
     if name in __all__:
         from agent_memory_client.integrations import langchain  # noqa: PLC0415
 

@@ -33,7 +33,7 @@ _ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class EitherClient:
-    """Call an asynchronous or a blocking client, with or without `await`, for one user and namespace.
+    """Call an asynchronous or blocking client, with or without `await`, for one user and namespace.
 
     With a `SyncMemoryClient`, awaited calls run in a thread. With a `MemoryClient`, blocking calls use a second,
     blocking client (the "twin") with the same config. `close` closes the twin. Raises MemoryValidationError if the user
@@ -118,7 +118,7 @@ class SessionMessages(_OfSession):
     """All messages of one session, without summaries."""
 
     def read(self, limit: int | None = None) -> list[MemoryMessage]:
-        """Return messages, oldest first. If `limit` is given, return only the newest messages."""
+        """Return all messages, or only the newest `limit` messages, oldest first."""
         messages: list[MemoryMessage] = []
         try:
             for window in _windows(limit):
@@ -145,7 +145,7 @@ class SessionMessages(_OfSession):
             self._append(self.blocking, part)
 
     async def aappend(self, messages: Sequence[MemoryMessage], wait: MessageWait = None) -> None:
-        """Append messages. `wait` works as it does in `Sessions.append`."""
+        """Append messages. `wait` works as in `Sessions.append`."""
         for part in _parts(messages):
             await self.awaited(lambda client, part=part: self._append(client, part, wait))
 
@@ -158,7 +158,7 @@ class SessionMessages(_OfSession):
     def change(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
         """Replace the messages with the result of `change`, and return the previous messages.
 
-        Retry after concurrent writes.
+        If another writer changes the session at the same time, try again.
         """
         return self._change(self.blocking, change)
 
@@ -236,17 +236,17 @@ class Recall(EitherClient):
 
 
 class Tools(_OfSession):
-    """Call the memory tools for a conversation of one user and namespace."""
+    """Call the memory tools for one session, user and namespace."""
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
-        """Return the tool's result for the model. Mistakes made by the model never raise an error."""
+        """Return the tool's result for the model. A model's mistake never raises an error."""
         return self._resolve(self.blocking, name, arguments)
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
         return await self.awaited(lambda client: self._resolve(client, name, arguments))
 
     def function(self, name: str) -> Callable[..., Awaitable[str]]:
-        """Return an awaitable function that runs a tool with keyword arguments and returns the text for the model."""
+        """Return an async function that runs a tool with keyword arguments and returns the text for the model."""
 
         async def call(**arguments: Any) -> str:
             return (await self.acall(name, arguments))["formatted_response"]
@@ -271,7 +271,7 @@ def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str
 
 
 def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> MemoryMessage:
-    """Build a message that also contains the framework's own message. `raw` is the field's name and value.
+    """Build a message that also stores the framework's own message in the field `raw` (its name and value).
 
     Accepts any role, text and id. Raises MemoryValidationError if JSON cannot represent the message.
     """
@@ -286,7 +286,7 @@ def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> Memo
 
 
 def our_id(framework_id: str) -> str:
-    """Return a framework's message id, or a digest of the id if the server would not accept it."""
+    """Return a framework's message id, or a digest of the id if the server would reject it."""
     try:
         return _ID.validate_python(framework_id)
     except ValidationError:
@@ -303,7 +303,7 @@ def tool_call(call_id: str | None, name: str | None, arguments: str | None) -> d
 
 
 def raw_of(message: MemoryMessage, field: str) -> dict[str, Any] | None:
-    """Return the framework's message stored in a message, or None if another program stored the message."""
+    """Return the framework's own message, or None if another program stored `message`."""
     raw = message.own_fields.get(field)
     return cast("dict[str, Any]", raw) if isinstance(raw, dict) else None
 
@@ -321,9 +321,9 @@ def their_session_id(session_id: str) -> str:
 
 
 def _windows(limit: int | None) -> list[int | None]:
-    """Return the limits to request, one after another, until a response has `limit` messages.
+    """Return the limits to try, one after another, until a response has `limit` messages.
 
-    The first response may contain fewer messages, because the server omits tool results whose call is not among the
+    The first response may contain fewer messages, because the server omits a tool result if its call is not among the
     newest messages.
     """
     return [None] if limit is None else [limit, 2 * limit + 50, None] if limit > 0 else []

@@ -50,7 +50,7 @@ class AgentMemoryMemory(MemoryBase):
         named = _names(marks)
         messages: list[Any] = memories if isinstance(memories, list) else [] if memories is None else [memories]
         if messages:
-            # If the marks differed, the server would treat a known message as a new one.
+            # The server treats a known message with different marks as a new one, so known messages are skipped here.
             stored_ids = {_their_id(message) for message in await self._session.aread()}
             added = [message for message in messages if allow_duplicates or message.id not in stored_ids]
             await self._session.aappend([_our(message, named, again=message.id in stored_ids) for message in added])
@@ -147,7 +147,7 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
         self._recall = Recall(client, user_id, namespace)
 
     async def record(self, msgs: Msg | list[Msg | None] | None, **kwargs: Any) -> None:
-        """Store messages. Messages that are already stored change nothing."""
+        """Store messages. Skip messages that are already stored."""
         given: list[Any] = msgs if isinstance(msgs, list) else [msgs]
         messages = [_our(message, []) for message in given if message is not None]
         await self._session.aappend(messages, wait="searchable")
@@ -223,7 +223,7 @@ def _marked(message: MemoryMessage, new: str | None, old: str | None) -> MemoryM
 
 
 def _our(message: Msg, marks: Sequence[str], *, again: bool = False) -> MemoryMessage:
-    """Convert a message. With `again`, give it a new id, because the session already has a message with its id."""
+    """Convert a message. With `again`, give it a new id, because the session already uses its id."""
     raw = json.loads(json.dumps(message.to_dict()))
     calls = [
         tool_call(block["id"], block["name"], json.dumps(block["input"], default=str)) for block in message.get_content_blocks("tool_use")

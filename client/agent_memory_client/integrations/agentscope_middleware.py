@@ -72,7 +72,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
         return [_MemoryTool(self._tools, schema) for schema in self._schemas]
 
     async def keep(self, messages: Sequence[Msg]) -> None:
-        """Add messages to the session. Messages that are already stored change nothing."""
+        """Add messages to the session. Skip messages that are already stored."""
         try:
             await self._session.aappend([_our(message) for message in messages])
         except MemoryUnavailableError:
@@ -80,7 +80,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
                 raise
 
     async def history(self, limit: int | None = None) -> list[Msg]:
-        """Return messages, oldest first. If `limit` is given, return only the newest messages."""
+        """Return all messages, or only the newest `limit` messages, oldest first."""
         return [_their(message) for message in await self._session.aread(limit)]
 
     async def clear(self) -> None:

@@ -29,7 +29,7 @@ _FILTERED = 20
 class AgentMemoryStorage:
     """CrewAI's `StorageBackend`. Each record is an item whose path is the record's scope.
 
-    Use `search_text`. The server computes vectors itself, so CrewAI's vectors are not stored, and `search` raises
+    The server computes its own vectors, so CrewAI's vectors are not stored. Use `search_text`, because `search` raises
     NotImplementedError. Calls raise the errors of `agent_memory_client.errors`.
     """
 
@@ -77,7 +77,7 @@ class AgentMemoryStorage:
         return len(items)
 
     def update(self, record: MemoryRecord) -> None:
-        """Replace the record that has this id, even if its scope has changed."""
+        """Replace the record with the same id, even if its scope has changed."""
         old = self._items(None, {"id": record.id})
         new = _put(record)
         self._write([*(DeleteItem(path=item.path, key=item.key) for item in old if item.path != new.path), new])

@@ -45,7 +45,7 @@ _WITHOUT_SESSION = "adk-events"
 class AgentMemorySessionService(BaseSessionService):
     """A `BaseSessionService`: `Runner(…, session_service=AgentMemorySessionService(client))`.
 
-    Each session is stored as a session with the same id and user, in the app's namespace. The service returns events
+    The server stores each session under the same id and user, in the app's namespace. The service returns events
     exactly as they were appended. The server promotes the events to long-term memory. Items store the state of the
     session, user (`user:`) and app (`app:`). Calls raise the errors of `agent_memory_client.errors` and the errors of
     ADK's own services.
@@ -57,7 +57,7 @@ class AgentMemorySessionService(BaseSessionService):
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
     ) -> Session:
-        """Create a session. Raises AlreadyExistsError if the user already has this session in the app."""
+        """Create a session. Raises AlreadyExistsError if the user has a session with this id in the app."""
         session_id = (session_id or "").strip() or str(uuid4())
         access = _Access(self._client, app_name, user_id, session_id)
         created, _ = await access.awaited(lambda client: client.sessions.get_or_create(access.session_id, user_id, app_name))
@@ -85,7 +85,7 @@ class AgentMemorySessionService(BaseSessionService):
         """Return the sessions of one user or of all users, without events, in the order of their last writes."""
         sessions: list[Session] = []
         for owner, session_id in await EitherClient(self._client, user_id, app_name).aidentities():
-            if owner is None:  # no session of ADK
+            if owner is None:  # not an ADK session
                 continue
             access = _Access(self._client, app_name, owner, session_id)
             try:
@@ -107,7 +107,7 @@ class AgentMemorySessionService(BaseSessionService):
         return _values(await access.awaited(lambda client: client.items.search([STATE, "user"], limit=10_000, **access.owner)))
 
     async def append_event(self, session: Session, event: Event) -> Event:
-        """Append an event. An event that is already stored changes nothing. Raises SessionNotFoundError."""
+        """Append an event unless it is already stored. Raises SessionNotFoundError."""
         if event.partial:
             return event
         access = _Access(self._client, session.app_name, session.user_id, session.id)
@@ -147,14 +147,14 @@ class AgentMemoryMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store events. Events that are already stored change nothing. Metadata is not stored."""
+        """Store events. Skip events that are already stored. Metadata is not stored."""
         session = SessionMessages(self._client, session_id or _WITHOUT_SESSION, user_id, app_name)
         await session.aappend([_our(event) for event in events if not event.partial])
 
     async def add_memory(
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry], custom_metadata: Mapping[str, object] | None = None
     ) -> None:
-        """Store memories. They replace stored memories with the same ids. Metadata is not stored."""
+        """Store memories, replacing stored memories with the same ids. Metadata is not stored."""
         records = [{"text": _text(entry.content), "user_id": user_id, "namespace": app_name, "id": entry.id or None} for entry in memories]
         access = EitherClient(self._client, user_id, app_name)
         await access.awaited(lambda client: client.memories.create(records))
@@ -181,7 +181,7 @@ class _Access(SessionMessages):
         super().__init__(client, session_id.strip(), user_id, app_name)
 
     async def read_state(self) -> dict[str, Any]:
-        """Return the state of the session, user and app, with ADK's names."""
+        """Return the state of the session, user and app, under ADK's names."""
         reads = [SearchItems(prefix=[STATE, *rest], limit=10_000) for rest in (["session", self.session_id], ["user"])]
         of_session, of_user = await self.awaited(lambda client: client.items.batch(reads, **self.owner))
         of_app = await self.awaited(lambda client: client.items.search([STATE, "app"], limit=10_000, namespace=self.namespace))

@@ -22,7 +22,7 @@ MESSAGE = "haystack_message"
 
 
 class AgentMemoryChatMessageStore:
-    """Store chat messages. Each `chat_history_id` is a session with the same id on the server.
+    """Store chat messages. Each `chat_history_id` is the id of a session on the server.
 
     The store returns messages exactly as they were written, including tool calls. The server promotes the messages to
     long-term memory. Calls raise the errors of `agent_memory_client.errors`.
@@ -41,7 +41,7 @@ class AgentMemoryChatMessageStore:
         return len(messages)
 
     def retrieve_messages(self, chat_history_id: str, last_k: int | None = None) -> list[ChatMessage]:
-        """Return messages, oldest first. If `last_k` is given, return only the newest messages."""
+        """Return all messages, or only the newest `last_k` messages, oldest first."""
         return [_their(message) for message in self._access.session(chat_history_id).read(last_k)]
 
     async def retrieve_messages_async(self, chat_history_id: str, last_k: int | None = None) -> list[ChatMessage]:
@@ -77,7 +77,7 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[Tool]:
-    """Return all memory tools, or the tools in the list, for an `Agent`, limited to `user_id` and `namespace`.
+    """Return all memory tools, or only `tools`, for an `Agent`, limited to `user_id` and `namespace`.
 
     The tools report errors to the model. Raises ValueError for an unknown name.
     """

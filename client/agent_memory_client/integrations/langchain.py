@@ -70,8 +70,8 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 class AgentMemoryRetriever(BaseRetriever):
     """A `BaseRetriever` for long-term memories. Documents contain the text, and the other fields as metadata.
 
-    `user_id` and `namespace` limit the search. `k` is the number of memories. A call can override it: `invoke("…",
-    k=3)`. With a `MemoryClient`, use `ainvoke`.
+    `user_id` and `namespace` limit the search. `k` is the maximum number of memories. A call can override it:
+    `invoke("…", k=3)`. With a `MemoryClient`, use `ainvoke`.
     """
 
     client: Any
@@ -128,7 +128,7 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[StructuredTool]:
-    """Return all of a conversation's tools, or the tools in the list, limited to `user_id` and `namespace`.
+    """Return all of a conversation's tools, or only `tools`, limited to `user_id` and `namespace`.
 
     With a `MemoryClient`, use `ainvoke`. With a `SyncMemoryClient`, use `invoke` (LangChain runs it in a thread when
     you await the tool). The tools report errors to the model. Raises ValueError for an unknown name.

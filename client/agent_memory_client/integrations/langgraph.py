@@ -1,7 +1,7 @@
 """A LangGraph store that keeps its items on the memory server.
 
 Install it with `pip install 'agent-memory-api-client[langgraph]'`. LangMem's tools and LangGraph's prebuilt agents can
-use this store. It is not a checkpointer. For that, use one of LangGraph's own.
+use this store. For checkpoints, use one of LangGraph's own checkpointers.
 """
 
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
@@ -38,7 +38,7 @@ _OPERATORS = frozenset({"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"})
 
 
 class AgentMemoryStore(BaseStore):
-    """A `BaseStore` on the server. All processes share it. Searches use filters, meaning and keywords.
+    """A `BaseStore` on the server that all processes share. Searches use filters, meaning and keywords.
 
     `user_id` and `namespace` own the items. Stores of different users are separate, and exporting or erasing a user's
     data includes the items. Blocking and awaited calls work with either client. `close` closes the blocking twin of an
@@ -87,7 +87,7 @@ class AgentMemoryStore(BaseStore):
     def _parts(self, ops: Sequence[Op]) -> list[tuple[list[int], list[ItemOperation]]]:
         """Split the operations into requests, with reads before writes.
 
-        Return each request with the positions of its operations. Raises ValueError.
+        Return `(positions in ops, operations)` for each request. Raises ValueError.
         """
         last = {(op.namespace, op.key): position for position, op in enumerate(ops) if isinstance(op, PutOp)}
         reads = [position for position, op in enumerate(ops) if not isinstance(op, PutOp)]
@@ -146,7 +146,7 @@ def _check_operators(filters: Mapping[str, Any] | None) -> None:
 def _check_labels(op: Op) -> None:
     """Raise InvalidNamespaceError for an invalid label, as LangGraph's own stores do.
 
-    LangGraph does not check labels in `batch`.
+    LangGraph itself does not check the labels in `batch`.
     """
     if isinstance(op, GetOp | PutOp):
         paths: list[Sequence[Any]] = [op.namespace]

@@ -27,7 +27,7 @@ STATUS = "llama_index_status"
 
 
 class AgentMemoryChatStore(BaseChatStore):
-    """A `BaseChatStore`. Each key is a session.
+    """A `BaseChatStore`. Each key is the id of a session.
 
     The store returns messages exactly as they were set, including tool calls. The server promotes the messages to
     long-term memory under `user_id` and `namespace`. Blocking and awaited calls work with either client. Calls raise
@@ -163,9 +163,9 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
 class AgentMemoryBlock(BaseMemoryBlock[str]):
     """A memory block with the user's memories: `Memory.from_defaults(memory_blocks=[AgentMemoryBlock(client)])`.
 
-    `limit` is the number of memories. With an `AgentMemoryDBChatStore`, leave `keep_messages` off. With any other
-    store, `keep_messages` adds the messages that leave the queue to a session. If the server is unavailable, the block
-    is empty. With `needed`, it raises MemoryUnavailableError instead.
+    `limit` is the maximum number of memories. With an `AgentMemoryDBChatStore`, leave `keep_messages` off. With any
+    other store, `keep_messages` adds the messages that leave the queue to a session. If the server is unavailable, the
+    block is empty. With `needed`, it raises MemoryUnavailableError instead.
     """
 
     keep_messages: bool = False

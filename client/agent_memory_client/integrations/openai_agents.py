@@ -23,7 +23,7 @@ ITEM = "agents_item"
 
 
 class AgentMemorySession:
-    """A `Session` of the Agents SDK, stored in a session with the same id on the server.
+    """A `Session` of the Agents SDK, stored on the server under the same id.
 
     The session returns items exactly as they were added, including tool calls and reasoning. The server promotes the
     items to long-term memory. Calls raise the errors of `agent_memory_client.errors`.
@@ -43,7 +43,7 @@ class AgentMemorySession:
         self._messages = SessionMessages(client, session_id, user_id, namespace)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """Return items, oldest first. If `limit` is given, return only the newest items."""
+        """Return all items, or only the newest `limit` items, oldest first."""
         limit = self.session_settings.limit if limit is None and self.session_settings is not None else limit
         if limit is not None and limit <= 0:
             return []
@@ -94,7 +94,7 @@ def get_memory_tools(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> list[FunctionTool]:
-    """Return all memory tools, or the tools in the list, as function tools limited to `user_id` and `namespace`.
+    """Return all memory tools, or only `tools`, as function tools limited to `user_id` and `namespace`.
 
     The tools report errors to the model. Raises ValueError for an unknown name.
     """

@@ -31,7 +31,7 @@ MESSAGE = "pydantic_ai_message"
 
 
 class AgentMemoryHistory:
-    """The message history of a conversation, stored in a session with the same id on the server.
+    """The message history of a conversation, stored on the server in the session `session_id`.
 
     To continue the conversation, call `agent.run(…, message_history=await history.get())`, then `await
     history.add(result.new_messages())`. The history returns messages exactly as they were added. The server promotes
@@ -44,7 +44,7 @@ class AgentMemoryHistory:
         self._session = SessionMessages(client, session_id, user_id, namespace)
 
     async def get(self, limit: int | None = None) -> list[ModelMessage]:
-        """Return messages, oldest first. If `limit` is given, return only the newest messages."""
+        """Return all messages, or only the newest `limit` messages, oldest first."""
         return [_theirs(message) for message in await self._session.aread(limit)]
 
     def get_sync(self, limit: int | None = None) -> list[ModelMessage]:
@@ -71,7 +71,7 @@ def get_memory_toolset(
     namespace: str | None = None,
     tools: Sequence[str] | Literal["all"] = "all",
 ) -> FunctionToolset[Any]:
-    """Return all memory tools, or the tools in the list, limited to `user_id` and `namespace`.
+    """Return all memory tools, or only `tools`, limited to `user_id` and `namespace`.
 
     Use them in `Agent(toolsets=[…])`. The tools report errors to the model. Raises ValueError for an unknown name.
     """

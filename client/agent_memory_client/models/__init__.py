@@ -161,4 +161,4 @@ from agent_memory_client.models.working import WorkingMemoryRequest as WorkingMe
 from agent_memory_client.models.working import WorkingMemoryResponse as WorkingMemoryResponse
 
 ModelNameLiteral: TypeAlias = str
-"""The name of a language model. Any name is accepted. The type has this name because older programs import it."""
+"""The name of a language model. Any name is accepted. Older programs import the type under this name."""

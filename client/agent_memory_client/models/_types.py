@@ -43,7 +43,8 @@ MAX_FILTER_VALUES = 1000
 _MOST_NORMALIZED_BYTES = 33
 _SLICE = 1024
 MAX_COUNT = 2**53 - 1
-"""The largest integer up to which a double is exact. Redis Lua and JavaScript use doubles for all numbers."""
+"""The largest integer up to which doubles represent every integer exactly. Redis Lua and JavaScript use doubles for all
+numbers."""
 MAX_TTL_SECONDS = 100 * 366 * 24 * 3600
 
 ANSWER: Mapping[str, bool] = MappingProxyType({"answer": True})
@@ -79,7 +80,7 @@ def new_id() -> str:
 
 
 def _matching(pattern: str, kind: str, message: str) -> CoreSchema:
-    """Return a schema for str that reports text without the pattern as an error of type `kind` with `message`."""
+    """Return a schema for str that rejects text without `pattern`. The error has type `kind` and text `message`."""
     return core_schema.custom_error_schema(core_schema.str_schema(pattern=pattern), custom_error_type=kind, custom_error_message=message)
 
 
@@ -175,7 +176,7 @@ def _nfc(value: str) -> str:
 
 
 def _check_id(value: str) -> str:
-    # In ASCII text, the number of characters equals the number of bytes, which is already checked.
+    # In ASCII text, the number of bytes equals the number of characters, which is already checked.
     return value if value.isascii() else _check_bytes(_nfc(value), MAX_ID_BYTES)
 
 
@@ -195,7 +196,7 @@ def _check_visible(value: str, info: ValidationInfo) -> str:
 def normalized_bytes(text: str, most: int) -> int:
     """Return the UTF-8 size of a text after NFKC. Stop counting once the size exceeds `most`.
 
-    Search uses the normalized text, in which one character may become up to 18 (U+FDFA).
+    Search uses the normalized text, in which one character may become up to 18 characters (U+FDFA).
     """
     if text.isascii() or len(text) * _MOST_NORMALIZED_BYTES <= most:
         return len(text.encode())
@@ -331,7 +332,7 @@ def _check_references(values: list[str] | None, info: ValidationInfo) -> list[st
 
 
 References: TypeAlias = Annotated[list[Identifier] | None, AfterValidator(_check_references)]
-"""Ids of the messages that a memory comes from, without commas."""
+"""Ids (without commas) of the messages that a memory comes from."""
 
 JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | None
 """A value in a caller's JSON object."""
@@ -340,7 +341,7 @@ JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | N
 def check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return `value` with U+FFFD in place of each lone surrogate. Not recursive.
 
-    Rejects values that are not JSON, and nesting that is deep enough to overflow a parser's stack.
+    Rejects values that are not JSON, and nesting deep enough to overflow a parser's stack.
     """
     level: list[Any] = [value] if value else []
     has_surrogates = False

@@ -38,7 +38,7 @@ class ChangedMemory(BaseModel):
     before: MemoryRecord | None = None
     """The memory before the change. Null if it did not exist."""
     after: MemoryRecord | None = None
-    """The memory after the change. Null if the change deleted it, or proposes to delete it."""
+    """The memory after the change. Null if the change deleted the memory, or proposes to delete it."""
     diff: dict[str, list[Any]]
     """The fields that differ, each with its old and new values: `{"text": ["old", "new"]}`."""
 
@@ -110,10 +110,10 @@ class MemoryHistory(BaseModel):
 
 
 class EvidenceItem(Evidence):
-    """A piece of evidence, with the messages that still exist."""
+    """A piece of evidence, with its messages that are still stored."""
 
     messages: list[MemoryMessage]
-    """The messages behind the evidence that still exist."""
+    """The evidence's messages that are still stored."""
 
 
 class MemoryEvidence(BaseModel):

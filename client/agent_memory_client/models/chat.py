@@ -38,7 +38,7 @@ Content: TypeAlias = Annotated[
 
 
 def text_of_parts(parts: Iterable[Any]) -> str:
-    """Join the texts of parts, one per line. Other parts (images, files, calls) have no text."""
+    """Join the texts of the text parts, one per line. Other parts (images, files, calls) have no text."""
     return "\n".join(text for text in map(_text_of_part, parts) if text.strip())
 
 
@@ -52,7 +52,7 @@ def _text_of_part(part: Any) -> str:
 def chat_content(
     content: Any, has_content: bool, parts: list[Any] | None, reason: NoContent | None, fields: dict[str, Any], *, answered: bool
 ) -> tuple[str, list[Any] | None, NoContent | None]:
-    """Return the text, the parts and the reason for missing content. Raises ValidationError for the invalid field.
+    """Return the text, the parts and the reason for missing content. Raises ValidationError for an invalid field.
 
     `parts` and `reason` come from a response, where they accompany the text. They must agree with `content`. Lone
     surrogates in `fields` are replaced. A response (`answered`) may contain blank text that the archived server stored.
@@ -80,9 +80,10 @@ def chat_content(
 
 
 def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]) -> None:
-    """Require parts or another field in a message without text. An empty text alone is left to the server.
+    """Require parts or another field in a message without text, but accept an empty string.
 
-    Programs that support only text read such a message as "" and send that back. The server still has the other fields.
+    Programs that support only text read a message without text as "", and send this back. The server still has the
+    other fields.
     """
     if parts or any(value not in (None, "", [], {}) for name, value in fields.items() if name != "name"):
         return

@@ -41,11 +41,11 @@ class MetadataFilter(Filter):
     ne: Scalar | None = None
     """The value must differ from this one."""
     any: _Scalars | None = None
-    """The value, or an entry of the list, must be one of these."""
+    """The value, or at least one entry of a list, must be one of these."""
     all: _Scalars | None = None
-    """The list must contain all of these values."""
+    """A list value that must contain all of these values."""
     none: _Scalars | None = None
-    """The value, or every entry of the list, must differ from all of these."""
+    """The value, or every entry of a list, must differ from all of these."""
     gt: _Bound | None = None
     """Greater than this number, or later than this ISO 8601 date."""
     gte: _Bound | None = None
@@ -62,7 +62,7 @@ MetadataFilters: TypeAlias = Annotated[dict[str, MetadataFilter], Field(max_leng
 
 
 class MemoryFilters(BaseModel):
-    """The fields by which a search and a composed condition filter memories."""
+    """The memory fields that searches and composed conditions can filter by."""
 
     session_id: SessionId | None = None
     user_id: UserId | None = None
@@ -87,7 +87,7 @@ class MemoryFilters(BaseModel):
 
 
 class Condition(MemoryFilters):
-    """A composed condition: all given fields and all of `and` must match, and at least one of `or`, but not `not`.
+    """A composed condition. All given fields, all of `and` and at least one of `or` must match, and `not` must not.
 
     At most 8 levels and 64 conditions.
     """
@@ -104,7 +104,7 @@ class Condition(MemoryFilters):
     @model_validator(mode="before")
     @classmethod
     def _check_size(cls, value: Any) -> Any:
-        """Reject conditions that are too deep or too numerous before they are parsed. Not recursive."""
+        """Before parsing, reject conditions that are too deep or too many. Not recursive."""
         level, count = [value], 0
         for _ in range(MAX_CONDITION_DEPTH):
             level = [part for node in level if isinstance(node, dict) for part in _parts(node)]

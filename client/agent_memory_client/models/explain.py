@@ -11,7 +11,7 @@ from agent_memory_client.models.search import SearchRequest
 
 
 class ExplainRequest(BaseModel):
-    """Asks why a search or prompt did or did not return a memory. Give either `search` or `prompt`."""
+    """A request to explain why a search or prompt did or did not return a memory. Give either `search` or `prompt`."""
 
     memory_id: Identifier
     """The memory that you expected."""
@@ -41,8 +41,8 @@ class Explanation(BaseModel):
     filters: list[str] = []
     """The filters that exclude the memory, if `reason` is `filtered`."""
     rank: int | None = None
-    """The memory's rank among all results, starting at 1. A `limit` of at least this number would return it. Null if it
-    was not ranked."""
+    """The memory's rank among all results, starting at 1. A `limit` of at least this number would return the memory.
+    Null if it was not ranked."""
     by: str | None = None
     """The id of the result with the same content, if `reason` is `collapsed`."""
     tokens_needed: int | None = None

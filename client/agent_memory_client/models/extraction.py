@@ -15,9 +15,9 @@ class ExtractionCategory(BaseModel):
     """A category of facts to extract."""
 
     name: Annotated[Identifier, Field(max_length=64)]
-    """The category's name, at most 64 characters. Facts contain it in `category`."""
+    """The category's name, at most 64 characters. The `category` of its facts is this name."""
     description: Annotated[FreeText, Field(max_length=500)] = ""
-    """What belongs in the category, in words for the language model. At most 500 characters."""
+    """A description of the category for the language model. At most 500 characters."""
 
 
 class ExtractionRules(BaseModel):
@@ -29,11 +29,11 @@ class ExtractionRules(BaseModel):
     categories: Annotated[list[ExtractionCategory], Field(max_length=50)] = Field(default_factory=list[ExtractionCategory])
     """The categories of facts, at most 50. The model assigns one of them to each fact."""
     do_not_record: Annotated[list[Annotated[Text, Field(max_length=200)]], Field(max_length=MAX_PHRASES)] = Field(default_factory=list[str])
-    """Phrases to avoid. The server never creates a memory from a message or fact that contains one, in any inflected
-    form."""
+    """Phrases to avoid. The server never creates a memory from a message or fact that contains one of them, in any
+    inflected form."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
     """The time zone of dates and times, as an IANA name such as `Europe/Lisbon`. Default: UTC."""
     language: Annotated[FreeText, Field(max_length=64)] | None = None
     """The language to write facts in, such as `English`. Default: the language of the conversation."""
     review: bool = False
-    """True to only propose new facts that would supersede old ones. The proposals wait for approval."""
+    """True if a new fact that would supersede an old one becomes a proposal that waits for approval."""

@@ -1,4 +1,4 @@
-"""Search filters. A match must satisfy all given operators. Contradictory pairs and unknown keys are rejected.
+"""Search filters. A match must satisfy all given operators. Contradictory operators and unknown keys are rejected.
 
 Several operators have the same effect. `conditions()` merges them into a `TagConditions` or `DateConditions`.
 """
@@ -24,7 +24,7 @@ _Values: TypeAlias = Annotated[list[Identifier], Field(min_length=1, max_length=
 class TagConditions:
     """A tag filter with equivalent operators merged.
 
-    A match has at least one value of each group in `required`, and no value in `excluded`.
+    A match has at least one value from each group in `required`, and no value from `excluded`.
     """
 
     required: tuple[tuple[str, ...], ...] = ()
@@ -122,7 +122,7 @@ class TagFilter(Filter):
     all: _Values | None = None
     none: _Values | None = None
     startswith: Identifier | None = None
-    """The beginning of the value. This operator cannot be combined with others."""
+    """The value must start with this text. This operator cannot be combined with others."""
 
     def conditions(self) -> TagConditions:
         """Return the filter with equivalent operators merged."""
@@ -212,9 +212,9 @@ class DateFilter(Filter):
     lt: DayOrInstant | None = None
     """Earlier than this time, or before this day."""
     gte: DayOrInstant | None = None
-    """At this time or later. A day counts from its start."""
+    """At this time or later, or on this day or later."""
     lte: DayOrInstant | None = None
-    """At this time or earlier. A day counts until its end."""
+    """At this time or earlier, or on this day or earlier."""
     eq: DayOrInstant | None = None
     """At exactly this time, or on this day."""
     ne: DayOrInstant | None = None
@@ -248,7 +248,7 @@ def _upper(value: date, inclusive: bool, zone: tzinfo) -> tuple[datetime, bool]:
 def start_of_day(day: date, zone: tzinfo, *, after: bool = False) -> datetime:
     """Return the start of a day in a time zone. With `after`, return the start of the next day.
 
-    The result is limited to the calendar's range.
+    The result never leaves the range of `datetime`.
     """
     try:
         day = day + timedelta(days=1) if after else day

@@ -18,7 +18,7 @@ class ForgetMemoryRequest(BaseModel):
     """What to forget, in words: `I am allergic to peanuts`, `my address`, `everything about Anna`. At most 2,000
     characters."""
     ids: Annotated[list[Identifier], Field(min_length=1, max_length=100)] | None = None
-    """Ids of memories, or of messages in sessions, at most 100. The messages behind these memories are deleted, too."""
+    """At most 100 ids of memories, or of messages in sessions. The messages behind these memories are deleted, too."""
     user_id: OptionalIdentifier = None
     """The owner of the memories. Required with `text`, unless the caller is limited to one user."""
     namespace: OptionalIdentifier = None
@@ -26,7 +26,7 @@ class ForgetMemoryRequest(BaseModel):
     session_id: OptionalIdentifier = None
     """Limit the request to this session. "Forget that" then refers to the user's last statement in the session."""
     dry_run: bool = False
-    """True to only show what would be deleted."""
+    """True to show what would be deleted, without deleting it."""
 
     @model_validator(mode="after")
     def _says_what(self) -> Self:
@@ -45,9 +45,9 @@ class ForgetMatch(BaseModel):
     text: str
     """The matching text."""
     why: str
-    """Why it matches, in words."""
+    """Why the text matches, in words."""
     clear: bool = True
-    """True if the request clearly means this match. To delete other matches, send their ids in `ids`."""
+    """True if the request clearly means this match. To delete a match that is not clear, send its id in `ids`."""
     session_id: str | None = None
     """The session that contains the match."""
     left: str | None = None

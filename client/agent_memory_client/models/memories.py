@@ -163,10 +163,10 @@ class MemoryRecord(BaseModel):
     """The memory's source: a message from the `user`, the `assistant` or a `tool`, a program's statement (`client`), an
     `import` or an `inference`."""
     trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
-    """The trust in the source, from 0 to 1. The words of a user or program have 1, and tool output has 0.3."""
+    """The trust in the source, from 0 to 1. It is 1 for the words of a user or program, and 0.3 for tool output."""
     quarantine: OptionalIdentifier = Absent
-    """Why the memory awaits review. Until it is approved, no search or prompt returns it. Omitted for other
-    memories."""
+    """Why the memory awaits review. Until the memory is approved, prompts and ordinary searches omit it. Not set for
+    other memories."""
     approved: OptionalIdentifier = Absent
     """A digest of the text that an administrator approved in quarantine. The server sets it."""
     confidence: Annotated[float, Field(ge=0.0, le=1.0)] | None = Absent
@@ -204,11 +204,11 @@ class HitExplanation(BaseModel):
     similarity: float | None = None
     """The cosine similarity between the query and the memory. 1 means the same meaning."""
     similarity_rank: int | None = None
-    """The rank by meaning, starting at 1. Null if the memory is not in this list."""
+    """The rank by meaning, starting at 1. Null if the memory was not ranked by meaning."""
     words: float | None = None
     """The memory's BM25 score for the query's words. Words in the query that state a time do not count."""
     words_rank: int | None = None
-    """The rank by keywords, starting at 1. Null if the memory is not in this list."""
+    """The rank by keywords, starting at 1. Null if the memory was not ranked by keywords."""
     in_time: bool = False
     """True if the memory is from the time that the query mentions."""
     recency: float | None = None
@@ -309,7 +309,7 @@ class EditMemoryRecordRequest(BaseModel):
 
 
 class ForgetPolicy(BaseModel):
-    """Conditions for memories that may be forgotten. See `ForgetRequest.policy`."""
+    """The conditions that select memories to forget. See `ForgetRequest.policy`."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None

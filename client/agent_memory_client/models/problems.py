@@ -1,4 +1,4 @@
-"""Errors of rejected requests: `{"detail": "…"}`, or a list of problems with the invalid fields."""
+"""Bodies of error responses: `{"detail": "…"}`, or a list of the invalid fields and their problems."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class HTTPValidationError(BaseModel):
 
 
 class ErrorResponse(BaseModel):
-    """The body of any other error response."""
+    """The body of every error response that is not an `HTTPValidationError`."""
 
     detail: str
     """The reason and how to fix it."""

@@ -86,7 +86,7 @@ class TextContent(_Block):
 
     type: Literal["text"]
     text: str
-    """What the message says, in Unicode."""
+    """The text of the message."""
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = Field(default=None, alias="_meta")
 
@@ -195,7 +195,7 @@ class SystemMessage(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message in a response with a `format`, with its other fields as they were sent (`tool_calls`, …)."""
+    """A message in a response with a `format`, including its other fields as they were sent (`tool_calls`, …)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -209,16 +209,17 @@ class MemoryPromptResponse(BaseModel):
     """Messages that are ready for a chat model, and the long-term memories in them."""
 
     messages: list[Message | SystemMessage | ChatMessage]
-    """The messages of the prompt, in the order for a chat model. The query is last. Empty for the format `text`."""
+    """The messages of the prompt, in the order that a chat model expects. The query is last. Empty for the format
+    `text`."""
     long_term_memories: list[MemoryRecordResult] | None = None
     """The memories in the prompt. Null if the prompt did not include a search."""
     notices: list[str] | None = None
     explanation: AnswerExplanation | None = None
-    """An explanation of the search, if it set `explain`."""
+    """An explanation of the search, if the search set `explain`."""
     format: PromptFormat | None = Absent
-    """The requested format. Omitted if the request has none."""
+    """The requested format. Omitted if the request did not specify one."""
     system: str | None = Absent
-    """The `system` text for the format `anthropic`. Omitted if it is empty or the format is different."""
+    """The `system` text for the format `anthropic`. Omitted if the text is empty, and for other formats."""
     text: str | None = Absent
     """The whole prompt for the format `text`. Omitted for other formats."""
     relevant: bool | None = Absent
@@ -228,7 +229,7 @@ class MemoryPromptResponse(BaseModel):
     def to_openai(self) -> list[dict[str, Any]]:
         """Return messages for chat completion APIs.
 
-        The session's messages are returned as they were sent. Other messages contain only role and text.
+        The session's messages are returned as they were sent. Other messages contain only a role and text.
         """
         return prompt_messages(self)
 

@@ -60,18 +60,17 @@ class SearchRequest(MemoryFilters):
     recency_boost: bool | None = None
     """True to rank newer memories higher. False turns this off, even if other recency fields are given."""
     recency_semantic_weight: Number | None = None
-    """The weight of the match with the query if recency counts. Default: 0.8."""
+    """The weight of the match with the query if recency affects the ranking. Default: 0.8."""
     recency_recency_weight: Number | None = None
-    """The weight of recency if recency counts. Default: 0.2."""
+    """The weight of recency if it affects the ranking. Default: 0.2."""
     recency_freshness_weight: Number | None = None
     """Within recency, the weight of the last read time. Default: 0.6."""
     recency_novelty_weight: Number | None = None
     """Within recency, the weight of the time of creation or last mention. Default: 0.4."""
     recency_half_life_last_access_days: _HalfLife | None = None
-    """The half-life of freshness: the number of days without a read after which it is halved. Default: 7."""
+    """The number of days without a read after which freshness is halved. Default: 7."""
     recency_half_life_created_days: _HalfLife | None = None
-    """The half-life of novelty: the number of days since creation or last mention after which it is halved. Default:
-    30."""
+    """The number of days since creation or last mention after which novelty is halved. Default: 30."""
     server_side_recency: bool | None = None
     """Like `recency_boost`, but with the similarity of a semantic search scaled to 0 to 1."""
     timezone: Annotated[str, Field(max_length=64)] | None = None
@@ -86,7 +85,7 @@ class SearchRequest(MemoryFilters):
     """The minimum relevance of a result, from 0 to 1. Without it, a search returns the nearest memories at any
     distance. A prompt omits messages below 0.015 (lower in small stores)."""
     min_trust: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """The minimum trust of a result, from 0 to 1. A user's own words have 1, and tool output has 0.3."""
+    """The minimum trust of a result, from 0 to 1. It is 1 for a user's own words, and 0.3 for tool output."""
     quarantined: bool = False
     """True to search only memories that wait for review. Prompts never contain these memories."""
     filter: Condition | None = None
@@ -119,14 +118,14 @@ class AnswerExplanation(BaseModel):
     """An explanation of a response."""
 
     mode: str | None = None
-    """The search mode that was used: `semantic`, `keyword` (even for other requests if the vector was not ready in
-    time) or `hybrid`. Null for a listing."""
+    """The search mode that was used: `semantic`, `hybrid` or `keyword` (also used if the query's vector was not ready
+    in time). Null for a listing."""
     query: str | None = None
     """The text that was compared by meaning."""
     left_out: list[str] = []
-    """Speakers' names in the text. The comparison by meaning ignored them, because most memories contain them."""
+    """Speakers' names in the text, which the comparison by meaning ignored because most memories contain them."""
     time_start: Instant | None = None
-    """The start of the time that the text mentions, inclusive. Null if it does not mention a time."""
+    """The start of the time that the text mentions, inclusive. Null if the text does not mention a time."""
     time_end: Instant | None = None
     """The end of that time, exclusive. Null if the text does not mention a time."""
     ranked: int = 0

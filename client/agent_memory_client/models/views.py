@@ -18,10 +18,7 @@ class SummaryViewSource(StrEnum):
 
 
 class CreateSummaryViewRequest(BaseModel):
-    """A view to create.
-
-    It specifies the memories (`filters`, `time_window_days`), the groups, and the model that writes the summaries.
-    """
+    """A view to create: its memories, its groups, and the model that writes the summaries."""
 
     name: FreeText | None = None
     """A name, for people."""
@@ -50,10 +47,10 @@ class SummaryView(CreateSummaryViewRequest):
 
 
 class RunSummaryViewRequest(BaseModel):
-    """A full run of a view, with your own task id or a generated one."""
+    """A request to compute all partitions of a view."""
 
     task_id: Identifier | None = None
-    """The task's id, which you can use to follow the task. By default, a new id is generated."""
+    """The id for following the task. By default, the server generates one."""
 
 
 class RunSummaryViewPartitionRequest(BaseModel):

@@ -120,7 +120,7 @@ class SessionListResponse(BaseModel):
 
 
 class HealthCheckResponse(BaseModel):
-    """Shows that the server process is alive. `now` is its time in epoch milliseconds."""
+    """A response that shows that the server process is alive."""
 
     now: int
-    """The process's time, in milliseconds since 1970 UTC."""
+    """The server's time, in milliseconds since 1970 UTC."""

@@ -31,7 +31,7 @@ class Jobs(Resource):
 
     async def drop(self, operation_id: str) -> AckResponse:
         """Delete a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError for other jobs."""
-        # Sent only once: the server would reject a second drop, as if the first had failed.
+        # Sent only once: the server would reject a second request, as if the first had failed.
         return await self._read(AckResponse, Call("DELETE", _job_path(operation_id), idempotent=False))
 
     async def get_task(self, task_id: str) -> Task:

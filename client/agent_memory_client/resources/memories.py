@@ -81,10 +81,10 @@ class Memories(Resource):
     ) -> Acknowledgement:
         """Store memories, given as records or dicts. A memory replaces a stored one that has the same id.
 
-        Keyword search finds the memories immediately, and semantic search finds them a moment later. `wait` (seconds,
-        or True for up to 10) waits for semantic search, and `searchable` in the response says whether it finds them.
-        The call is safe to repeat. To repeat it from another process, pass the same records and your own
-        `idempotency_key`. Raises MemoryConflictError if an id belongs to another owner.
+        Keyword search finds the memories immediately, and semantic search finds them a moment later. With `wait`
+        (seconds, or True for up to 10), the call waits for semantic search, and `searchable` in the response says
+        whether it finds them. The call is safe to repeat. To repeat it from another process, pass the same records and
+        your own `idempotency_key`. Raises MemoryConflictError if an id belongs to another owner.
         """
         namespace = self._config.default_namespace
         bodies = [record.model_dump(mode="json", exclude_none=True, by_alias=True) for record in as_records(memories)]
@@ -106,9 +106,9 @@ class Memories(Resource):
         batch_size: int = 100,
         delay_between_batches: float = 0.1,
     ) -> list[AckResponse]:
-        """Store memories in requests of at most `batch_size`, with a pause between requests (seconds).
+        """Store memories in requests of at most `batch_size` memories. Return the responses.
 
-        Return the responses to all requests.
+        `delay_between_batches` is the pause between requests in seconds.
         """
         if batch_size < 1:
             raise MemoryValidationError(f"batch_size: must be at least 1, got {batch_size}")
@@ -123,9 +123,9 @@ class Memories(Resource):
     async def get(
         self, memory_id: str, *, as_of: datetime | None = None, known_at: datetime | None = None, history: bool = False
     ) -> MemoryRecord:
-        """Return a memory as it was true at `as_of`, or as it was known at `known_at`. Raises MemoryNotFoundError.
+        """Return a memory: its current version, the version true at `as_of`, or the version known at `known_at`.
 
-        With `history`, return the last version, even if it is no longer current.
+        With `history`, return the last version even if it is no longer current. Raises MemoryNotFoundError.
         """
         params = query(as_of=as_of, known_at=known_at, history=history or None)
         return await self._read(MemoryRecord, Call("GET", _path(memory_id), params))
@@ -262,7 +262,7 @@ class Memories(Resource):
         return await self._read(Explanation, Call("POST", f"{_PATH}/explain", json=body))
 
     async def evidence(self, memory_id: str) -> MemoryEvidence:
-        """Return a memory's evidence, including the messages that still exist. Raises MemoryNotFoundError."""
+        """Return a memory's evidence, including its messages that are still stored. Raises MemoryNotFoundError."""
         return await self._read(MemoryEvidence, Call("GET", f"{_path(memory_id)}/evidence"))
 
     async def history(self, memory_id: str) -> MemoryHistory:
@@ -288,7 +288,7 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete (with `dry_run`, only list) the memories that `policy` selects. A repeat returns the first report."""
+        """Delete the memories that `policy` selects, or list them with `dry_run`. A retry returns the first report."""
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))

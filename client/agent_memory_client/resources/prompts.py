@@ -89,7 +89,7 @@ class Prompts(Resource):
         *,
         min_relevance: float | None = None,
     ) -> PromptAnswer:
-        """Return a prompt that contains only long-term memories: those matching `query` and the filters."""
+        """Return a prompt that contains only the long-term memories that match `query` and the filters."""
         search = search_body(
             self._config.default_namespace,
             session_id=session_id,

@@ -29,5 +29,5 @@ class Quarantine(Resource):
 
 
 def _review(memory_id: str, action: str) -> Call:
-    """Build the call that ends a review. It is sent only once, because the server would reject a repeat as an error."""
+    """Build the call that ends a review. It is sent only once, because the server would reject a repeat."""
     return Call("POST", f"{_PATH}/{segment('memory_id', memory_id)}/{action}", idempotent=False)

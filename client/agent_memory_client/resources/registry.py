@@ -1,4 +1,4 @@
-"""Resources (such as `client.blocks`) and tools of extensions. An extension adds a line to each list."""
+"""Resources (such as `client.blocks`) and tools of extensions. Every extension adds a line to each list."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_memory_client.resources.model_tools import ModelTools
 from agent_memory_client.transport import Transport
 
 MODEL_TOOLS: tuple[type[ModelTools], ...] = (BlockTools, ArchiveTools, ProfileTools, ProcedureTools, TimelineTools)
-"""Groups of tools for models, in the order in which their schemas are listed."""
+"""Groups of tools for models, in the order of their schemas."""
 
 
 class FeatureResources:

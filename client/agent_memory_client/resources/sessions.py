@@ -85,8 +85,8 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Store a session, replacing the stored one, and return it.
 
-        `user_id` overrides the one in `memory`. If `if_match` (an `ETag`) is given, raises
-        MemoryPreconditionFailedError if the session has changed since.
+        `user_id` overrides the user in `memory`. With `if_match` (an `ETag`), raises MemoryPreconditionFailedError if
+        the session has a different version.
         """
         condition = {} if if_match is None else {"If-Match": if_match}
         session = memory if isinstance(memory, WorkingMemory) else checked(WorkingMemory, **{**memory, "session_id": session_id})
@@ -169,7 +169,7 @@ class Sessions(Resource):
     async def set_data(
         self, session_id: str, data: dict[str, Any], namespace: str | None = None, preserve_existing: bool = True
     ) -> WorkingMemoryResponse:
-        """Replace a session's `data`. Unless `preserve_existing` is True, replace the whole session."""
+        """Replace a session's `data`. If `preserve_existing` is False, replace the whole session."""
         if not preserve_existing:
             return await self.put(session_id, new_session(session_id, namespace, None, data=data))
         return await self._change(session_id, namespace, None, lambda _: {"data": data})
@@ -242,8 +242,8 @@ class Sessions(Resource):
     ) -> Acknowledgement:
         """Delete a session. A missing session is not an error.
 
-        With `memories`, the server also deletes the session's long-term memories in the background. `wait` works as it
-        does in `flush`.
+        With `memories`, the server also deletes the session's long-term memories in the background. `wait` works as in
+        `flush`.
         """
         params = query(**self._scope(namespace, user_id), memories=memories or None, wait=wait)
         return parse_acknowledgement(await self._send(Call("DELETE", _path(session_id), params, wait=wait_seconds(wait))))

@@ -15,8 +15,8 @@ _PATH = "/v1/auth/tokens"
 class Tokens(Resource):
     """Create and manage API keys. Raises MemoryAuthError (403) if the caller is not an administrator.
 
-    Calls that create or revoke a key are sent only once. A repeated create would make a second key and lose the first
-    key's secret. A repeated delete would fail because the key no longer exists.
+    Calls that create or revoke a key are sent only once. A repeated creation would make a second key and lose the first
+    key's secret. A repeated deletion would fail because the key no longer exists.
     """
 
     async def list(self) -> TokenList:

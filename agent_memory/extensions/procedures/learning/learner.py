@@ -43,7 +43,7 @@ from agent_memory_client.models.features.procedures import ProcedureContent, Pro
 
 log = logging.getLogger(__name__)
 
-# Tries: each starts again after the compared procedures changed.
+# The most attempts. A change of the compared procedures makes another attempt necessary.
 _ATTEMPTS = 5
 _MOST_MESSAGES = 1000
 _MOST_SITUATION_CHARS = 1000
@@ -96,10 +96,10 @@ class SessionLearner:
         self._learn = Script(self._client, "procedures/procedure_learn")
 
     async def learn(self, sid: str) -> str:
-        """Learn from the session with this name in Redis keys.
+        """Learn from the session whose name in Redis keys is `sid`.
 
         Returns "created", "merged", "nothing", or "gone" if the result was already learned or the session was deleted.
-        Raises ModelUnavailable, and Conflict if the compared procedures keep changing; then retry later.
+        Raises ModelUnavailable. Raises Conflict if the compared procedures keep changing; retry later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
         for _ in range(_ATTEMPTS):
@@ -161,7 +161,7 @@ class SessionLearner:
         return _Decision("created" if existing is None else "merged", existing, content, vector)
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
-        """Return the procedure learned from the session's former result, if it still lists the session as a source."""
+        """Return the procedure learned from the session's former result, if the procedure still lists the session as a source."""
         former = session.marked.learned.get("id")
         stored = None if former is None else await self._store.load(session.scope, former)
         name = session.state.ref.session_id

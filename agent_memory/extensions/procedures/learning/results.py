@@ -80,14 +80,14 @@ class ResultStore:
         return None if reply is None else _result_of(ref, reply)
 
     async def load(self, scope: Scope, ref: SessionRef) -> SessionResult | None:
-        """Return a session's result, or None if it has none. Raises Forbidden."""
+        """Return a session's result, or None if the session has none. Raises Forbidden."""
         permit_session(scope, ref, write=False)
         meta = self._keys.session(self._keys.sid(scope.tenant, ref)).meta
         values = (await read(self._client, lambda pipe: pipe.hmget(meta, "rs", "rt", "rm", "rl")))[0]
         return None if values[0] is None else _result_of(ref, values)
 
     async def load_marked(self, sid: str) -> MarkedSession | None:
-        """Return the result of the session with this name in Redis keys, or None if there is no session or result."""
+        """Return the result of the session whose name in Redis keys is `sid`, or None without a session or result."""
         (values,) = await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).meta, "tn", "ep", "rm", "rs", "rl"))
         if values[1] is None or values[3] is None:
             return None
@@ -115,7 +115,7 @@ class ResultStore:
         return fields if line.learned == "waiting" else fields | {"rl": compact({"mark": "1", "what": line.learned, "seq": messages})}
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Request learning from a session whose result had not been learned when it was exported."""
+        """Request learning from a session whose result had not been learned when the session was exported."""
         session_result = await self.load(scope, session)
         if session_result is not None and session_result.learned == "waiting":
             values = session_result.model_dump(include=set(SessionResultRequest.model_fields))

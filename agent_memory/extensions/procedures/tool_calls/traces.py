@@ -18,7 +18,7 @@ from agent_memory_client.models.features.procedures import MAX_STEP_CHARS, MAX_S
 
 MAX_EXAMPLE_CHARS = 1000
 _MOST_VALUE_CHARS = 200
-# Messages without a time get the time of the request, so a shorter duration means that it is unknown.
+# Messages without a time get the time of the request, so a shorter duration is treated as unknown.
 _LEAST_MS = 1.0
 _MOST_ERROR_CHARS = 300
 _MOST_ARGUMENTS = 32

@@ -18,7 +18,7 @@ from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script, compact
 
-# A summary covers at most this many events per precision, the first of the period.
+# A summary covers at most this many events of each precision, the first ones in the period.
 _MOST_EVENTS = 200
 
 
@@ -36,7 +36,7 @@ class PeriodInputs:
     events: Sequence[dict[str, Any]]
     """The events to summarize. For a week or month, only events without an exact day; `days` covers the others."""
     days: Sequence[tuple[str, dict[str, Any]]] = ()
-    """The summaries of the period's days, with the days' names in Redis keys."""
+    """The summaries of the period's days, each with the day's name in Redis keys."""
     waits_until: float | None = None
     """The time (seconds since 1970) at which the period's last waiting day is due; None if no day is waiting."""
 
@@ -52,7 +52,7 @@ class SummaryStore:
     async def waiting_timelines(self, limit: int) -> list[tuple[str, str]]:
         """Return timelines with finished periods that are waiting for a summary, longest wait first.
 
-        Each is the owner's name in Redis keys, and the tenant.
+        Each pair contains the owner's name in Redis keys, and the tenant.
         """
         now = datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(self._timeline_keys.waiting, "-inf", now, start=0, num=limit))
@@ -62,7 +62,7 @@ class SummaryStore:
         return [(owner, json.loads(row)[0]) for owner, row in zip(owners, rows, strict=True) if row is not None]
 
     async def waiting_periods(self, owner: str, limit: int) -> list[str]:
-        """Return the names in Redis keys of an owner's due periods: first days, then weeks, then months."""
+        """Return an owner's due periods, as names in Redis keys: first days, then weeks, then months."""
         key, now = f"{self._timeline_keys.timeline(owner)}:p", datetime.now(UTC).timestamp()
         (names,) = await read(self._client, lambda pipe: pipe.zrangebyscore(key, "-inf", now, start=0, num=limit))
         return sorted((name.decode() for name in names), key=lambda name: ("dwm".index(name[0]), int(name[1:])))

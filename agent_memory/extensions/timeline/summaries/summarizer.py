@@ -18,7 +18,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 
 log = logging.getLogger(__name__)
 
-# Most periods and model calls per run.
+# The most periods and model calls per run.
 _MOST_PERIODS, _MOST_CALLS = 256, 48
 # Periods with at most this many events and day summaries need no model.
 _FEW = 2

@@ -7,7 +7,8 @@ from typing import Any, cast
 from agent_memory.foundation.core.errors import BadInput
 
 MAX_JSON_VALUES = 100_000
-"""8 MB of text takes 20 ms. 8 MB of `{},{},…` takes seconds to parse, seconds to validate, and seconds to write."""
+"""The maximum number of values in a request. 8 MB of text takes 20 ms, but 8 MB of `{},{},…` takes seconds to parse, to
+validate, and to write."""
 MAX_LIST_ITEMS = 10_000
 _FREE_JSON = frozenset({"data", "metadata", "config", "extraction_strategy_config"})
 
@@ -39,7 +40,7 @@ def looks_like_json(text: str) -> bool:
 
 
 def _count_signs(body: bytes) -> int:
-    """Return an upper bound for the number of values: all but the first follow a comma or an opening bracket."""
+    """Return an upper bound for the number of values. Every value except the first follows a comma or an opening bracket."""
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 
 

@@ -32,7 +32,7 @@ class UnreadVariable:
 
 
 def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
-    """Return variables in the environment and `.env` that look like the server's but that it never reads.
+    """Return variables in the environment and `.env` that look like settings but that the server never reads.
 
     Empty values count as unset.
     """

@@ -164,7 +164,7 @@ class OpenAIChat:
     async def _complete(
         self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, max_tokens: int | None, deadline: Deadline
     ) -> _Reply:
-        """Ask, and find the server's name for the parameter that limits the answer's length."""
+        """Send a request, and find the server's name for the parameter that limits the answer's length."""
         first = "max_completion_tokens" if self._reasons else "max_tokens"
         names: list[str | None] = [first, "max_tokens" if self._reasons else "max_completion_tokens", None]
         accepted = self._server.token_parameters.get(self._model, first)

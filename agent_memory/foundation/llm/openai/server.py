@@ -167,7 +167,7 @@ class ModelServer:
             async with asyncio.timeout(_LOOK_SECONDS):
                 answer = await self._client.get(url, cast_to=httpx2.Response)
             return json.loads(answer.content) if len(answer.content) <= _MOST_TOLD else None
-        except Exception as error:  # noqa: BLE001 - a server that does not tell it, in whatever way, is as good as one that was not asked
+        except Exception as error:  # noqa: BLE001 - any failure means that the server gave no information
             log.debug("%s does not describe its models (%s)", self.shown_url, type(error).__name__)
             return None
 
@@ -238,7 +238,7 @@ class ModelServer:
             message = f"{what}: {self.shown_url} redirects elsewhere (HTTP {status}), which is not followed: set the address itself"
             return ModelUnavailable(message, retry_after=60, reason="redirect")
         refusal = overflow(status, f"{error.message} {error.body}")
-        if refusal is not None:  # whatever the status is, sending it again does not help
+        if refusal is not None:  # whatever the status is, sending the request again does not help
             return RequestRefused(status, detail, refusal)
         if status == 429:
             wait = retry_after_seconds(error.response.headers.get("retry-after"))

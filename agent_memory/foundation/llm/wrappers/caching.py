@@ -69,7 +69,7 @@ class CachingEmbedder(EmbedderWrapper):
         return np.stack([vectors[key] for key in keys])
 
     def missing(self, texts: Sequence[str]) -> list[str]:
-        """Return the distinct texts to embed: those neither cached nor in flight."""
+        """Return the distinct texts that are neither cached nor in flight."""
         return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._in_flight]
 
     async def close(self) -> None:
@@ -128,7 +128,7 @@ class CachingEmbedder(EmbedderWrapper):
         except asyncio.CancelledError:
             self._fail(batch, ModelUnavailable(f"{self.model} was closed"))
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the callers, who would wait for ever otherwise
+        except Exception as error:  # noqa: BLE001 - every error must reach the callers, who would otherwise wait forever
             self._fail(batch, error)
             return
         for pending, row in zip(batch, rows, strict=True):

@@ -72,7 +72,7 @@ def is_value(field: str, value: str) -> FilterExpression:
 
 
 def between(field: str, low: float, high: float, inclusive: str = "both") -> FilterExpression:
-    """Match documents whose number is within a range. `inclusive` has the same meaning as in redisvl."""
+    """Match documents whose number in the field is within a range. `inclusive` has the same meaning as in redisvl."""
     return Num(field).between(low, high, inclusive)
 
 

@@ -234,7 +234,7 @@ async def _create(client: Redis, schema: IndexSchema) -> bool:
     try:
         await AsyncSearchIndex(schema, redis_client=client).create(overwrite=False)
     except Exception as error:
-        # redisvl wraps redis-py's error. If the index exists now, another process was faster, which is no error.
+        # redisvl wraps redis-py's error. If the index exists now, another process was faster, which is not an error.
         if not await _info(client, schema.index.name):
             if isinstance(error.__cause__, RedisError) and (ours := translate_error(error.__cause__)) is not None:
                 raise ours from error

@@ -75,7 +75,8 @@ def equal_tag(key: str, value: str | float | bool) -> str:
 
 
 PINNED_TAG = _digest("pinned")
-"""The tag of pinned memories. All metadata tags are different, because they are digests of at least two parts."""
+"""The tag of pinned memories. It differs from every metadata tag, because metadata tags are digests of at least two
+parts."""
 
 
 def present_tag(key: str) -> str:

@@ -37,7 +37,8 @@ def search_command(index: str, query: BaseQuery, *options: str) -> list[Any]:
     return ["FT.SEARCH", index, *query.get_args(), *options, *(("PARAMS", len(params), *params) if params else ())]
 
 
-# Stands for the clause in cached commands. redisvl takes 15 to 30 µs to build a command, and a search has four to ten.
+# A placeholder for the clause in cached commands. redisvl takes 15 to 30 µs to build a command, and a search has four
+# to ten.
 _CLAUSE = "@clause:{}"
 
 
@@ -76,7 +77,7 @@ def queue_search(pipe: Pipeline, index: str, query: BaseQuery, *options: str) ->
 
 
 async def search(client: Redis, index: str, query: BaseQuery) -> Hits:
-    """Run one search and return its hits. Raises RedisUnavailable without a complete reply from Redis."""
+    """Run one search and return its hits. Raises RedisUnavailable if the reply is incomplete."""
     return parse_hits((await read(client, lambda pipe: queue_search(pipe, index, query)))[0])
 
 

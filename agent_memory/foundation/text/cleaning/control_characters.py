@@ -1,4 +1,4 @@
-"""Show stored texts: cut long ones, and remove terminal control characters for search and prompts."""
+"""Truncate texts for display, and remove terminal control characters from texts for search and prompts."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def plain_text(text: str) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Return at most `most` characters of a text. An ellipsis stands for the rest."""
+    """Return at most `most` characters of a text. An ellipsis replaces the rest."""
     return text if len(text) <= most else text[: most - 1] + "…"

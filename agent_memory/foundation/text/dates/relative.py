@@ -38,7 +38,7 @@ def same_meaning(text: str, stated_at: datetime) -> tuple[datetime, datetime] | 
     units: list[Unit] = [mention.unit if mention.kind == "calendar" else "day" for mention in named]
     finest = min(units, key=UNITS.index)
     if finest == "week" and len(set(units)) > 1:
-        finest = "day"  # a week may lie in two months
+        finest = "day"  # a week may span two months
     period = calendar_unit(finest, 0, day)
     return midnight(period.first, UTC), midnight(period.last + timedelta(days=1), UTC)
 

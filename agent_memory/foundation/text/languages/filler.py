@@ -34,8 +34,8 @@ _MOST_QUERY_CHARS = 500
 class _Lexicon:
     """The filler phrases of a language.
 
-    `filler` maps each phrase (a tuple of words) to True if the phrase alone is filler. It maps the phrase to False if
-    it is filler only next to other filler.
+    `filler` maps each phrase (a tuple of words) to True if the phrase alone is filler. A phrase that is filler only
+    next to other filler maps to False.
     """
 
     filler: Mapping[tuple[str, ...], bool]
@@ -218,7 +218,7 @@ def _lexicons() -> Sequence[_Lexicon]:
 def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexicon:
     filler = dict.fromkeys(language.phrases("beside"), False) | dict(more) | dict.fromkeys(language.phrases("filler"), True)
     filler |= dict.fromkeys(language.phrases("test"), True)
-    # Words with another meaning in this language are filler only beside others.
+    # Words with another meaning in this language are filler only next to other filler.
     filler |= dict.fromkeys(language.phrases("only beside"), False)
     squeezed = frozenset(
         _RUN.sub(r"\1", phrase[0]) for phrase, alone in filler.items() if alone and len(phrase) == 1 and len(phrase[0]) > 1
@@ -228,7 +228,7 @@ def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexic
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
-    """Return all words in filler phrases. A quick look for other words rules out most texts."""
+    """Return all words in filler phrases. A text with other words is not filler, which rules out most texts quickly."""
     return frozenset(word for lexicon in _lexicons() for phrase in lexicon.filler for word in phrase)
 
 

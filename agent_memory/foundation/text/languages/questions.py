@@ -213,7 +213,7 @@ class _Everything:
         )
 
     def is_whole(self, text_tokens: Sequence[Token]) -> bool:
-        """True if the tokens are a question about everything, ignoring polite words around it."""
+        """True if the tokens are a question about everything, ignoring polite words around the question."""
         text = self._language.join(text_tokens).text
         for _ in range(_LEADS):
             shorter = text

@@ -31,12 +31,13 @@ _SOURCES = {
     "learned": "learned from a refusal",
     "assumed": "assumed: the server does not tell it; MODEL_CONTEXT_WINDOWS sets it",
 }
-# Tokens for messages and answer beside the instructions. With fewer, extraction gets single sentences or nothing.
+# Tokens for the messages and the answer, besides the instructions. With fewer tokens, extraction gets single sentences
+# or nothing.
 _LEAST_ROOM = 512
 
 
 def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
-    """Return the findings and the settings (only those set, or all). The exit code is 1 if `serve` would not run."""
+    """Return the findings, and the settings that are set (or all). The exit code is 1 if `serve` would not run."""
     settings = load_settings(**overrides)
     checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
     if settings.models.use_openai_chat:
@@ -85,7 +86,7 @@ def _models(settings: Settings) -> str:
 
 
 async def _context(settings: Settings) -> str:
-    """Return the largest request that the generation model accepts, from its server or as workers learned (in Redis)."""
+    """Return the largest request that the generation model accepts, as reported by its server or learned by workers."""
     # Importing the SDK takes most of a second. Users without a model server need not wait for it.
     from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MEMORIES, _SESSIONS, _FORGET = "/v1/long-term-memory", "/v1/working-memory", "/v1/memory/forget"
 _PAGE = 100
 _Mode = Literal["semantic", "keyword", "hybrid"]
-# Tasks of the archived server that can be ordered, with path and arguments.
+# The archived server's tasks that users can request, each with its path and arguments.
 _TASKS = {
     "compact_long_term_memories": (f"{_MEMORIES}/compact", "namespace user_id"),
     "forget_long_term_memories": (f"{_MEMORIES}/forget", "policy namespace user_id session_id limit dry_run pinned_ids"),
@@ -106,7 +106,7 @@ async def show(
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="of the session")] = None,
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="of the session")] = None,
 ) -> Any:
-    """Print a memory or a session as JSON. The exit code is 3 if it does not exist."""
+    """Print a memory or a session as JSON. The exit code is 3 if the memory or session does not exist."""
     scope = {"namespace": namespace, "user_id": user_id} if session else None
     return await api.call("GET", _path(_SESSIONS if session else _MEMORIES, name), scope)
 
@@ -224,7 +224,7 @@ async def delete_memory(
 
 
 async def _by_id(api: Api, ids: Iterable[str], scope: Mapping[str, str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the memories with these ids that exist in a scope, and the ids that do not."""
+    """Return the memories with these ids in a scope, and the ids that have no memory there."""
     existing: dict[str, dict[str, Any]] = {}
     for name in ids:
         with contextlib.suppress(NotFound):

@@ -81,7 +81,7 @@ async def _move(
 
 @asynccontextmanager
 async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Runtime]:
-    """Open the store that receives the data. If `begin` is False, no store is created: a dry run finds an empty one."""
+    """Open the store that receives the data. With `begin`, create a missing store. Otherwise, a missing store counts as empty."""
     async with AsyncExitStack() as stack:
         folder: Path | None = None
         if settings.redis.url is not None:

@@ -1,4 +1,4 @@
-"""Define the commands health, migrate, backup, rebuild and accept-store, with the archived server's names for them."""
+"""Define the commands health, migrate, backup, rebuild and accept-store, and their names in the archived server."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _KEYS = "begin of the old server's keys"
 
 
 def health(url: Url = None) -> None:
-    """Check that a running API answers. The exit code is then 0. Use this command for container health checks."""
+    """Check that a running API answers, with exit code 0 if it does. Use this command for container health checks."""
     # Import little, because containers run this check every few seconds.
     import http.client
     import urllib.error
     import urllib.request
 
     base = (url or named_server() or server_here()).rstrip("/")
-    # Use no proxy of the environment: the check calls our own machine.
+    # Ignore proxies in the environment, because the check calls this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(f"{base}/v1/health", timeout=_HEALTH_SECONDS) as answer:

@@ -43,7 +43,7 @@ class _StoreKeys:
 
 @asynccontextmanager
 async def _keys(target: Target) -> AsyncGenerator[Keys]:
-    """Open the API keys of a target. This loads no models of a store, so you can revoke keys while models are down."""
+    """Open the API keys of a target. Does not load a store's models, so you can revoke keys while models are down."""
     from agent_memory.features.access.token_store import TokenStore
     from agent_memory.features.access.tokens import TokenGate, TokenService
     from agent_memory.foundation.storage.cluster import locate_buckets

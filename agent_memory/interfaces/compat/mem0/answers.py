@@ -18,7 +18,7 @@ _OUR_METADATA = frozenset({"role", "name", QUESTION})
 
 
 def memory_answer(record: MemoryRecord) -> dict[str, Any]:
-    """Return a memory in Mem0's fields. `expiration_date` is the last day on which it is visible."""
+    """Return a memory with Mem0's field names. `expiration_date` is the last day on which the memory is visible."""
     run = record.session_id
     promoted = record.extraction_strategy == "message"
     return {
@@ -38,7 +38,7 @@ def memory_answer(record: MemoryRecord) -> dict[str, Any]:
 
 
 def hit_answer(hit: MemoryRecordResult) -> dict[str, Any]:
-    """Return a search hit in Mem0's fields. `score` is the cosine similarity, or 0 if only words matched."""
+    """Return a search hit with Mem0's field names. `score` is the cosine similarity, or 0 if only words matched."""
     return {**memory_answer(hit), "score": similarity_of(hit)}
 
 

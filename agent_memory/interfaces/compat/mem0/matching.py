@@ -29,7 +29,7 @@ NO_MEMORY: Mapping[str, Any] = {
     **dict.fromkeys((*ENTITY_IDS, "metadata")),
     **dict.fromkeys(("created_at", "updated_at"), "1970-01-01T00:00:00+00:00"),
 }
-"""An empty memory, which tests whether a filter is valid."""
+"""An empty memory for testing whether a filter is valid."""
 
 
 def needs_reading(filters: object) -> bool:
@@ -109,7 +109,7 @@ def is_operators(condition: Mapping[Any, Any]) -> bool:
     Raises NotSupported for an unknown operator.
     """
     unknown = [name for name in map(str, condition) if name not in _OPERATORS]
-    # Metadata keys are not named like operators.
+    # Metadata keys do not begin with "$", and do not occur together with operators.
     if unknown and (len(unknown) < len(condition) or unknown[0].startswith("$")):
         raise NotSupported(f"filters.metadata.{min(unknown)[:64]}")
     return bool(condition) and not unknown

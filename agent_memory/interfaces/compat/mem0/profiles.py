@@ -1,4 +1,4 @@
-"""Serve Mem0's profiles from ours. Our profiles follow changes to memories, so a job only rebuilds a profile."""
+"""Serve Mem0's profiles from ours. Changes to memories update our profiles anyway, so a Mem0 job just rebuilds the profile."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Mem0Profiles(CompatService):
         return await self.settings()
 
     async def start_job(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Order a rebuild of one user's profile (`trigger`) or of a few users' profiles (`sample`).
+        """Request a rebuild of one user's profile (`trigger`) or of a few users' profiles (`sample`).
 
         Raises NotFound, BadInput or NotSupported.
         """
@@ -119,7 +119,7 @@ class Mem0Profiles(CompatService):
         return {"job": state}
 
     async def _ended(self, orders: Sequence[Mark]) -> tuple[int, int]:
-        """Return the numbers of finished and of dead orders. A finished order leaves no record."""
+        """Return the number of finished orders and the number of dead orders. A finished order leaves no record."""
         states = await self._services[OperationService].load_states(self._scope, [[mark] for mark in orders])
         failed = sum(OperationState.DEAD in state for state in states)
         return sum(not state - {OperationState.DONE} for state in states), failed

@@ -28,7 +28,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", None)
 
 
 def text_id(value: object) -> object:
-    """Return an integer as text, because programs use their database ids. Return any other value unchanged."""
+    """Return an integer as text, because programs pass their database ids. Return any other value unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -115,8 +115,8 @@ class AddRequest(Entities):
     def statements(self) -> tuple[list[Message], list[Message]]:
         """Return the conversation's messages, and the instructions to store as the agent's memories.
 
-        If the request specifies an agent, system messages become its memories, unless the conversation has a user id
-        and also other messages. Messages without text are left out. Raises NotSupported if no message has text but some
+        If the request specifies an agent, system messages become the agent's memories, unless the request has a user id
+        and other messages, too. Messages without text are left out. Raises NotSupported if no message has text but some
         have other parts, and BadInput if all messages are empty.
         """
         messages = [message for message in self.messages if message.content.strip()]

@@ -148,7 +148,7 @@ class Mem0Service(CompatService):
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
-        """Wait for vectors of listed memories without one. Return True if these memories have vectors now.
+        """If some of the selected memories have no vectors yet, wait for the vectors. Return True if they are ready.
 
         Programs list memories and search for them immediately afterwards, when the memories may not have been embedded
         yet.
@@ -356,7 +356,7 @@ class Mem0Service(CompatService):
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
         """Delete sessions, and return the number deleted.
 
-        The sessions are the run's, else the agent's sessions without a run, else the user's.
+        Deletes the run's session, else the agent's session without a run, else all of the user's sessions.
         """
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))

@@ -81,7 +81,7 @@ def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
 
 
 def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
-    """Return a list entry with a memory for clients 5.x."""
+    """Return a memory as a list entry for clients 5.x."""
     return {
         "id": record.id,
         "memory": record.text,
@@ -96,7 +96,7 @@ def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
 
 
 def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a list entry with a message for clients 5.x."""
+    """Return a message as a list entry for clients 5.x."""
     own = {} if metadata is None else metadata_of(metadata)
     return {"id": name, "position": position, "content": text, "type": "text", "metadata": own, "system": {"createdAt": moment(made)}}
 

@@ -60,7 +60,7 @@ class ContainerService(SupermemoryService):
         return {} if item is None else item.value
 
     async def change_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Merge changes into the settings, which this server only stores. Raises Forbidden or TooLarge."""
+        """Merge changes into the settings, which this server stores but does not use. Raises Forbidden or TooLarge."""
         scope, owner = writing(self._scope), self._settings_owner()
         value = {**await self.settings(), **changes}
         if len(to_json(value)) > _SETTINGS_BYTES:

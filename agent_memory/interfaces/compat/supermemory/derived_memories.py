@@ -17,7 +17,7 @@ from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory_client.models import MemoryRecord, UserId
 
-# Memories that one script deletes. Redis serves no other client meanwhile.
+# The number of memories that one script deletes. While it runs, Redis serves no other client.
 _BATCH = 100
 
 

@@ -18,7 +18,7 @@ from agent_memory.foundation.core.errors import BadInput, NotSupported
 from agent_memory_client.models import WorkingMemoryResponse
 
 WHOLE_WINDOW = 1_000_000_000
-"""Context window in tokens. It is so large that documents are never summarized."""
+"""A context window (tokens) so large that documents are never summarized."""
 # Longer texts, and texts of several lines, have several subjects.
 _NOTE_CHARS = 600
 _KEPT = ("tool_calls", "tool_call_id", "name")
@@ -79,8 +79,8 @@ def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) 
     """Return a conversation's messages with stable ids and with the metadata for their memories.
 
     Clients resend the whole conversation, so a message's id depends on its content and on the number of equal messages
-    before it. Only text parts are stored. Raises BadInput if no message has text, and NotSupported if messages have
-    only pictures.
+    before it. Only text parts are stored. Raises BadInput if no message has text, and NotSupported if the messages
+    contain only pictures.
     """
     counts: Counter[str] = Counter()
     messages: list[dict[str, Any]] = []

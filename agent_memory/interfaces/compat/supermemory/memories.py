@@ -37,7 +37,7 @@ _STATEMENTS: tuple[dict[str, Any], ...] = (
     {"not": {"metadata": {"role": {"any": ["assistant", "tool", "system", "developer"]}}}},
     {"not": {"metadata": {QUESTION: {"eq": True}, ABOUT_USER: {"exists": False}}}},
 )
-# Memories or messages that filters are applied to, at most.
+# The most memories or messages that filters are applied to.
 MOST_LOOKED_THROUGH = 5_000
 _MOST_TEXT_KEYS = 4
 # Optional fields of a change, with our names.
@@ -50,7 +50,7 @@ class MemoryOperations(CompatService):
     product = "supermemory"
 
     async def search(self, request: Search) -> list[tuple[MemoryRecordResult, bool]]:
-        """Return the best hits, each with a flag that is true if the hit is a message instead of a memory."""
+        """Return the best hits, each with a flag that is true if the hit is a message, not a memory."""
         condition = await self._selection(request.tags(), request.given_filters)
         as_chunks = request.search_mode == "documents"
         # Without a model that extracts facts, messages count as memories.
@@ -195,7 +195,7 @@ class MemoryOperations(CompatService):
         raise NotFound("no memory has this text")
 
     def _kind(self, *, chunks: bool) -> Sequence[dict[str, Any]]:
-        """Return the conditions of messages, or of memories."""
+        """Return the conditions that select messages (`chunks`) or memories."""
         return [{"memory_type": {"eq" if chunks else "ne": "message"}}] if chunks or self._runtime.extracts else _STATEMENTS
 
     async def _selection(self, tags: Sequence[str], filters: object) -> list[dict[str, Any]]:

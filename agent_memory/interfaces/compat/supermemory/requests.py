@@ -59,7 +59,7 @@ class Filtered(Tagged):
 
     @property
     def given_filters(self) -> Filters | None:
-        """The filters, under the field name of either client version."""
+        """The filters. The two client versions send them under different names."""
         return self.filters or self.filter
 
 
@@ -75,7 +75,7 @@ class Document(Tagged):
 
     @property
     def context(self) -> str | None:
-        """The container's context, under the field name of either client version."""
+        """The container's context. The two client versions send it under different names."""
         return self.entity_context or self.supporting_context
 
     @property

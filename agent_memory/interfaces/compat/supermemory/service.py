@@ -33,9 +33,9 @@ from agent_memory.interfaces.compat.supermemory.requests import (
 )
 from agent_memory_client.models import MAX_SEARCH_OFFSET, AppendMessagesRequest, MemoryRecord, OperationState, WorkingMemoryResponse
 
-# Attempts of a write while other writes change the document.
+# The most attempts of a write while other writes change the document.
 _TRIES = 16
-# Pages of a container that one call deletes, at most.
+# The most pages that one call deletes from a container.
 _MOST_PAGES = 1_000
 
 
@@ -81,8 +81,8 @@ class SupermemoryService(MemoryOperations):
     ) -> dict[str, Any]:
         """Store a document as in `add`, in one attempt. If `replaces` is true, the text is the whole document.
 
-        If the document has not changed since it was read, one script first writes the new state. Outdated memories are
-        deleted afterwards. Raises VersionMismatch.
+        One script writes the new state, and outdated memories are deleted afterwards. Raises VersionMismatch if the
+        document has changed since it was read.
         """
         scope, others = writing(self._scope), document.tags()[1:]
         text, given = document.content, document.metadata or {}
@@ -240,7 +240,7 @@ class SupermemoryService(MemoryOperations):
     async def _list_fitting(
         self, request: DocumentListing, condition: Sequence[dict[str, Any]], size: int
     ) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
-        """Return a page of the documents with matching messages, among the newest 5,000 such messages."""
+        """Return a page of documents. Considers only the newest 5,000 matching messages."""
         messages = {"and": [*condition, {"memory_type": {"eq": "message"}}]}
         refs: dict[SessionRef, None] = {}
         async for page in self._pages(MOST_LOOKED_THROUGH, filter=messages):
@@ -277,9 +277,10 @@ class SupermemoryService(MemoryOperations):
         return answer.session if answer.session.messages else None, str(answer.version)
 
     async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
-        """Return the document with an id, or None.
+        """Return the document with the given id, or None.
 
-        If `user` is None, prefer the document without a container, or else return the only document with this id.
+        If `user` is None, return the document without a container. Without such a document, return the only document
+        with this id.
         """
         try:
             answer = await self._services[SessionService].get(self._scope, name, namespace=self._namespace, user_id=user)

@@ -59,7 +59,7 @@ async def show_changes(page: Page) -> Response:
 
 
 async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add the texts that would be forgotten to proposals, which contain only the ids of memories and messages."""
+    """Add to each proposal the texts that it would forget, because a proposal contains only ids."""
     named = [each for change in changes if change["state"] == "proposed" for each in change["memories"] if not each.get("after")]
     unknown = {each["memory_id"]: each for each in named if not each.get("before")}
     if not unknown:
@@ -74,7 +74,7 @@ async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
 
 
 def shown_change(change: dict[str, Any]) -> dict[str, Any]:
-    """Return a change that shows the changed memories as diffs."""
+    """Return a change with the changed memories as diffs."""
     return {**change, "lines": [_line(each) for each in change["memories"]]}
 
 
@@ -93,7 +93,7 @@ def _line(changed: dict[str, Any]) -> dict[str, Any]:
 
 
 def compare(before: str, after: str) -> Pieces:
-    """Return both texts merged into one list of parts, compared word by word."""
+    """Compare two texts word by word, and merge them into one list of parts."""
     if before == after:
         return [("same", after)] if after else []
     if not before or not after or len(before) + len(after) > _MOST_COMPARED:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 PERIODS = ("hour", "day")
-# By chart: its lines (fields of the history), and whether the caption has their sum or the last value.
+# The lines of each chart (fields of the history), and True if its caption shows a sum instead of the last value.
 _LINES: dict[str, tuple[tuple[str, ...], bool]] = {
     "memories": (("memories",), False),
     "sessions": (("sessions",), False),
@@ -25,18 +25,18 @@ _LINES: dict[str, tuple[tuple[str, ...], bool]] = {
     "dead": (("dead",), False),
     "oldest": (("oldest_seconds",), False),
 }
-# Totals hardly change in an hour: their scale does not begin with 0.
+# Totals hardly change in an hour, so their scale does not begin with 0.
 _TOTALS = ("memories", "sessions")
 _UNITS = {"times": "ms", "healthy": "%", "oldest": "s"}
 
 
 def charts_of(history: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the charts `names` from an answer of `/v1/metrics/history`; [] if the caller may not read the history."""
+    """Return the charts `names` from an answer of `/v1/metrics/history`, or [] if the caller may not read it."""
     return [_chart(name, history) for name in names] if history is not None else []
 
 
 def _chart(name: str, history: Any) -> dict[str, Any]:
-    """Return a chart. `data` is what the script draws, as JSON; `paths` are the lines as SVG in a box of 100 × 100."""
+    """Return a chart. `data` is the JSON that the script draws. `paths` are the lines as SVG in a box of 100 × 100."""
     lines, is_sum = _LINES[name]
     points = history["points"]
     factor = 100 if name == "healthy" else 1

@@ -48,7 +48,7 @@ def search_of(page: Page) -> dict[str, Any]:
 
 
 async def show_forgetting(page: Page, form: Fields | None = None) -> Response:
-    """Preview what would be forgotten, before anything is forgotten."""
+    """Preview what a request would forget, without forgetting anything."""
     form = page.query if form is None else form
     plan = await page.rest("POST", "/v1/memory/forget", {**forget_body(page, form), "dry_run": True})
     return page.render("forget.html", plan=plan, form=form, ids=chosen_ids(page, form), back=page.local(form.get("back")))

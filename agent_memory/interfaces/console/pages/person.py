@@ -98,7 +98,7 @@ async def export_person(page: Page) -> Response:
 
 
 async def show_erasing(page: Page) -> Response:
-    """Show how much an erasure would delete before it runs."""
+    """Before an erasure, show how much it would delete."""
     user, namespace = page.request.path_params["user_id"], page.query.get("namespace")
     kinds = [*_FACT_KINDS, "message"]
     memories, sessions = await asyncio.gather(

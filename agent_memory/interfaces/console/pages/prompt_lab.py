@@ -152,7 +152,7 @@ def code_of(address: str, body: dict[str, Any], *, has_key: bool) -> dict[str, s
 
 
 def _left_out(shown: Mapping[str, Any], nearest: Sequence[dict[str, Any]], explanation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return relevant memories that were left out for another reason, and memories below the relevance threshold."""
+    """Return the memories that were left out although they were relevant, and memories below the threshold."""
     cut = {each["memory_id"]: each for each in explanation["cut"]}
     others = [memory for memory in nearest if memory["id"] not in shown]
     above = [(memory, cut.pop(memory["id"])) for memory in others if memory["id"] in cut]

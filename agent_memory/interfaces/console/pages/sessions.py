@@ -43,7 +43,7 @@ async def show_session(page: Page) -> Response:
 
 
 def text_of(content: Any) -> str:
-    """Return the text of a message's content, with the kinds of the parts that have none."""
+    """Return the text of a message's content, with `[kind]` in place of a part without text."""
     if isinstance(content, list):
         return "\n".join(text_of(part) for part in content)
     return content if isinstance(content, str) else str(content.get("text") or f"[{content.get('type', 'part')}]")

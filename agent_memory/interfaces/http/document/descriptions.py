@@ -1,7 +1,7 @@
 """Describe fields in the OpenAPI document with the attribute docstrings of the models.
 
-The docstrings come from the source code when the document is first built. So the server starts quickly, requests stay
-fast, and MCP schemas stay small.
+The docstrings are read from the source code when the document is first built. This keeps the start and requests fast,
+and MCP schemas small.
 """
 
 from __future__ import annotations

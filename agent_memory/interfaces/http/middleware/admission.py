@@ -24,7 +24,7 @@ from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
 TENANT = "agent_memory.tenant"
 """Key in an ASGI scope: the tenant whose share of the places a request uses.
 
-Without this key, all unknown callers use one share together.
+Without this key, a request uses the share of all unknown callers.
 """
 
 # Exempt monitoring, which must work under overload, and streams, which are mostly idle. MCP's calls are separate
@@ -225,8 +225,8 @@ class AdmissionMiddleware:
         """Measure the event loop's delay while requests run. An idle process sleeps, so its delay says nothing."""
         now, working = monotonic(), self._queue.working
         late = now - due if working else 0.0
-        # If requests wait although places are free, their tenants have used their shares: count them to raise the
-        # limit.
+        # If requests wait although places are free, their tenants have used their shares: count these requests, too, to
+        # raise the limit.
         under_way = working + (self._queue.waiting if late <= _LATE_SECONDS else 0)
         for limit in (self._limit, self._contested):
             limit.beat(late, now, under_way)

@@ -91,7 +91,7 @@ class BodyDeadlineMiddleware:
 
 @dataclass
 class TimedBody:
-    """A request body that is still arriving. Only the time spent waiting for the sender counts toward its limit.
+    """A request body that is still arriving. Only the time spent waiting for the sender counts toward the limit.
 
     If the body is late, `receive` sets `REFUSAL` in the scope.
     """

@@ -1,7 +1,7 @@
 """Accept only our own host names, so that no web page can reach a server that requires no credentials.
 
 With DNS rebinding, a browser treats a page as same-origin, but the `Host` header gives another name. A page of another
-origin can send simple requests; the headers `Origin` and `Sec-Fetch-Site` reveal it.
+origin can send simple requests; the headers `Origin` and `Sec-Fetch-Site` reveal such a page.
 """
 
 from __future__ import annotations

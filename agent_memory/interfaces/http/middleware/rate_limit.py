@@ -18,7 +18,7 @@ from agent_memory.interfaces.http.document import pages
 from agent_memory.interfaces.http.middleware.request_cost import cost_of, counted_body
 
 _COUNTED = "agent_memory.counted"
-"""Key in an ASGI scope: the request counts toward the limit already."""
+"""Key in an ASGI scope: the request has already been counted."""
 # Monitoring requests are not counted.
 _UNCOUNTED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATHS})
 # Delay refusals of a persistent sender. Otherwise one connection can ask thousands of times a second.

@@ -28,7 +28,7 @@ def cost_of(scope: Scope) -> int | None:
 def counted_body(receive: Receive, limit: RequestLimit, tenant: str) -> Receive:
     """Return a `receive` that counts a body of unknown length while the application reads it.
 
-    The reader may get TooMany or RedisUnavailable.
+    Reading may raise TooMany or RedisUnavailable.
     """
     uncounted_bytes = 0
 

@@ -31,7 +31,7 @@ class Shutdown:
             loop.add_signal_handler(number, self._on_signal, number)
 
     def started(self) -> None:
-        """Mark the start as complete. A signal no longer cancels it; instead, the caller waits for `requested`."""
+        """Mark the start as complete. Signals no longer cancel the task; the caller waits for `requested` instead."""
         self._starting = None
 
     def _on_signal(self, number: int) -> None:
@@ -50,7 +50,7 @@ class Shutdown:
 def run_until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
     """Run `main` on a new uvloop event loop in this thread. Raises StartupError.
 
-    A signal during the start cancels `main`; this does not raise an error.
+    A signal during the start cancels `main` without raising an error.
     """
 
     async def guarded() -> None:

@@ -78,7 +78,7 @@ class HttpServer:
         await self._uvicorn.answers.wait()
 
     def drain(self) -> bool:
-        """Make each answer the last on its connection, and let readiness report the shutdown. Still answer requests."""
+        """Close each connection after its next answer, and let readiness report the shutdown. Still answer requests."""
         self._draining.begin()
         return True
 

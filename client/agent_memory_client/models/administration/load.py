@@ -12,7 +12,7 @@ LoadPeriod = Literal["hour", "day"]
 
 
 class LoadPoint(BaseModel):
-    """One or ten minutes of load, for all processes together. Values are null if no process was running."""
+    """The load of all processes together over one or ten minutes. Values are null if no process was running."""
 
     at: Instant
     """Start of the interval."""
@@ -21,8 +21,7 @@ class LoadPoint(BaseModel):
     sessions: int | None = None
     """The number of sessions at the end of the interval."""
     users: int | None = None
-    """The number of users with new memories. If there are more than 20,000 new memories, only some of these memories
-    count."""
+    """The number of users with new memories. If there are more than 20,000 new memories, some of them do not count."""
     pending: int | None = None
     """The number of background jobs that were waiting at the end of the interval."""
     dead: int | None = None
@@ -32,7 +31,7 @@ class LoadPoint(BaseModel):
     healthy: float | None = None
     """The share of Redis health checks that found no problem, from 0 to 1."""
     requests: int | None = None
-    """The number of answered requests, except for monitoring and streams."""
+    """The number of answered requests, not counting monitoring and streams."""
     failed: int | None = None
     """The number of requests answered with a status of 500 or higher."""
     median_ms: float | None = None

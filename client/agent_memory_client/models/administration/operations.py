@@ -13,7 +13,7 @@ class OperationKind(StrEnum):
     """What the job works on, such as a session or a deletion.
 
     `follow` jobs update derived data. `order` jobs do requested work such as a rebuild. An `export` runs while its
-    caller reads it. Its operation is only a receipt, and lists do not include it.
+    caller reads it. Its operation is a receipt that lists do not include.
     """
 
     DELETION = "deletion"
@@ -60,7 +60,7 @@ class OperationRecord(BaseModel):
     memory_id: str | None = None
     """The job's memory."""
     stages: dict[str, int] = {}
-    """Progress, as the numbers of finished and total steps: `{"promoted": 12, "messages": 14}`."""
+    """Progress: the number of finished steps and the total, such as `{"promoted": 12, "messages": 14}`."""
     messages_per_minute: float | None = None
     """The model's speed for the last batch, in messages per minute. Null for jobs without a model."""
     notices: list[str] = []

@@ -1,4 +1,4 @@
-"""Import reports. An export is a file with one JSON object per line."""
+"""Reports about imports. An export is a file with one JSON object per line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ImportReport(BaseModel):
     present: dict[str, int] = Field(default_factory=dict[str, int])
     """The number of lines whose record was already stored with the same content, by kind."""
     problems: list[ImportProblem] = Field(default_factory=list[ImportProblem])
-    """The lines that were not imported. Contains at most the first 1,000."""
+    """The first lines that were not imported, at most 1,000."""
     problem_count: int = 0
     """The number of lines that were not imported."""
     vectors_reused: int = 0
@@ -40,4 +40,4 @@ class ImportReport(BaseModel):
     vectors_to_embed: int = 0
     """The number of vectors that workers still have to compute."""
     complete: bool = False
-    """True if the import included the last line of the file and the line count in it is right."""
+    """True if the import included the file's last line, and that line states the right line count."""

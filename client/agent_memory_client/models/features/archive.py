@@ -11,7 +11,7 @@ from agent_memory_client.models._types import Instant
 from agent_memory_client.models.memories import MemoryTypeEnum
 
 PAGE = 5
-"""The number of memories per page in these tools."""
+"""The number of memories per page in the archive tools."""
 MAX_PAGE = 1999
 
 Tags = Annotated[list[str], Field(max_length=64)]
@@ -93,7 +93,8 @@ SAID_TYPES: dict[str, Any] = {"eq": MemoryTypeEnum.MESSAGE}
 def archive_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
     """Return the filters that select an archive.
 
-    Select the user's memories. Without a user, select the agent's memories. Without either, return no filters.
+    The archive consists of the user's memories or, without a user, of the agent's memories. Without either, return no
+    filters.
     """
     if user_id:
         return {"user_id": {"eq": user_id}}

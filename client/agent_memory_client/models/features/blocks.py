@@ -24,7 +24,7 @@ BlockOperation: TypeAlias = Literal["append", "replace", "insert", "rethink"]
 
 
 class BlocksInPrompt(BaseModel):
-    """Facts about memory that a prompt adds to the blocks."""
+    """What a prompt shows about memory in addition to the blocks."""
 
     counts: bool = True
     """True to show when a block was last edited, and how many memories and messages the agent can search."""
@@ -130,7 +130,7 @@ class UndoBlockRequest(BaseModel):
 
 
 class BlockChange(BaseModel):
-    """A change to a block: `inserted` replaced `removed` at `position` of the previous text."""
+    """A change to a block: `inserted` replaced `removed` at `position` in the previous text."""
 
     version: int
     """The block's version after the change."""

@@ -128,7 +128,7 @@ class ItemBatch(BaseModel):
     """
 
     operations: Annotated[list[ItemOperation], Field(max_length=MAX_ITEM_OPERATIONS)]
-    """The operations, at most 1,000. The `op` of each gives its kind."""
+    """The operations, at most 1,000. `op` is the kind of an operation."""
 
 
 class ItemSearchResults(BaseModel):
@@ -146,7 +146,7 @@ class ItemPaths(BaseModel):
 
 
 class ItemResult(BaseModel):
-    """The result of one operation in a batch. It has the field for its kind of operation. A put or delete has none."""
+    """The result of one operation in a batch. Only the field for its kind is set, and none for a put or delete."""
 
     item: Item | None = None
     """The item that a get returned. Null if it does not exist."""

@@ -27,7 +27,7 @@ MAX_COMMENT_CHARS = 2000
 ProcedureResult = Literal["success", "failure"]
 """The result: `success`, or `failure` if the procedure did not work."""
 ProcedureState = Literal["active", "retired", "quarantined"]
-"""The state: `active` procedures are searchable, `retired` ones stopped helping, and `quarantined` ones look like
+"""The state: `active` procedures are searchable, `retired` ones no longer help, and `quarantined` ones look like
 instructions to a model."""
 
 Situation: TypeAlias = Annotated[Text, Field(max_length=MAX_SITUATION_CHARS)]
@@ -50,7 +50,8 @@ class CreateProcedureRequest(ProcedureOwner):
     """A procedure to store: when to use it, and what to do (as `steps`, as `text`, or both)."""
 
     when_to_use: Situation
-    """The situation in which to use the procedure. Searches compare with this text. At most 4,000 characters."""
+    """The situation in which to use the procedure. Searches compare their situation with this text. At most 4,000
+    characters."""
     steps: Steps = Field(default_factory=list[str])
     text: ProcedureText | None = None
     """Instructions as free text, in addition to the steps or instead of them. At most 16,000 characters."""
@@ -145,7 +146,7 @@ class ProcedureMatch(Procedure):
 
 
 class ProcedureSearchRequest(ProcedureOwner):
-    """Search for procedures by situation. If a user, agent or namespace is given, the procedure's must be the same."""
+    """Search for procedures by situation. A given user, agent or namespace must match exactly."""
 
     situation: Situation
     """The situation or task, in plain words. At most 4,000 characters."""
@@ -290,7 +291,7 @@ class ToolMemory(ProcedureOwner):
     total_cost: float | None = None
     """The total cost of all calls that reported one."""
     arguments: list[ToolArguments] = Field(default_factory=list[ToolArguments])
-    """The argument combinations, at most 8, with the most successful calls first."""
+    """At most 8 argument combinations, sorted by their number of successful calls, highest first."""
     errors: list[str] = Field(default_factory=list[str])
     """The errors of the latest failed calls, at most 3."""
     last_called_at: Instant | None = None

@@ -35,7 +35,7 @@ class ProfileEntry(BaseModel):
     text: str
     """The memory's text, at most 600 characters."""
     since: datetime
-    """The time since which the fact has been true: as stated, or otherwise the time when the memory was created."""
+    """The time since which the fact has been true. Default: the time when the memory was created."""
     last_said: datetime
     """The time when the fact was last mentioned."""
     event_date: datetime | None = Absent
@@ -93,14 +93,14 @@ class ProfileTopic(BaseModel):
     """A topic that groups a profile's slots."""
 
     description: _About = ""
-    """What belongs to the topic, in words for the model that extracts facts."""
+    """A description of the topic for the model that extracts facts."""
     sub_topics: dict[TopicName, _About] = Field(default_factory=dict[str, str], max_length=MAX_SUB_TOPICS)
     """The topic's slots, each with a description. The slot `city` of the topic `home` shows facts with the slot `city`,
     `home_city` or `home.city`."""
 
 
 class ProfileSchema(BaseModel):
-    """A profile's topics and subtopics. They define its slots."""
+    """The topics and subtopics that define a profile's slots."""
 
     topics: dict[TopicName, ProfileTopic] = Field(max_length=MAX_TOPICS)
     """The topics by name."""

@@ -45,7 +45,7 @@ class PromptOptions(BaseModel):
 
 
 class PromptOptionArguments(TypedDict, total=False):
-    """The options as keyword arguments, each given as a model or mapping. `PromptOptions` describes them."""
+    """The options in `PromptOptions` as keyword arguments, each given as a model or mapping."""
 
     profile: dict[str, Any] | ProfileInPrompt | None
     timeline: dict[str, Any] | TimelineInPrompt | None

@@ -80,8 +80,8 @@ class TimelinePeriod(BaseModel):
     """The summary of the whole period. Null unless `state` is `current`."""
     state: PeriodState | None = None
     """The state of the summary. `current`: it is up to date. `open`: the period is not over. `pending`: a worker still
-    has to create it, or to update it after a change. Null for years, for requests with a topic or entity, and for a
-    different time or time zone."""
+    has to create or update it. Null for years, for requests with a topic or entity, and for a different time or time
+    zone."""
 
 
 class Timeline(BaseModel):
@@ -120,7 +120,7 @@ class TimelineDays(BaseModel):
 
 
 class TimelineQuery(TimelineDays):
-    """Select events and their grouping, as they are now or were at a time."""
+    """Select events and how to group them, as of now or of another time."""
 
     granularity: Granularity | None = None
     """Group the events by `day`, `week` or `month`."""

@@ -24,7 +24,7 @@ CORE_MEMORY_APPEND, CORE_MEMORY_REPLACE = "core_memory_append", "core_memory_rep
 class Blocks(Resource):
     """Create, read, edit and share memory blocks.
 
-    A call finds only blocks with exactly the given `agent_id`, `user_id` and `namespace` (default: the client's). Calls
+    A call finds only blocks whose `agent_id`, `user_id` and `namespace` (default: the client's) match exactly. Calls
     with `if_match` raise MemoryPreconditionFailedError if the block has a different version.
     """
 

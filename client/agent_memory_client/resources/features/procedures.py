@@ -171,7 +171,7 @@ class ProcedureTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return the scope's matching procedures, or the procedure that was stored for it."""
+        """Return the matching procedures in `scope`, or the procedure that was stored there."""
         owner = {"user_id": scope.user_id, "agent_id": scope.agent_id, "namespace": scope.namespace}
         if name == _SEARCH:
             call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})

@@ -19,7 +19,7 @@ _SCHEMA = f"{_PATH}/schema"
 
 
 class Profiles(Resource):
-    """Read the profile of exactly one user in exactly one namespace. None means outside all namespaces."""
+    """Read the profile of one user in one namespace. The namespace defaults to the client's."""
 
     async def get(
         self,

@@ -17,10 +17,10 @@ _PATH = "/v1/timeline"
 
 
 class Timelines(Resource):
-    """Read the timeline of exactly one user in exactly one namespace. None means outside all namespaces."""
+    """Read the timeline of one user in one namespace. The namespace defaults to the client's."""
 
     async def get(self, user_id: str, namespace: str | None = None, which: TimelineQuery | None = None) -> Timeline:
-        """Return a user's events by day. `which` selects days, a topic or an entity, and the grouping of the events."""
+        """Return a user's events by day. `which` selects days, a topic or an entity, and groups the events."""
         narrowed = (which or TimelineQuery()).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         return await self._read(Timeline, Call("GET", _PATH, query(**{**narrowed, **self._scope(namespace, user_id)})))
 
