@@ -307,7 +307,7 @@ class SessionService:
         read = await run_in_thread(lambda: [counted(message) for message in messages], messages_work(messages))
         tokens = await self._counter.count_messages([(message.role, text) for message, (text, _) in zip(messages, read, strict=True)])
         return [
-            NewMessage(message, number + more, promotes and _is_promoted(message))
+            NewMessage(message, number + more, promotes and _is_promoted(message), promotes and not is_blank(message.content))
             for message, number, (_, more) in zip(messages, tokens, read, strict=True)
         ]
 

@@ -22,15 +22,19 @@ REMEMBERED_IDS = 1000
 
 @dataclass(slots=True)
 class NewMessage:
-    """A message to write. `promote` is True if background work must process the message."""
+    """A message to write. `promote` is True if background work must process the message.
+
+    With `promote_correction`, background work also processes it if the PUT changes the stored text of its id.
+    """
 
     message: MemoryMessage
     tokens: int
     promote: bool = True
+    promote_correction: bool = False
 
     def arguments(self) -> list[Arg]:
-        message = self.message
-        return [message_identity(message), self.tokens, int(self.promote), encode_message(message), encode_beside(message)]
+        message, promote = self.message, 1 if self.promote else 2 * self.promote_correction
+        return [message_identity(message), self.tokens, promote, encode_message(message), encode_beside(message)]
 
 
 @dataclass(frozen=True, slots=True)

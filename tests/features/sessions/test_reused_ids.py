@@ -87,6 +87,16 @@ async def test_put_that_corrects_a_message_updates_its_memory_and_keeps_the_hist
     assert DENTIST in str(history)
 
 
+async def test_put_that_corrects_a_message_as_it_was_read_updates_its_memory(rig: Rig, http: httpx.AsyncClient) -> None:
+    await put(http, message(DENTIST), message(PLUMBER, "msg-2"))
+    assert await remembered(http, rig) == [DENTIST, PLUMBER]
+    read = (await http.get("/v1/working-memory/s", params={"user_id": "ana"})).json()["messages"]
+    assert [each["discrete_memory_extracted"] for each in read] == ["t", "t"]
+    read[0]["content"] = "My dentist is Dr Kim in Oslo"
+    await put(http, *read, {**read[1], "id": "msg-3", "content": "Kept apart by its flag"})
+    assert await remembered(http, rig) == ["My dentist is Dr Kim in Oslo", PLUMBER]
+
+
 async def test_put_that_reverts_a_correction_restores_the_memory_text(rig: Rig, http: httpx.AsyncClient) -> None:
     for text in (DENTIST, PLUMBER, DENTIST, PLUMBER):
         await put(http, message(text))

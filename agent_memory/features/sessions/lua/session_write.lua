@@ -16,8 +16,8 @@
 --                       was replaced by another one before,
 --                       agents: the agents in the writer's reach, if it is limited,
 --                       anew: an append replaces the stored session}
---   new_messages        for each message: identity, tokens, 1 if it is promoted or else 0, JSON of its text, and
---                       JSON of its content beside the text, or ""
+--   new_messages        for each message: identity, tokens, 1 if it is promoted, 2 if only a PUT that changes its text
+--                       promotes it, or 0, JSON of its text, and JSON of its content beside the text, or ""
 -- `user_waiting` and `outboxes` (only with `anew`) are as in `session_delete.lua`.
 -- KEYS: meta, messages, ids, doc, journal, journal_list, journal_own, set_aside, session_due, extraction_due, wake, user_waiting, outboxes...
 -- ARGV: root, sid, mode, if_match?, ttl: number, window: number?, default_window: number, summarize_ratio: number, summary?, strategy?
@@ -141,6 +141,8 @@ for i = new_messages_at, #ARGV, 5 do
   local latest = seq and put and redis.call('ZSCORE', ids, string.match(identity, '^[^\n]*\n'))
   local is_stored = seq and (not latest or latest == seq)
   if not is_stored then
+    -- A program sends back the flag of the text that it read. It does not count for other text.
+    if promoted == '2' and put and redis.call('ZSCORE', ids, string.match(identity, '^[^\n]*\n')) then promoted = '1' end
     last_seq = last_seq + 1
     seq = last_seq
     redis.call('ZADD', ids, seq, identity)
