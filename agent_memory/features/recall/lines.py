@@ -64,7 +64,7 @@ def memory_line(
 
 
 def line_date(memory: ShownMemory) -> datetime:
-    """Return the date of the memory's event or, without one, the last time it was created, restated or edited."""
+    """Return a memory's event date or, without one, the last time the memory was created, restated or edited."""
     event = memory.event_date
     if event is not None:
         return event
