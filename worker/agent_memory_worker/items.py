@@ -15,7 +15,7 @@ _BATCH = 500
 async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
     """Embed items with one call per tenant; return the number of items that became searchable by meaning.
 
-    Raises ModelUnavailable, ModelAnswerInvalid, BudgetSpent.
+    Raises ModelUnavailable, ModelAnswerInvalid and BudgetSpent.
     """
     by_tenant: dict[str, list[EmbedJob]] = {}
     for job in await runtime[ItemStore].embed_jobs(iids) if iids else ():

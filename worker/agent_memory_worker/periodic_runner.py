@@ -19,7 +19,7 @@ from agent_memory.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# Seconds until a failed job runs again; its period if that is shorter.
+# Seconds until a failed job runs again, unless its period is shorter.
 _RETRY_SECONDS = 300.0
 
 

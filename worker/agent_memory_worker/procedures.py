@@ -35,7 +35,7 @@ async def learn_session(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Retire procedures that no longer help, and request missing vectors; return the total number of both."""
+    """Retire procedures that no longer help, and request missing vectors; return the total number."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
     await runtime[OrderStore].place_orders(*orders)

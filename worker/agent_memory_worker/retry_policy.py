@@ -1,4 +1,4 @@
-"""Decide when to retry failed work, and which failures count as an attempt.
+"""Decide when to retry failed work, and which failures count as attempts.
 
 `WORKER_MAX_ATTEMPTS` limits the number of attempts. `foundation/storage/lua/retry_limit.lua` enforces this limit.
 """

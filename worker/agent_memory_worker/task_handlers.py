@@ -42,7 +42,7 @@ _PARKED_SECONDS = 1.0
 _TIMEOUT = Timeout(timedelta(hours=1))
 # Seconds that running embeddings get when a worker stops.
 _CLOSE_SECONDS = 3.0
-# Batches of long texts that are embedded at a time.
+# Batches of long texts that are embedded at the same time.
 _LONG_TEXTS = 2
 _DUE_WORK = {kind: function for feature in FEATURES for kind, function in feature.due_work.items()}
 
@@ -126,7 +126,7 @@ class Tasks:
     def _embed_beside(self, members: Sequence[str]) -> None:
         """Embed memories in the background, so that the session's next messages do not wait for the embedder.
 
-        If too many embeddings are running, does nothing: the memories' marks start the work a moment later.
+        If too many embeddings are running, do nothing: the memories' marks start the work a moment later.
         """
         if members and len(self._embedding) < self._runtime.settings.worker.concurrency:
             task = asyncio.create_task(self._embed(members))
@@ -156,8 +156,8 @@ class Tasks:
         if len(claims) < len(members):
             log.info("%d of %d items of kind %s done or given up", len(members) - len(claims), len(members), kind)
         try:
-            # The work may have read data that an erasure ordered later deletes. `since` lets such an erasure refuse the
-            # work's writes.
+            # The work may have read data that is deleted by an erasure ordered later. `since` lets such an erasure
+            # refuse the work's writes.
             since = min((claim.lease for claim in claims), default=0) - int(worker.lease_seconds * 1000)
             with carrying_out(Work(since=since, waits=False)):
                 yield claims

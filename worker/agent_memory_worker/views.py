@@ -22,7 +22,7 @@ from agent_memory_client.models import SummaryView, TaskStatusEnum
 
 log = logging.getLogger(__name__)
 
-# Groups of a view that are computed, at most; the largest groups are chosen.
+# The maximum number of a view's groups to compute; the largest groups are chosen.
 _MOST_GROUPS = 10_000
 # Partitions computed at the same time.
 _AT_ONCE = 4

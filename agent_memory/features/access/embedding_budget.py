@@ -27,7 +27,7 @@ _BYTES_PER_TOKEN = 4
 
 @dataclass(slots=True)
 class _TenantDay:
-    """A tenant's usage on one day, as read from Redis at `at`. `at` and `ends` are monotonic times.
+    """A tenant's usage on one day, read from Redis at the time `at`. `at` and `ends` are monotonic times.
 
     `tokens` includes the `waiting` tokens, which are not yet in Redis.
     """
@@ -123,7 +123,7 @@ class _MeteredEmbedder(EmbedderWrapper):
         self._tenant = tenant
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
-        """Embed texts; see `Embedder.embed`. Raises BudgetSpent. Does not count calls that did not reach a model."""
+        """Embed texts; see `Embedder.embed`. Raises BudgetSpent. Calls that do not reach a model are free."""
         missing = self._embedder.missing(texts, role=role)
         if not missing:
             return await self._embedder.embed(texts, role=role, timeout=timeout)

@@ -61,7 +61,7 @@ class LoginProvider:
         return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}", cookie
 
     async def finish(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, dict[str, Any], str]:
-        """Return the state, the claims and the next page of a login, for the provider's answer to the browser.
+        """Check the provider's answer to a login. Return the login's state, its claims and the page to show next.
 
         Raises Unauthenticated, Forbidden, and Unavailable if the provider does not answer.
         """
@@ -82,7 +82,7 @@ class LoginProvider:
         return state, used, unquote(address)
 
     def principal_of(self, claims: Mapping[str, Any]) -> Principal:
-        """Return the permissions of claims. Raises Forbidden, and Unauthenticated after the end of their token."""
+        """Return the permissions that claims grant. Raises Forbidden, and Unauthenticated if their token expired."""
         if time() >= int(claims["exp"]):
             raise Unauthenticated("this login has ended: log in again")
         return oauth.principal_of_claims(self._settings, claims)

@@ -1,6 +1,6 @@
-"""Routes for API keys, for administrators.
+"""Administrator routes for managing API keys.
 
-They ignore an Idempotency-Key, because a response that contains a secret must not be stored.
+The routes ignore an Idempotency-Key, because a response that contains a secret must not be stored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def tokens_of(request: Request) -> TokenService:
 
 
 TokensDep = Annotated[TokenService, Depends(tokens_of)]
-TokenPath = Annotated[str, Path(max_length=100, description="The key's id, or its hash, or the begin of that.")]
+TokenPath = Annotated[str, Path(max_length=100, description="The key's id, its hash, or the beginning of its hash.")]
 
 
 @router.get("/v1/auth/tokens", operation_id="list_tokens", response_model=TokenList, responses=errors())

@@ -13,7 +13,7 @@ _SLIP = timedelta(days=2)
 
 
 def instant(value: str | None, zone: tzinfo) -> datetime | None:
-    """Return an ISO date or time in UTC, a date as its first moment in `zone`. None outside the years 1 to 9999."""
+    """Convert an ISO date or time to UTC. A date means its start in `zone`. Return None outside the years 1 to 9999."""
     if value is None:
         return None
     moment = datetime.fromisoformat(value)

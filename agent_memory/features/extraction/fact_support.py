@@ -1,9 +1,9 @@
-"""Find the messages that support a fact: the cited messages or, if those do not, the most similar ones that do.
+"""Find the messages that support a fact. If the cited messages do not, choose the most similar ones that do.
 
 Pure functions, no I/O. A message *holds* a fact if it contains all the fact's numbers and half of its content words,
-and if the fact's names occur in it or in earlier messages. For "she is a musician", it must also contain a word of "a
-musician". Short answers count together with the two messages before them. If only the assistant's messages contain the
-words, the short answer must answer a question or agree.
+and if the fact's names occur in it or in earlier messages. For "she is a jazz musician", the message must also contain
+"jazz" or "musician". A short answer counts together with the two messages before it. If only the assistant's messages
+contain the words, the answer must reply to a question or agree.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from agent_memory.foundation.text.terms import fold, words
 _REACH = 2
 # A message with at most this many content words counts as an answer.
 _SHORT = 3
-# The share of a fact's words that its messages must contain. With the messages before them, a lower share is enough.
+# The share of a fact's words that its messages must contain. `_OWN_SHARE` is enough if earlier messages have the rest.
 _SHARE = 0.5
 _OWN_SHARE = 1 / 3
 _MOST_TOGETHER = 3
@@ -89,14 +89,12 @@ class Grounds:
         self._usable = [index for index in range(self._first, len(self._messages)) if self._says[index] and self._tells(index)]
 
     def find(self, text: str, entities: Sequence[str], cited: Sequence[int]) -> list[int]:
-        """Return the positions (from 0) of the batch's messages that support a fact.
-
-        An empty list means: refuse the fact.
+        """Return the positions (from 0) of the batch's messages that support a fact, or [] to refuse the fact.
 
         Return the cited messages if they hold the fact. If they do not, or if the model cited all messages or none,
-        choose the best message. This is the person's message with the most words of the fact, and the latest of several
-        such messages. If no single message holds the fact, choose up to three that hold it together. Refuse facts that
-        cite only programs, tools or bare questions.
+        choose the person's message with the most words of the fact. Of several such messages, choose the latest. If no
+        single message holds the fact, choose up to three that hold it together. Refuse facts that cite only programs,
+        tools or bare questions.
         """
         claim = Claim.of(text, entities)
         if claim.is_empty or not self._usable:
@@ -192,7 +190,7 @@ class Grounds:
         return any(self._answers(index, claim) for index in chosen)
 
     def _answers(self, index: int, claim: Claim) -> bool:
-        """True if the message answers or confirms what the assistant said. An answer "no" needs a claim that denies."""
+        """True if the message answers or confirms what the assistant said. The answer "no" confirms only a denial."""
         before = self._before(index)[-1:]
         if not self._is_witness(index) or not before or self._is_witness(before[0]):
             return False

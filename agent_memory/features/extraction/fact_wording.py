@@ -62,7 +62,7 @@ class Claim:
     names: frozenset[str]
     """Folded names: entities, and words capitalized within a sentence.
 
-    German capitalizes all nouns, so it has only entities.
+    German capitalizes all nouns, so in German texts only entities count.
     """
     numbers: Sequence[Number]
     denies: bool
@@ -190,8 +190,8 @@ def says_same(text: str, other: str) -> bool:
     """True if two facts for the same slot have the same value. Compares only the first 16,384 characters of each.
 
     The values are the same if the names, numbers and content words are the same. If there is at least one name or
-    number, a partial match is enough: half of the longer fact's words after the common beginning. A fact never equals
-    its denial, a statement that it has ended, or a fact with different days or months.
+    number, a partial match is enough: after the common beginning, the facts must share half of the longer one's words.
+    A fact never equals its denial, a statement that it has ended, or a fact with different days or months.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
     first, second = Claim.of(text), Claim.of(other)

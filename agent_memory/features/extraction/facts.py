@@ -147,7 +147,7 @@ def _candidate(
 
 
 def _speaker(named: str | None, role: str) -> str:
-    """Return the speaker's name from the model's answer, or `role` if there is no name, or only a role."""
+    """Return the speaker's name from the model's answer, or `role` if the answer has no name or only a role."""
     name = clean_text(named or "")
     return role if name.casefold() in _ROLES else name
 

@@ -1,4 +1,4 @@
-"""The prompt that extracts facts from messages, and the model for its answer. Pure functions, no I/O."""
+"""The prompt that extracts facts from messages, and the schema of the model's answer. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class ExtractedFact(BaseModel):
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> object:
-        """Return at most ten distinct tags of up to 128 characters, without commas, null and tags such as "..."."""
+        """Return up to ten distinct tags without commas, each cut at 128 characters. Drop tags such as "..."."""
         if value is None:
             return []
         if not isinstance(value, list):
@@ -221,7 +221,7 @@ def extract_messages(
 ) -> list[ChatMessage]:
     """Return the messages for a model call that extracts facts from `new`.
 
-    `context` contains the messages before `new`. They only help the model to understand the new messages.
+    `context` contains the messages before `new`, which only help the model to understand the new messages.
     """
     task = task or ExtractionTask()
     parts: list[str] = []

@@ -42,13 +42,13 @@ class RuleStore:
         self._erasures = ErasureGuard(client, keys)
 
     async def load(self, scope: Scope, owners: Sequence[RuleOwner]) -> list[ExtractionRules | None]:
-        """Return each owner's rules, or None if the owner has no rules, in one round trip."""
+        """Return each owner's rules in one round trip, with None for an owner without rules."""
         fields = [_field(*owner) for owner in owners]
         stored = (await read(self._client, lambda pipe: pipe.hmget(self._keys.rules(scope.tenant), fields)))[0]
         return [None if raw is None else ExtractionRules.model_validate_json(raw) for raw in stored]
 
     def queue_zone(self, pipe: Pipe, scope: Scope, namespace: str | None, user_id: str | None) -> int:
-        """Queue the read of a user's time zone, whose one reply `parse_zone` parses. Return the number of replies."""
+        """Queue the read of a user's time zone for `parse_zone`. Return the number of replies."""
         places = dict.fromkeys([(namespace, user_id), (None, user_id), (namespace, None), (None, None)])
         pipe.hmget(self._keys.rules(scope.tenant), [_field(*place) for place in places])
         return 1

@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 # Write a minute's counts this many seconds after it ends.
 _LATE_SECONDS = 1.0
 _CLOSE_SECONDS = 2.0
-# Counting users reads a document for each new memory: about 30 ms for this many.
+# Counting users reads a document for each new memory: about 30 ms for this many memories.
 _MOST_NEW_MEMORIES = 20_000
 _MONITORING = frozenset({"/v1/health", "/v1/ready", "/metrics"})
 _STREAMS = ("/sse", "/mcp", "/live")

@@ -74,7 +74,7 @@ class LoadStore:
                 pipe.hgetall(self._keys.load(step, begin))
 
         points = [_point(begin, row) for begin, row in zip(begins, await read(self._client, build), strict=True)]
-        # Processes write a minute's counts only after it ends.
+        # Processes write a minute's counts only after the minute ends.
         return LoadHistory(step_seconds=step, points=points if points[-1].requests is not None else points[:-1])
 
 

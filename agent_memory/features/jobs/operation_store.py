@@ -114,7 +114,7 @@ class OperationStore:
     ) -> list[OperationRecord | None]:
         """Replace operations on sessions with None if the caller may not access the session's agent.
 
-        If the session has ended, its agent is unknown, and the operation is also replaced.
+        If the session has ended, its agent is unknown, so the operation is replaced, too.
         """
         of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
         metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}

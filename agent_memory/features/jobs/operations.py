@@ -178,7 +178,7 @@ class OperationService:
 
 
 def _is_embedded(memory: OperationRecord) -> bool:
-    """True if the memory has a vector. The mark cannot tell, because new neighbors make an embedded memory due again."""
+    """True if the memory has a vector. The mark does not show this: new neighbors make an embedded memory due again."""
     return bool(memory.stages["embedded"])
 
 

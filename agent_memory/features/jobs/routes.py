@@ -35,17 +35,17 @@ from agent_memory_client.models import (
 
 router = operations("operations")
 
-OperationPath = Annotated[str, Path(max_length=100, description="The operation's id, as X-Operation-Id or the list gave it.")]
+OperationPath = Annotated[str, Path(max_length=100, description="The operation's id, from X-Operation-Id or from the list.")]
 
 
 @router.get("/v1/operations", operation_id="list_operations", response_model=OperationListResponse, responses=errors())
 async def list_operations(
     services: ServicesDep,
     scope: ScopeDep,
-    state: Annotated[OperationState | None, Query(description="Only these; done ones are not listed.")] = None,
+    state: Annotated[OperationState | None, Query(description="Only operations in this state. Finished operations are not listed.")] = None,
     kind: Annotated[OperationKind | None, Query(description="Only this kind of work.")] = None,
-    limit: Annotated[int, Query(ge=1, le=100, description="At most so many operations.")] = 20,
-    offset: Annotated[int, Query(ge=0, le=10_000_000, description="The `next_offset` of the page before.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of operations.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=10_000_000, description="The previous page's `next_offset`.")] = 0,
 ) -> Response:
     """Lists background work that is not done, most urgent first. `state=dead` lists work that the server gave up on."""
     return ModelResponse(await services[OperationService].list_operations(scope, state=state, kind=kind, offset=offset, limit=limit))
@@ -85,7 +85,7 @@ async def flush_working_memory(
 ) -> Response:
     """Starts a session's pending work immediately: promotion, summary and facts.
 
-    With `wait`, answers `pending` if the work is not done by then.
+    With `wait`, answers `pending` if the work is not done in time.
     """
     ref = session_of(scope, session_id, namespace, user_id)
     await services[OperationService].hasten_session(scope, ref)

@@ -47,7 +47,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """Add evidence to a memory that was stated again. The id of `alias` becomes an alias; that record is not stored."""
+    """Add evidence to a memory that was stated again. `alias` is not stored, but its id becomes an alias."""
 
     memory: StoredMemory
     evidence: Evidence
@@ -78,13 +78,13 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Merge `repeats` into `stays`, whose new content is `merged`. Their ids become aliases of `stays`."""
+    """Merge `repeats` into `stays`, whose new content is `merged`. The repeats' ids become aliases of `stays`."""
 
     stays: StoredMemory
     merged: MemoryRecord
     repeats: Sequence[StoredMemory]
     evidence: Sequence[Evidence] = ()
-    """The evidence in the repeats' own records. The merge moves all evidence that was added later automatically."""
+    """The evidence in the repeats' own records. The merge itself moves all evidence that was added later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """Return the old facts with their end (an earlier end stays), and the new fact with its beginning."""
+    """Return the old facts, which end when the new fact begins or earlier, and the new fact with its beginning."""
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
@@ -217,7 +217,7 @@ class MemoryCommits:
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
     ) -> list[StoredMemory]:
-        """Retire memories that have not changed since they were read, and return these. Each is one change."""
+        """Retire the memories that have not changed since they were read, and return them. Each creates one change."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             check_background_decision(Forget(memory))
@@ -228,7 +228,7 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carry out a proposed supersession; return False if out of date. `former` had the successor's id."""
+        """Carry out a proposed supersession; return False if outdated. `former` is stored under the record's id."""
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}

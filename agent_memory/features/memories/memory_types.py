@@ -31,7 +31,7 @@ MemoryTypesHeader = Annotated[
     Header(
         alias=MEMORY_TYPES_HEADER,
         max_length=256,
-        description="`procedural` when the caller knows memories of that type; they are shown as `semantic` otherwise.",
+        description="`procedural` if the caller supports memories of this type. Otherwise, they are shown as `semantic`.",
     ),
 ]
 
@@ -46,7 +46,7 @@ def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
 
 
 def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchRequest, bool]:
-    """Return the search to run, and True if its response may show `procedural`; else `semantic` also matches these."""
+    """Return the search to run, and True if its response may show `procedural`. If not, `semantic` matches both."""
     if knows_procedural(header) or any(map(_named, _type_filters(request))):
         return request, True
     return _widened_filters(request), False
@@ -100,7 +100,7 @@ def _named(type_filter: MemoryType) -> bool:
 
 
 def _widened(type_filter: MemoryType) -> MemoryType:
-    """Return a filter that treats procedural memories as semantic. A memory has one type: one set of types suffices."""
+    """Return a filter that treats procedural memories as semantic. It is one set of types: a memory has one type."""
     conditions = type_filter.conditions()
     excluded = _with_procedural(conditions.excluded)
     if not conditions.required:

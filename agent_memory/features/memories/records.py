@@ -69,7 +69,7 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """Return the id of the memory made from a message. It is always the same, so repeats are harmless."""
+    """Return the id of the memory made from a message. The id is always the same, so repeats are harmless."""
     h = blake2b(digest_size=16)
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
         h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
@@ -79,7 +79,7 @@ def message_memory_id(ref: SessionRef, message_id: str) -> str:
 
 
 def evidence_of(record: MemoryRecord) -> list[Evidence]:
-    """Return the record's evidence. If it has none, return one piece of evidence that cites the record itself."""
+    """Return the record's evidence. Without any, return one piece of evidence that cites the record itself."""
     if record.evidence:
         return record.evidence
     role = str(record.metadata["role"]) if is_turn(record) and "role" in record.metadata else None
@@ -216,7 +216,7 @@ async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]
 
 
 def encode_memory(record: MemoryRecord) -> bytes:
-    """Return a record as JSON, with source and trust. Omit None, and the times that the hash stores separately."""
+    """Return a record as JSON, with source and trust. Omit None values, and times that the hash stores separately."""
     update = {"source_class": source_of(record), "trust": trust_of(record), "recorded_at": None, "retired_at": None}
     return record.model_copy(update=update).model_dump_json(exclude_none=True).encode()
 
@@ -236,7 +236,7 @@ def owner_name(record: MemoryRecord) -> str:
 
 
 def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
-    """Raise IdTaken if an id has two owners in a request. `records` are positions in the request, with the memories."""
+    """Raise IdTaken if an id has two owners in a request. `records` are pairs (position in the request, memory)."""
     owners: dict[str, tuple[str | None, ...]] = {}
     for index, record in records:
         owner = (record.namespace, record.user_id, record.agent_id)

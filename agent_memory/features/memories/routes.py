@@ -59,7 +59,7 @@ from agent_memory_client.models import (
 router = operations("long-term memory")
 quarantine_router = operations("quarantine")
 
-ChangePath = Annotated[Identifier, Path(description="The change's id, as the list of changes gives it.")]
+ChangePath = Annotated[Identifier, Path(description="The change's id, from the list of changes.")]
 BatchPath = Annotated[Identifier, Path(description="The `batch_id` of the changes.")]
 _NO_IDS: list[str] = []
 
@@ -110,14 +110,14 @@ async def get_history(services: ServicesDep, scope: ScopeDep, memory_id: MemoryP
 async def list_changes(
     services: ServicesDep,
     scope: ScopeDep,
-    memory_id: Annotated[Identifier | None, Query(description="Only changes of this memory; the other filters do not count then.")] = None,
+    memory_id: Annotated[Identifier | None, Query(description="Only changes of this memory. The other filters are then ignored.")] = None,
     kind: Annotated[ChangeKindEnum | None, Query(description="Only changes of this kind.")] = None,
-    state: Annotated[ChangeStateEnum | None, Query(description="Only changes in this state; `proposed` lists the open ones.")] = None,
+    state: Annotated[ChangeStateEnum | None, Query(description="Only changes in this state; `proposed` lists the open proposals.")] = None,
     batch_id: Annotated[Identifier | None, Query(description="Only changes of this batch.")] = None,
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
-    limit: Annotated[int, Query(ge=1, le=100, description="At most so many changes.")] = 20,
-    offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of changes.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="The previous page's `next_offset`.")] = 0,
 ) -> Response:
     """Returns a page of recorded changes, newest first."""
     filters = {"kd": kind, "st": state, "bt": batch_id, "ns": namespace, "u": user_id}
@@ -188,7 +188,7 @@ async def create_long_term_memory(
 async def delete_long_term_memory(
     services: ServicesDep,
     scope: WriteScopeDep,
-    memory_ids: Annotated[list[Identifier], Query(description="The ids, each in a parameter of its own.")] = _NO_IDS,
+    memory_ids: Annotated[list[Identifier], Query(description="The ids, each as a separate parameter.")] = _NO_IDS,
 ) -> Response:
     """Deletes memories. `status` contains the number of memories that existed. Unknown ids are not an error."""
     return ModelResponse(await services[MemoryService].delete(scope, memory_ids))
@@ -204,9 +204,9 @@ async def get_long_term_memory(
     services: ServicesDep,
     scope: ScopeDep,
     memory_id: MemoryPath,
-    as_of: Annotated[Instant | None, Query(description="As it was true at this time, as far as known now.")] = None,
-    known_at: Annotated[Instant | None, Query(description="As this server knew it at this time.")] = None,
-    history: Annotated[bool, Query(description="Its last version, also when it is no longer current.")] = False,
+    as_of: Annotated[Instant | None, Query(description="The version that was true at this time, as far as known now.")] = None,
+    known_at: Annotated[Instant | None, Query(description="The version that this server knew at this time.")] = None,
+    history: Annotated[bool, Query(description="The last version, even if it is no longer current.")] = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
     """Returns a memory as it is now, or as it was at another time.
@@ -255,10 +255,10 @@ async def forget(
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
     session_id: Annotated[OptionalIdentifier, Query(description="The session of the memories.")] = None,
-    limit: Annotated[int, Query(ge=0, le=1_000_000, description="How many may go in one call; more than 10,000 never do.")] = 1000,
+    limit: Annotated[int, Query(ge=0, le=1_000_000, description="The most memories to delete in one call, never more than 10,000.")] = 1000,
     dry_run: Annotated[bool, Query(description="Only return what the request would delete.")] = True,
 ) -> Response:
-    """Deletes memories that are too old, were not read for too long, or exceed a budget. Never deletes pinned memories.
+    """Deletes memories that are too old, unread for too long, or beyond a budget. Never deletes pinned memories.
 
     Evaluates all matching memories (`scanned`). Deletes at most `limit` of them, oldest first; call again for the rest.
     """
@@ -294,8 +294,8 @@ async def list_quarantine(
     scope: ScopeDep,
     user_id: UserQuery = None,
     namespace: NamespaceQuery = None,
-    limit: Annotated[int, Query(ge=1, le=100, description="At most so many memories.")] = 20,
-    offset: Annotated[int, Query(ge=0, le=1_000_000, description="The `next_offset` of the page before.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of memories.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="The previous page's `next_offset`.")] = 0,
 ) -> Response:
     """Lists memories that await review, newest first; `quarantine` gives the reason."""
     return ModelResponse(await services[QuarantineService].list_quarantined(scope, namespace, user_id, offset, limit))

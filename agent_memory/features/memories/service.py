@@ -163,7 +163,7 @@ class MemoryService:
                 records = [record for record in records if record.id not in unchanged]
 
     async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken_ids: Sequence[str]) -> set[str]:
-        """Return the ids of records that change nothing. Archived clients create memories again without owner."""
+        """Return the ids of records that change nothing. Old clients create memories again without an owner."""
         repeated = [record for record in records if record.id in taken_ids]
         memories = await self._store.find(scope, [record.id for record in repeated])
         return {
@@ -225,8 +225,8 @@ class MemoryService:
 
         Null clears a field. A new slot supersedes the slot's current fact.
 
-        With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, setting the
-        type `semantic` does not change a procedural memory. Raises NotFound or Conflict, and UnsupportedRequest if the
+        With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, a procedural
+        memory keeps its type if the request sets `semantic`. Raises NotFound or Conflict, and UnsupportedRequest if the
         request contains no field.
         """
         self.require()

@@ -87,7 +87,7 @@ class ShownMemoryReader:
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
 
     def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
-        """Return the memories among hits with `ROW_FIELDS` that the caller may access, without usage."""
+        """Return the memories in hits with `ROW_FIELDS`, without usage. Omit any that the caller may not access."""
         names = [field.encode() for field in ROW_FIELDS]
         rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
         return [memory for memory in self.shown_memories(scope, rows) if memory is not None]

@@ -26,7 +26,7 @@ _BY_WORDS = 6
 _TERMS = 24
 # Paraphrases and opposites have a cosine similarity of about 0.6 or more.
 _LEAST_SIMILARITY = 0.4
-# Always compare a memory that has the same slot, or that shares this part of the words.
+# Always compare a memory that has the same slot, or that shares this part of its words.
 _LEAST_SHARE = 0.5
 _MOST_COMPARED = 6
 
@@ -59,7 +59,7 @@ class SimilarMemoryStore:
         self._memories = memories
 
     async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
-        """Return each record's existing memories, and similar ones: no messages, and none of other owners."""
+        """Return each record's existing memories, and similar memories of the same owner, except messages."""
         existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:

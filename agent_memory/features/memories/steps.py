@@ -36,7 +36,7 @@ from agent_memory_client.models import Evidence, MemoryRecord, MemoryTypeEnum
 Step = dict[str, Any]
 # The maximum length of the quote in a piece of evidence, in characters.
 _MOST_QUOTED = 4000
-# How long a worker that wrote memories has until it must start to embed them itself.
+# The delay until new memories are due for embedding if the worker that writes them will embed them itself.
 _EMBEDDED_MS = 10_000
 
 
@@ -254,7 +254,7 @@ class StepGroups:
     def add_evidence(
         self, memory: StoredMemory, evidence: Evidence, *, alias: MemoryRecord | None = None, deleted_since: bool | str = False
     ) -> Step:
-        """Return the step that adds evidence. The id of `alias` becomes an alias; that record is not stored."""
+        """Return the step that adds evidence. `alias` is not stored, but its id becomes an alias of the memory."""
         text = evidence.model_dump_json(exclude_none=True)
         step: Step = {
             "op": "evidence",
@@ -267,7 +267,7 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """Return the step that lets a stored statement absorb messages with its words; None for other memories."""
+        """Return the step that lets a stored statement absorb messages with its words, or None for other memories."""
         if is_turn(record) or record.quarantine is not None:
             return None
         stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
@@ -313,7 +313,7 @@ class StepGroups:
 
 
 class MemoryScripts:
-    """The script `memory_commit.lua`, and its arguments that are the same in each call."""
+    """The script `memory_commit.lua`, with the arguments that are the same in each call."""
 
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbors_ms: int = 0) -> None:
         """With `fsync`, Redis writes callers' changes to disk before it replies.

@@ -185,7 +185,7 @@ class MemoryStore(MemoryQueries):
         return None if reply[0] == "fenced" else reply[1:]
 
     async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """Return the ids of the records whose ids belong to other owners."""
+        """Return those ids of the records that belong to other owners."""
         if not records:
             return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]
@@ -194,7 +194,7 @@ class MemoryStore(MemoryQueries):
         return [record.id for record, owner, fine in zip(records, owners, free_or_own, strict=True) if owner not in fine]
 
     async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
-        """Replace `old`. Return False if the version changed, or, unless `settled`, another memory has the slot."""
+        """Replace `old`. Return False if its version changed or, unless `settled`, if another memory has the slot."""
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
@@ -321,7 +321,7 @@ class MemoryStore(MemoryQueries):
         return [hit.mid for hit in (await search(self._client, self._words, name_query(clause, 0, limit))).hits]
 
     async def sweep_memories(self, mids: Sequence[str]) -> int:
-        """Move memories whose end has passed to the history, and return their number."""
+        """Move ended memories to the history, and return how many were moved."""
         return int(await self._sweep(**self._outbox, root=self._keys.root, mids=mids))
 
     async def list_unembedded(self, limit: int) -> list[str]:
@@ -357,7 +357,7 @@ class MemoryStore(MemoryQueries):
                 if order is not None:
                     positions.append((mid, order, mid))
                 elif terms is None and current[3] is not None:
-                    # Index a statement that absorbed a message together with that message's neighbors.
+                    # A statement that absorbed a message is indexed with that message's neighbors.
                     turn, _, session = current[3].decode().partition(" ")
                     sid = self._keys.sid(tenant, SessionRef(session, record.namespace, record.user_id))
                     positions.append((mid, self._keys.order(sid), turn))

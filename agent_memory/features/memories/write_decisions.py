@@ -122,7 +122,7 @@ async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope
 
 
 async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
-    """Return decisions that insert an older fact among a slot's former facts. It ends when the next fact begins."""
+    """Return decisions that insert an older fact among a slot's former facts, where it ends when the next begins."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.
@@ -143,7 +143,7 @@ async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord,
 
 
 def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """True if `record` is only a repeat of `old`. Expects memories with the same words. Their types may differ.
+    """True if `record` merely repeats `old`. Expects memories with the same words. Their types may differ.
 
     A repeat may add an event date, tags or metadata keys. It must not change a metadata value or an event date, begin
     earlier, add a pin, or have a different end, expiry, slot or category.

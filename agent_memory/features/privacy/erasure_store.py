@@ -54,7 +54,7 @@ class ErasureStore:
         self._finish = Script(client, "privacy/erasure_finish")
 
     async def load(self, name: str) -> ErasureOrder | None:
-        """Return an open order. None if the order does not exist or is finished."""
+        """Return an open order, or None if the order does not exist or is finished."""
         raw: bytes | None = (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(name))))[0]
         body = {} if raw is None else json.loads(raw)
         if raw is None or "done" in body:
@@ -66,7 +66,7 @@ class ErasureStore:
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Replace a finished order with a receipt without the owner, unless another worker finished it."""
+        """Replace a finished order with a receipt that does not name the owner, unless another worker did so."""
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | ({} if note is None else {"note": note}))
         name = self._keys.erasure(order.name)
         await self._finish(
@@ -141,7 +141,7 @@ def erased_where(scope: Scope, erasure: Erasure) -> str:
 
 
 def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
-    """True if an order covers a memory. An order for a session covers only its owner's session with this id."""
+    """True if an order covers a memory. For a session, the namespace and the user must match, too."""
     if erasure.agent_id is not None:
         return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
     if erasure.session_id is None:

@@ -161,7 +161,7 @@ def _decoded(
     former: Sequence[tuple[str, Sequence[bytes | None]]],
     unreadable: Callable[[str], None],
 ) -> list[LineageMemory]:
-    """Return the memories in `rows` (five replies for each, in the order of `ledgers`) and rows of former versions."""
+    """Decode memories from `rows` (five replies each, in the order of `ledgers`) and their `former` versions."""
     past: dict[str, list[Any]] = {}
     for mid, row in former:
         past.setdefault(mid, []).append(row)
@@ -183,7 +183,7 @@ def _decoded(
 def _parsed(
     scope: Scope, mid: str, rows: tuple[Any, Any, Sequence[Any]], evidence: dict[bytes, bytes], changes: Sequence[str], alias_of: str | None
 ) -> LineageMemory | None:
-    """Return the memory in the replies for its keys, or None if it does not exist. Raises ValueError if unreadable."""
+    """Return the memory in the replies for its keys, or None if there is none. Raises ValueError if unreadable."""
     current, over, former = rows
     past = [stored for row in former if (stored := read_row(scope.tenant, mid, row[:-1])) is not None]
     now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])

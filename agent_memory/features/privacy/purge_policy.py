@@ -38,7 +38,7 @@ class PurgeVerdict:
     names: tuple[str, ...] = ()
     """Aliases (mids) to delete with that evidence."""
     record: MemoryRecord | None = None
-    """The current version without the evidence that it loses. None if it loses no evidence."""
+    """The current version without the deleted evidence, or None if it loses no evidence."""
     pieces: int = 0
 
     @property
@@ -133,7 +133,7 @@ def judge(
 
 
 def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:
-    """True if a record, which is not stored as a memory, matches the source, or all its evidence does."""
+    """True if a record that is not stored as a memory, or all of its evidence, comes from the source."""
     pieces = evidence_of(record)
     cited = [cites(source, piece) or any(mid in tainted for mid in sources(record, piece)) for piece in pieces]
     return matches(source, record, None) or all(cited)
@@ -161,7 +161,7 @@ def _touched_versions(
 def _own_evidence(
     source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> list[Evidence]:
-    """Return the version's own evidence from other sources; none if the version itself matches the source."""
+    """Return the version's own evidence from other sources, or [] if the version itself matches the source."""
     if matches(source, record, imported):
         return []
     return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]
@@ -173,7 +173,7 @@ def _stays_by(source: PurgeRequest, record: MemoryRecord, memory: LineageMemory,
 
 
 def _resting_on(source: PurgeRequest, record: MemoryRecord, pieces: Sequence[Evidence]) -> MemoryRecord:
-    """Return the record with only these pieces of evidence. The least trusted one sets source class and trust."""
+    """Return the record with only these pieces of evidence. The least trusted one determines source class and trust."""
     named = [piece.source for piece in pieces if piece.source is not None]
     least = min(named, key=lambda source_class: TRUST[source_class], default=None)
     update: dict[str, object] = {"evidence": list(pieces)}

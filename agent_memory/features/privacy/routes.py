@@ -33,7 +33,7 @@ async def purge_source(
     dry_run: Annotated[bool, Query(description="Only return what the request would delete.")] = True,
     wait: WaitQuery = 10.0,
 ) -> Response:
-    """Deletes for good the memories that come from a source or were made only of such memories.
+    """Permanently deletes the memories that come from a source, or that were made only from such memories.
 
     Memories with other evidence lose only the evidence from the source.
 

@@ -34,7 +34,7 @@ async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequ
 
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
-    """Make the oldest fact, or else the oldest message, the memory's successor, and the others its evidence."""
+    """Make the oldest fact, or else the oldest message, the memory's successor. The others become its evidence."""
     pieces = await services[ChangeStore].load_evidence(old.mid)
     ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]
@@ -76,7 +76,7 @@ def _names(services: Services, scope: Scope, field: str, piece: Evidence) -> str
 
 
 def _memory_of_evidence(old: MemoryRecord, piece: Evidence) -> MemoryRecord | None:
-    """Return the memory that a piece of evidence yields on its own. None if the piece lacks necessary fields."""
+    """Return the memory that a piece of evidence yields on its own. Return None if fields are missing."""
     if piece.at is None:
         return None
     if piece.session_id and piece.message_ids:

@@ -111,7 +111,7 @@ class TraceStore:
         whole = [
             version
             for version, now, ended in zip(versions, there[::2], there[1::2], strict=True)
-            # If the memory exists in a later version, it belongs to somebody else now: delete only these versions.
+            # If the memory exists in a later version, it now belongs to another owner: delete only these versions.
             if not now and (not ended or "." not in version.name)
         ]
         await self.drop_memories(scope, [replace(version, version=0) for version in whole])
@@ -140,7 +140,7 @@ class TraceStore:
     async def forget_answers(self, name: str) -> int:
         """Delete stored answers to requests with an idempotency key if they contain the name.
 
-        Return the number deleted.
+        Return how many were deleted.
 
         This covers all tenants, because an answer does not record its tenant.
         """
@@ -202,6 +202,6 @@ def may_name_user(order: Any, user_id: str) -> bool:
 
 
 def may_name_agent(order: Any, agent_id: str) -> bool:
-    """True if a stored order contains ids of memories or the agent's id. The memories may contain the agent's id."""
+    """True if a stored order contains the agent's id, or ids of memories, which may contain the agent's id."""
     what = order["args"].get("what") or ""
     return "ids" in order or json.dumps(agent_id)[1:-1] in what or agent_id in what

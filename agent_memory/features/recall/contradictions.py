@@ -3,7 +3,7 @@
 Two statements by the same speaker contradict each other in three cases:
 
 - They have the same slot.
-- They, or a clause of each, share more than half of their words. They then differ in a number or a name, for example.
+- They, or one clause of each, share more than half of their words and differ, for example, in a number or a name.
 - The later statement gives a new time for a plan that both statements mention.
 """
 
@@ -20,8 +20,8 @@ from agent_memory.foundation.text.dates.named_times import names_time
 from agent_memory.foundation.text.languages.phrases import BLANKLESS, CODES, function_words, languages, tokens
 from agent_memory.foundation.text.terms import STOP_WORDS, fold
 
-# Share of the shorter statement's words that the other must contain. Scripts without blanks are compared by pairs of
-# characters. There the share is lower, because one changed character changes two pairs.
+# Share of the shorter statement's words that the other must contain. Scripts without spaces are compared by pairs of
+# characters, with a lower share, because one changed character changes two pairs.
 _ALIKE, _ALIKE_PAIRS = 0.6, 0.5
 # Longer texts say several things, so they are not compared. Limits in characters, content words and pairs.
 _MOST_CHARS, _MOST_WORDS, _MOST_PAIRS = 160, 12, 24
@@ -49,7 +49,7 @@ def corrections_of(statements: Sequence[ShownMemory]) -> Mapping[str, str]:
     any more", "I'm vegan again".
     """
     of_speaker: dict[tuple[str, str | None], list[tuple[int, frozenset[str], float, str | None]]] = {}
-    # Maps positions to positions: a correction always has the higher one.
+    # Maps a statement's position to the position of its correction, which is always higher.
     last_of: dict[int, int] = {}
     for position, memory in enumerate(statements):
         (words, needed), slot = _part_of(memory.text), memory.values.get("slot")

@@ -1,6 +1,6 @@
 """Format a prompt for an API: a system text with the memories, the session's messages, and the query.
 
-Sections have a fixed order. Sections that change least come first, so prompts of successive turns share a prefix.
+The order of sections is fixed. Sections that change least come first, so that successive prompts share a prefix.
 
 Pure functions, no I/O.
 """

@@ -1,9 +1,9 @@
 """Add later statements about a thing that a memory in the prompt mentions. Pure functions, no I/O.
 
 "Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.". With
-MiniLM, 82 to 215 of 419 to 689 LoCoMo messages are more similar to the question. Such things are rare: 9 of LoCoMo's
-2,960 statements mention one. Unused places go to messages below the threshold that share a plain name: "Tofu died on
-Tuesday".
+MiniLM, 82 to 215 of the 419 to 689 messages in a LoCoMo conversation are more similar to the question. Such things are
+rare: 9 of LoCoMo's 2,960 statements mention one. Places left in the prompt go to messages below the threshold that
+share a plain name ("Tofu died on Tuesday").
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from agent_memory.features.recall.referents import Referent, referents
 from agent_memory.foundation.text.dates.tables import calendar_names
 from agent_memory.foundation.text.terms import fold, words
 
-# Limits of a prompt: things it looks for, newest statements about each thing, statements added by a name.
+# Limits per prompt: things to look for, newest statements about each thing, statements added for a shared name.
 _MOST_THINGS = 4
 _MOST_SAID = 2
 _MOST_BY_NAME = 4
-# A capitalized word inside a sentence. The first word says nothing: it always has a capital.
+# A capitalized word inside a sentence. The first word does not count, because it always has a capital.
 _NAME = re.compile(r"(?<![.!?:…] )(?<=\s)(?!I\b)[A-ZÀ-ÖØ-Þ][\w’'-]{1,40}")
 
 
@@ -59,7 +59,7 @@ class NamedThing:
 
 
 def named_things(page: Sequence[ShownMemory]) -> Sequence[NamedThing]:
-    """Return the first things that statements on the page identify by name and number, at most four."""
+    """Return up to four things that statements on the page identify by name and number, in page order."""
     statements = [memory for memory in page if memory.is_message and not only_asks(memory)]
     things = {referent.wording: NamedThing(memory, referent) for memory in reversed(statements) for referent in referents(memory.text)}
     return [*things.values()][-_MOST_THINGS:][::-1]
@@ -80,7 +80,7 @@ def with_mentions(
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page with later statements from `further` that share a name with a statement by the same person."""
+    """Add later statements from `further` that share a name with a statement by the same person to the page."""
     if not further:
         return page
     there = {memory.mid for memory in page}
@@ -101,7 +101,7 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
 
 
 def _tells_of_a_name(memory: ShownMemory) -> bool:
-    """True if a person made this statement. Ignore an assistant's statements, because they address the user."""
+    """True for a person's statement. An assistant's statements do not count, because they address the user."""
     return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
 
 
@@ -124,7 +124,7 @@ def _named_by(memory: ShownMemory, since: _Names) -> str | None:
 
 
 def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page with the statements from `further` that correct a statement on it."""
+    """Add the statements from `further` that correct a statement on the page, and return the page."""
     there, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
     if not candidates:
         return page

@@ -91,12 +91,12 @@ def _escape_positions(text: str) -> list[int]:
 def _is_id(first: str, second: str) -> bool:
     if _skeleton(second) != "d":
         return False
-    # Before a lower-case "d", a "1" or "l" is meant as such: "(1d: rain)".
+    # Before a lowercase "d", a "1" or "l" means itself: "(1d: rain)".
     return _skeleton(first) == "i" or (first in _EASILY_I and second != "d")
 
 
 def _skeleton(text: str) -> str:
-    """Return the lower-case Latin letters that a text resembles, or "" for more than 32 visible characters."""
+    """Return the lowercase Latin letters that a text resembles, or "" if it has more than 32 visible characters."""
     visible = _INVISIBLE.sub("", text)
     if len(visible) > _LONG:
         return ""

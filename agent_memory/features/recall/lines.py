@@ -64,7 +64,7 @@ def memory_line(
 
 
 def line_date(memory: ShownMemory) -> datetime:
-    """Return the date of the memory's event, or else the latest time when it was created, stated again or edited."""
+    """Return a memory's event date or, without one, the last time the memory was created, restated or edited."""
     event = memory.event_date
     if event is not None:
         return event
@@ -88,6 +88,6 @@ def _speaker(memory: ShownMemory, *, asks: bool) -> str:
 
 
 def no_longer_true_since(memory: ShownMemory) -> datetime | None:
-    """Return the time since which a statement is no longer true. None if it is true or was stated again later."""
+    """Return the time when a statement stopped being true, or None if it is still true or was stated again later."""
     ended = memory.ended_at
     return ended if ended is not None and (memory.last_said_at is None or memory.last_said_at <= ended) else None

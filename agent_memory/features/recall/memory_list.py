@@ -25,11 +25,11 @@ _MOST_CITED = 4
 # A message this many times as long as its facts says more than they do.
 _SAYS_MORE = 4
 
-# Statements with at least this share of the best relevance are clearly relevant. A handful of statements all are.
+# Statements with at least this share of the best relevance are clearly relevant. Up to `_HANDFUL`, all are.
 _CLEAR_SHARE, _HANDFUL = 0.25, 5
 # A reader cannot understand a passage with fewer tokens than this.
 _LEAST_PASSAGE = 64
-# Few texts have more tokens than this allows: English has four bytes a token, Chinese three.
+# Few texts have fewer bytes per token than this: English has four, Chinese three.
 _BYTES_PER_TOKEN = 3
 
 MessageName = tuple[str | None, str | None, str | None, str]
@@ -98,7 +98,7 @@ class MemoryList:
     def notices(self) -> list[str]:
         """Return a notice for each memory that the prompt shows only in part."""
         return [
-            f"the memory {memory.id} is longer than there is room for: of its text the passage that fits the query best is shown"
+            f"the memory {memory.id} is too long for the prompt: only the passage that matches the query best is shown"
             for memory in self.memories
             if memory.id in self.passages
         ]
@@ -126,7 +126,7 @@ class MemorySelection:
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
         """Return the memories to show. Expects `memories` best first.
 
-        Afterwards, `cut` holds a reason for each memory left out, except memories that exceed only the limit.
+        Afterwards, `cut` holds the reason for each memory left out, unless the reason is the limit alone.
         """
         beside = [memory for memory in memories if memory.beside is not None]
         memories = [memory for memory in memories if memory.beside is None] if beside else memories
@@ -158,7 +158,7 @@ class MemorySelection:
         return MemoryList(fitted_facts, fitted_statements, question_ids, self.passages)
 
     def _fit(self, memories: Sequence[ShownMemory], places: int, *, counted: bool) -> tuple[list[ShownMemory], list[ShownMemory]]:
-        """Split memories into those within the budget and the number of places, and the rest."""
+        """Return the memories that fit the budget and the number of places, and the memories that do not."""
         fitted: list[ShownMemory] = []
         beyond: list[ShownMemory] = []
         for memory in memories:
@@ -231,7 +231,7 @@ def cited_messages(memory: ShownMemory) -> list[MessageName]:
 
 
 def _passage_of(memory: ShownMemory) -> str | None:
-    """Return the passage of a long memory that matched the query, or else its first one. None for a short memory."""
+    """Return a long memory's matching passage, or else its first passage. Return None for a short memory."""
     found_passage = memory.values.get("passage")
     passage = beginning(memory.text) if found_passage is None else found_passage["text"]
     if len(passage) == len(memory.text):

@@ -26,11 +26,11 @@ class Referent(NamedTuple):
 
     @property
     def wording(self) -> str:
-        """The words that another text about the thing must contain: the name, and the number of a name of one word."""
+        """The words that another text about the thing must contain: the name, with its number if it is one word."""
         return " ".join(self.name if len(self.name) > 1 else (*self.name, self.number))
 
     def is_named_in(self, text: str) -> bool:
-        """True if a text contains the name with this number, or a name of several words without another number."""
+        """True if a text contains the name with this number. A name of several words also counts without a number."""
         text_words = words(text[:_MOST_CHARS])
         length = len(self.name)
         for start in range(len(text_words) - length + 1):
@@ -43,7 +43,7 @@ class Referent(NamedTuple):
 
 
 def referents(text: str) -> Sequence[Referent]:
-    """Return the first things that a text identifies by a name and a number, at most four. Ignore dates and times."""
+    """Return up to four things that a text identifies by a name and a number, in order. Ignore dates and times."""
     if len(text) > _MOST_CHARS or not any(map(str.isdigit, text)):
         return ()
     text = _COUNTED.sub("", text)

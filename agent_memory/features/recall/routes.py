@@ -32,7 +32,7 @@ async def memory_prompt(
 ) -> Response:
     """Returns messages for a chat model.
 
-    They contain the session's summary and messages, the memories that match the query, and the query.
+    The messages contain the session's summary and messages, the memories that match the query, and the query.
     """
     request, shows = prompt_as_shown(body, memory_types)
     prompt = await services[RecallService].build_prompt(scope, request, optimize_query=optimize_query)

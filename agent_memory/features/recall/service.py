@@ -50,7 +50,7 @@ Part = TypeVar("Part")
 class _Kinds(NamedTuple, Generic[Part]):
     """One value for each section, grouped by kind.
 
-    The kinds are: sections shown in every prompt, the section of this feature, and recalled sections of extensions.
+    The kinds are sections of every prompt, this feature's own section, and recalled sections of other features.
     """
 
     always: Sequence[Part]
@@ -164,7 +164,7 @@ class RecallService:
         session = await self._session.load_session(ask, of_session)
         messages = session.messages
         if messages is not None and messages.ref != ask.session:
-            # The session was found by its id alone, so only now the user of the other sections is known.
+            # The session was found by its id alone, so the user of the other sections is known only now.
             reader = Reader(messages.ref.namespace, messages.ref.user_id, ask.reader.agent_id)
             ask = replace(ask, session=messages.ref, reader=reader)
             opened = await self._open_sections(ask)
@@ -177,7 +177,7 @@ class RecallService:
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
-            # A retry runs this function again, so the counts are replaced.
+            # Replace the counts, because a retry runs this function again.
             queued = [self._queue_zone(pipe, ask), self._session.queue_session(pipe, ask) if with_session else 0]
             counts[:] = [*queued, *(reads.queue_section(pipe) for kind in opened for reads in kind)]
 
@@ -223,7 +223,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
         for name in names:
             own, other = getattr(session, name), getattr(body, name)
             if own and other and own != other:
-                raise BadInput(f"is another than session.{name}: name one of the two", field=name)
+                raise BadInput(f"differs from session.{name}: specify only one of the two", field=name)
         session = session.model_copy(update={name: getattr(session, name) or getattr(body, name) for name in names})
         body = body.model_copy(update={"session": session})
     if session is None and not searches(body):
@@ -240,13 +240,13 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Return the request with one time zone for prompt and search. Raises BadInput if unknown, or if they differ."""
+    """Return the request with one time zone for prompt and search. Raises BadInput for unknown or different zones."""
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
     if not names:
         return body
     if len(set(names)) > 1:
-        raise BadInput("is another than long_term_search.timezone: name one of the two", field="timezone")
+        raise BadInput("differs from long_term_search.timezone: specify only one of the two", field="timezone")
     read_zone(names[0])
     update: dict[str, Any] = {"timezone": names[0]}
     if search is not None:
@@ -255,7 +255,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections that share one part of the budget, in order. Each takes what it needs of the tokens left."""
+    """Fit sections into a shared part of the budget, in order. Each takes the tokens it needs from those left."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:

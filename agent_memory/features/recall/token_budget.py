@@ -1,4 +1,4 @@
-"""Divide a prompt's tokens among its parts, in the order of the parts. Pure functions, no I/O."""
+"""Divide a prompt's tokens among its parts, in order. Pure functions, no I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find an agent's sessions, for exports and erasures. Read all accessible sessions, because the index has no agents."""
+"""Find an agent's sessions, for exports and erasures. This reads all accessible sessions: the index has no agents."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def permit_session_agents(client: Redis, keys: Keys, scope: Scope, ref: Se
 
 
 async def reached_sessions(client: Redis, keys: Keys, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionRef]:
-    """Return the sessions that do not belong to an agent outside the caller's scope."""
+    """Return the sessions, except those of agents outside the caller's scope."""
     if scope.agents is None or not refs:
         return list(refs)
     metas = [keys.session(keys.sid(scope.tenant, ref)).meta for ref in refs]

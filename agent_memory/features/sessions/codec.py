@@ -51,7 +51,7 @@ def message_identity(message: MemoryMessage) -> str:
 
 
 def beside_of(message: MemoryMessage) -> dict[str, Any]:
-    """Return the content of a message beside its text.
+    """Return a message's content other than its text.
 
     The keys are "p" (content parts), "n" (the reason for missing content) and "f" (the caller's own fields).
     """
@@ -189,7 +189,7 @@ class SessionState:
 
 @dataclass(slots=True)
 class SessionTurns:
-    """The newest of a session's `total` messages, as many as fit into a prompt's window.
+    """A session's newest messages that fit into a prompt's window. `total` counts all its messages.
 
     `parted` has the same meaning as in `SessionState`.
     """
@@ -202,7 +202,7 @@ class SessionTurns:
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
-    """Return the session in a meta hash, its entries and its journal cursors (jp, je). None if the hash is missing."""
+    """Decode a session from its meta hash, entries and journal cursors (jp, je). Return None without a meta hash."""
     if not meta:
         return None
 
@@ -247,9 +247,9 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 
 
 class OwnMemory(NamedTuple):
-    """A memory that waits in a session's journal, with only the fields that its writer set.
+    """A memory waiting in a session's journal, with only the fields that its writer set.
 
-    It also contains the writer's `rights` and the time `written` (µs), so that repeating a PUT creates the same memory.
+    `rights` are the writer's. `written` is the time of the PUT (µs), so that a repeated PUT creates the same memory.
     """
 
     record: MemoryRecord
@@ -258,7 +258,7 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """Return a waiting memory as JSON, with its given fields and the writer's rights. The script appends "at"."""
+    """Return a waiting memory as JSON, with its given fields and the writer's rights. The script appends the time."""
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})
@@ -276,12 +276,12 @@ def decode_own(raw: str) -> OwnMemory:
 
 
 _RIGHTS = ("ns", "us", "ag")
-# Fields that do not count as content: times and the server's own. The creation time is compared separately.
+# Fields that do not count as content: times and the server's own fields. The creation time is compared separately.
 _NOT_CONTENT = {"created_at", "updated_at", "last_accessed", "persisted_at", "access_count", "memory_hash", "quarantine", "approved"}
 
 
 def content_mark(record: MemoryRecord) -> str:
-    """Return the digest that identifies unchanged memories in a session. Default and empty values do not affect it."""
+    """Return a digest that shows whether a session's memory has changed. Default and empty values do not affect it."""
     values = record.model_dump(mode="json", exclude=_NOT_CONTENT, exclude_defaults=True)
     values = {name: value for name, value in values.items() if value not in (None, [], {})}
     return blake2b(json.dumps(values, sort_keys=True).encode(), digest_size=12).hexdigest()

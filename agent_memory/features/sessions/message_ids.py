@@ -18,7 +18,7 @@ _DIGEST_CHARS = 12
 
 
 def with_distinct_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
-    """Return the messages. A message with the same id as an earlier one, but different words, gets another id."""
+    """Return the messages. A message that reuses an earlier message's id with different words gets another id."""
     first: dict[str, str] = {}
     distinct: list[MemoryMessage] = []
     for message in messages:
@@ -57,7 +57,7 @@ def with_stable_ids(messages: Sequence[MemoryMessage]) -> list[MemoryMessage]:
 
 
 def notice_roles(messages: Sequence[MemoryMessage]) -> None:
-    """Add a notice for each role that chat APIs do not have. The server treats such messages as a person's."""
+    """Add a notice for each message with a role that chat APIs lack. The server treats it like a person's message."""
     standard_roles = frozenset(("user", "assistant")) | PROGRAM_ROLES | TOOL_ROLES
     for position, message in enumerate(messages):
         if message.role not in standard_roles:

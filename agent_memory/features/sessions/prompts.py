@@ -33,7 +33,7 @@ class SummaryAnswer(BaseModel):
 
 
 def summarize_messages(previous: str | None, leaving: Sequence[PromptMessage], *, max_words: int) -> list[ChatMessage]:
-    """Return the messages for one model call. Sort the `leaving` messages by time."""
+    """Return the messages for one model call, with the `leaving` messages sorted by time."""
     ordered = sorted(leaving, key=lambda item: (item.created_at, item.number))
     parts = [f"Leaving messages, one JSON object per line:\n{fence(message_lines(ordered), 'messages')}"]
     if previous and previous.strip():

@@ -26,13 +26,13 @@ from agent_memory.foundation.text.statements import memorable
 from agent_memory_client.models import MemoryRecord, SearchRequest
 
 _RECENT = load("sessions/recent_messages")
-# The share of the query's words that a message needs. Nothing ranks these messages against memories yet.
+# The share of the query's words that a message must contain. Nothing ranks these messages against memories yet.
 _SHARE = 1 / 3
 _MOST = 5
 # Filters that unpromoted messages cannot match: they have no tags, trust or versions yet.
 _FILTERS = (*(set(FILTERS) - {"user_id", "namespace"}), "min_trust", "quarantined", "as_of", "known_at", "history")
 
-# These limits bound the cost, even if much waits. The newest sessions come first.
+# These limits bound the cost, even if many messages wait. The newest sessions come first.
 _LIMITS = {"looked_at": 64, "most_sessions": 16, "most_each": 16, "most": 32, "most_bytes": 16 * 1024}
 # Decoding costs a hundred times as much as searching the raw bytes.
 _DECODED = 6
@@ -115,7 +115,7 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 
 
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
-    """Return the accessible messages to be promoted with most of the query's words, then the newest."""
+    """Return accessible messages that wait for promotion, sorted by the number of query words, then newest first."""
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []
     for session in reply:
@@ -136,7 +136,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """Count the query's words that each entry may contain. Searches all entries at once: most words are rare."""
+    """Count how many query words each entry may contain. Search all entries at once, because most words are rare."""
     text = b"\n".join(entries)  # The JSON of an entry has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))

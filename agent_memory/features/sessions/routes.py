@@ -62,11 +62,11 @@ router = operations("working memory")
 async def list_sessions(
     services: ServicesDep,
     scope: ScopeDep,
-    limit: Annotated[int, Query(ge=1, le=100, description="At most so many sessions.")] = 20,
-    offset: Annotated[int, Query(ge=0, le=MAX_LIST_OFFSET, description="How many sessions to skip.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of sessions.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=MAX_LIST_OFFSET, description="The number of sessions to skip.")] = 0,
     namespace: NamespaceQuery = None,
     user_id: UserQuery = None,
-    identities: Annotated[bool, Query(description="True returns the owner of each session, too.")] = False,
+    identities: Annotated[bool, Query(description="Also return the owner of each session.")] = False,
 ) -> Response:
     """Lists the ids of sessions. `total` is the number of all matching sessions."""
     return ModelResponse(
@@ -181,7 +181,7 @@ async def put_working_memory(
 ) -> Response:
     """Stores a session and replaces the stored one.
 
-    `user_id` and `namespace` of the query apply if the body has none.
+    The query's `user_id` and `namespace` apply if the body has none.
     """
     shows = knows_procedural(memory_types) or names_procedural(memory.memory_type for memory in body.memories)
     answer = await services[SessionService].put(
@@ -216,11 +216,11 @@ async def delete_working_memory(
     memories: Annotated[bool, Query(description="Also delete the long-term memories that came from the session.")] = False,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Deletes a session; a missing session is no error. Its long-term memories stay, unless you ask to delete them."""
+    """Deletes a session, if it exists. Its long-term memories stay, unless you ask to delete them."""
     if not memories:
         return ModelResponse(await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id))
     erasure = Erasure(scope.tenant, *place_of(scope, namespace, user_id), session_id)
-    # Order the erasure first: a session that is written again after it must stay.
+    # Order the erasure first: a session that is written again after the deletion must stay.
     mark = await services[ErasureOrders].order_erasure(scope, erasure)
     answer = await services[SessionService].delete(scope, session_id, namespace=namespace, user_id=user_id)
     done = wait <= 0 or await services[OperationService].wait_for_marks(scope, [mark], wait)

@@ -162,8 +162,8 @@ class SessionService:
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
         """Append messages, creating the session if it is missing. Skip messages that the session already has.
 
-        Return the answer and the messages as stored, because a new message that reuses an id gets another id. If `anew`
-        is true, the messages replace the session, but its long-term memories stay.
+        Return the answer and the stored messages, because a new message that reuses an id gets another id. If `anew` is
+        true, the messages replace the session, but its long-term memories stay.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         permit_agent(scope, body.agent_id)
@@ -211,7 +211,7 @@ class SessionService:
         model_name: str | None = None,
         context_window_max: int | None = None,
     ) -> SessionAnswer:
-        """Return the session with this identity, or else the only session that matches. Raises NotFound."""
+        """Return the session with this identity or, if none exists, the only one that matches. Raises NotFound."""
         last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
         named = self._window(model_name, context_window_max) if model_name or context_window_max else None
         # Read only the messages that the answer shows.
@@ -250,7 +250,7 @@ class SessionService:
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 
     async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the session with this identity, or else the only session that matches. Ignore a missing session."""
+        """Delete the session with this identity or, if none exists, the only one that matches, if any."""
         ref = session_of(scope, session_id, namespace, user_id)
         if not await self._store.delete(scope, ref) and (only := await self._store.find_only(scope, ref)) is not None:
             await self._store.delete(scope, only)
@@ -354,7 +354,7 @@ class SessionService:
                 timed = False
                 if rules.require_timestamps:
                     raise BadInput("give each message a created_at (ISO 8601)", field=f"messages.{position}.created_at")
-                # A microsecond for each message keeps the order. The time to read a request must not count.
+                # One more microsecond for each message keeps the order. The time to read a request must not count.
                 message.created_at = received + timedelta(microseconds=position)
                 message.model_fields_set.discard("created_at")
             elif message.created_at > latest:

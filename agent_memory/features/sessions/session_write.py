@@ -52,7 +52,7 @@ class MovedSession:
 
 @dataclass(slots=True)
 class SessionWrite:
-    """A PUT or an append. If a field is None, a PUT removes the stored value, and an append keeps the stored value.
+    """A PUT or an append. If a field is None, a PUT removes the stored value, and an append keeps it.
 
     `waiting` lists the positions of memories to promote. `fed_back` is True if messages repeat text from a memory
     prompt.
@@ -94,8 +94,8 @@ class SessionWrite:
 class SessionStamp:
     """A session after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
 
-    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` lists the positions of messages
-    sent as text alone, each with the stored content beside its text, which stays.
+    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` lists messages that were sent as
+    text alone: each position, with the other stored content, which the write kept.
     """
 
     version: int
@@ -173,7 +173,7 @@ def micros(moment: datetime) -> str:
 
 
 def read_stamp(reply: Any, promoted: Sequence[int], most: int) -> SessionStamp:
-    """Return the result of `session_write.lua`. `promoted` are the positions of the memories to promote.
+    """Return the result of `session_write.lua`. `promoted` contains the positions of the memories to promote.
 
     Raises MessageIdsReused, VersionMismatch, IdTaken, TooLarge, BadInput or Forbidden.
     """

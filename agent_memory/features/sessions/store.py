@@ -56,10 +56,10 @@ from agent_memory_client.models import MemoryStrategyConfig, MemoryTypeEnum
 _WINDOW = load("sessions/session_window")
 # How many processed messages a journal keeps as context.
 JOURNAL_CONTEXT = 10
-# How often to make another id: the new one may be in use, too.
+# How many other ids to try: a new id may be in use, too.
 _OTHER_IDS = 8
 _SHOWN = ("sid", "ns", "us", "ctx", "ag")
-# How many messages to read before a window: they may contain the tool calls of its answers.
+# How many messages to read before a window, because they may contain tool calls that the window answers.
 _BEFORE = 16
 _ALL_BEFORE = 2**31
 
@@ -185,7 +185,7 @@ class SessionStore:
         return k.meta if user_id is None else self._keys.waiting(tenant, user_id)
 
     def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
-        """Return the script's arguments for memories. `promoted` maps ids of memories to promote to positions."""
+        """Return the script's arguments for memories. `promoted` maps id to position, for memories to promote."""
         own: list[str] = []
         for name, position in promoted.items():
             record = change.memories[position]
@@ -213,7 +213,7 @@ class SessionStore:
         pipe.hmget(k.journal, ["jp", "je"])
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
-        """Return a session with its `last` messages. None reads all messages, or as many as fit into `window`."""
+        """Return a session with its `last` messages. If None, return all messages, or as many as fit into `window`."""
         state: SessionState | None = None
         for before in (_BEFORE, _ALL_BEFORE):
             replies = await read(self._client, lambda pipe, n=before: self._queue_read(pipe, scope, ref, last, window, n))
@@ -235,7 +235,7 @@ class SessionStore:
 
     @staticmethod
     def parse_turns(scope: Scope, replies: Sequence[Any]) -> SessionTurns | None:
-        """Return the part of a session that `queue_turns` read. None if the session is missing or not accessible."""
+        """Return the part of a session that `queue_turns` read, or None if the session is missing or not accessible."""
         (session, namespace, user, context, agent), (total, fit, *entries) = replies
         if session is None or not reaches_session_of(scope, None if agent is None else agent.decode()):
             return None
@@ -263,12 +263,12 @@ class SessionStore:
         return (await self._search(clause, 0, 2))[1]
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> SessionRef | None:
-        """Return the only session that matches, like `find`. None if there are several, or none."""
+        """Return the only session that `find` finds, or None if it finds none or several."""
         refs = await self.find(scope, ref.session_id, ref.namespace, ref.user_id)
         return refs[0] if len(refs) == 1 else None
 
     async def list(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> tuple[int, list[SessionRef]]:
-        """Return the total, and a page of the accessible sessions, oldest first."""
+        """Return the number of matching sessions, and a page of the accessible ones, oldest first."""
         total, refs = await self._search(filters.session_where(scope, namespace=namespace, user_id=user_id), offset, limit)
         return total, await reached_sessions(self._client, self._keys, scope, refs)
 
@@ -402,7 +402,7 @@ class SessionStore:
         return bool(reply)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
-        """Return the tenant and the session with this key name, with its `last` messages. None reads all."""
+        """Return the tenant and session with this key name. The session has its `last` messages, or all if None."""
         k = self._keys.session(sid)
 
         def build(pipe: Pipeline) -> None:
@@ -436,7 +436,7 @@ def _pairs(flat: Sequence[bytes]) -> dict[str, str]:
 
 
 def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -> SessionState | None:
-    """Return the session in the replies to `_queue_read`. None if it is missing or its agent is not accessible."""
+    """Return the session in the replies to `_queue_read`, or None if it is missing or its agent is not accessible."""
     entries = replies[1] if window is None else replies[1][:1:-1]
     state = decode_session(replies[0], entries, replies[2])
     if state is None or not reaches_session_of(scope, state.agent_id):

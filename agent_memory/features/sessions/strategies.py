@@ -31,7 +31,7 @@ class StrategyOptions(ExtractionRules):
 
 
 def check_strategy(strategy: MemoryStrategyConfig) -> None:
-    """Raise BadInput for a configuration that cannot work. The error contains the field."""
+    """Raise BadInput, with the field, for a configuration that cannot work."""
     if not strategy.config and strategy.strategy != "custom":
         return
     options = options_of(strategy.config)
@@ -46,7 +46,7 @@ def check_strategy(strategy: MemoryStrategyConfig) -> None:
 
 
 def options_of(config: dict[str, Any]) -> StrategyOptions:
-    """Return the options that the server supports. Raises BadInput, which contains the invalid field."""
+    """Return the options that the server supports. Raises BadInput with the invalid field."""
     options = {name: value for name, value in config.items() if name in StrategyOptions.model_fields}
     try:
         return StrategyOptions.model_validate(options)

@@ -251,7 +251,7 @@ class ImportService:
             waiting=waiting,
             strategy=line.strategy,
             agent_id=agent_id,
-            # An ended session is stored for a second, only because its waiting work outlives it.
+            # Store an ended session for only a second, because its waiting work outlives it.
             ttl_seconds=1 if ended else line.ttl_seconds,
             client_tokens=line.tokens,
             created_at=created,

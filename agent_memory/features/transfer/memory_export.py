@@ -249,7 +249,7 @@ class MemoryExportReader:
 
 
 def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evidence], mid: str) -> str | None:
-    """Return the id behind the alias `mid` if a piece of evidence contains the id. None otherwise."""
+    """Return the id behind the alias `mid`, or None if no piece of evidence contains that id."""
     for piece in evidence:
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         for memory_id in (piece.memory_id, *(message_memory_id(ref, message) for message in piece.message_ids)):

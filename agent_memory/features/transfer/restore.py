@@ -1,4 +1,4 @@
-"""Restore exported memories and changes without altering ids, dates, versions, evidence, aliases and vectors."""
+"""Restore exported memories and changes without altering ids, dates, versions, evidence, aliases or vectors."""
 
 from __future__ import annotations
 
@@ -155,8 +155,8 @@ class Restorer:
     ) -> Literal["new", "same", "other"]:
         """Restore a change for an owner (namespace, user).
 
-        Return "new", "same" if the change exists, or "other" if its id is in use. All memories of the change must
-        exist, and `fields` must begin with the tenant.
+        Return "new" if it was restored, "same" if it already exists, or "other" if its id belongs to another change.
+        All memories of the change must exist, and `fields` must begin with the tenant.
         """
         change, root, micros = self._keys.change(change_id), self._keys.root, round(at * 1e6)
         guard = guard_of(root, scope.tenant, *owner)
@@ -165,7 +165,7 @@ class Restorer:
         return "new" if done > 0 else "other" if done else "same"
 
     def vector(self, raw: bytes, model: Mapping[str, Any]) -> bytes | None:
-        """Return an exported vector in this store's format. None if it is invalid or comes from another model."""
+        """Return an exported vector in this store's format, or None if it is invalid or comes from another model."""
         if (model.get("model"), model.get("dimensions")) != (self._spec.model, self._spec.dimensions):
             return None
         kind = model.get("datatype")

@@ -1,6 +1,6 @@
 """HTTP operations: export and import the data of users and agents.
 
-`privacy/routes.py` has the operations that erase it.
+`privacy/routes.py` has the operations that erase this data.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def lines_of(request: Request) -> RawBody:
 async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath, namespace: NamespaceQuery = None) -> Response:
     """Returns all data of a user, in one namespace or in all, as JSON lines.
 
-    It contains everything acknowledged before the request, and no data of others.
+    The export contains everything acknowledged before the request, and no data of others.
 
     The response is streamed. Its last line, of the kind `end`, counts the lines before it. Without this line, the
     export is incomplete. X-Operation-Id names the receipt.
@@ -85,7 +85,7 @@ async def import_agent(
 ) -> Response:
     """Imports lines of an agent's export and assigns them to this agent.
 
-    Data of users stays theirs, and existing data stays unchanged.
+    Users keep their own data, and existing data stays unchanged.
 
     Another agent id or another namespace makes a copy, as in the import of a user. Sessions keep their ids. A session
     that already exists stays with its agent.

@@ -105,7 +105,7 @@ class SessionExportReader:
         return exports
 
     async def _waiting(self, scope: Scope, sid: str) -> SessionExport | None:
-        """Return the pending work of an ended session. None while the session exists, or if it has no journal."""
+        """Return the pending work of an ended session, or None if the session still exists or has no journal."""
         if (await read(self._client, lambda pipe: pipe.exists(self._keys.session(sid).meta)))[0]:
             return None
         messages: dict[int, StoredMessage] = {}

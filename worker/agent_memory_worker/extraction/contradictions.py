@@ -39,10 +39,10 @@ from agent_memory_worker.extraction.reconcile import OpenFact, judge_facts
 log = logging.getLogger(__name__)
 
 _JOB = "contradictions"
-# Changed facts that a pass reads, and model calls that it makes, at most.
+# The maximum numbers of changed facts to read and of model calls to make in a pass.
 _FACTS_PER_PASS = 32
 _CALLS_PER_PASS = 8
-# Latest changes that are read of a memory, at most.
+# The maximum number of a memory's latest changes to read.
 _MOST_CHANGES = 100
 _LASTING = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
 
@@ -124,7 +124,7 @@ async def _look_on(work: _Pass) -> None:
 async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
     """Ask a model, apply its answers, and record the judged pairs; return True if all pairs were judged.
 
-    After an unusable answer, halves the batch; skips a single fact that gets no usable answer. Raises ModelUnavailable.
+    After an unusable answer, halve the batch. Skip a single fact without a usable answer. Raises ModelUnavailable.
     """
     waiting = [questions] if questions else []
     for _ in range(_CALLS_PER_PASS):
@@ -202,7 +202,7 @@ def _grouped(pairs: Sequence[tuple[_Fact, _Fact]]) -> list[_Question]:
 async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]) -> list[_Question]:
     """Return the questions, each with only the older facts that a model considers outdated.
 
-    Raises ModelUnavailable, ModelAnswerInvalid.
+    Raises ModelUnavailable and ModelAnswerInvalid.
     """
     await runtime[ContextLimits].load_learned(chat)
     memories = list({older.memory.mid: older.memory for question in questions for older in question.older}.values())
@@ -223,9 +223,9 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
 
 
 async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
-    """Supersede the older facts, or propose to supersede them; return True if none is left.
+    """Supersede the older facts, or propose to supersede them. Return True if no older fact is left.
 
-    Skips memories that this pass or a concurrent write has changed; a later pass handles them.
+    Leave memories that this pass or a concurrent write has changed to a later pass.
     """
     runtime, newer = work.runtime, question.newer.memory
     if not question.older:
@@ -265,7 +265,7 @@ async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemo
 
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
-    """True if an applied, undone, rejected or proposed change exists by which one fact supersedes the other."""
+    """True if one fact supersedes the other by a change that is applied, undone, rejected or proposed."""
     decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
     return any(change.id in decided for change in history[older.mid])
 

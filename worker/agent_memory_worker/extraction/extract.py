@@ -52,8 +52,8 @@ from agent_memory_worker.extraction.thread_strategy import summarize, thread_pro
 
 log = logging.getLogger(__name__)
 
-# Tokens shown of an earlier message or of a tool's message, at most. With fewer than the second number, an earlier
-# message explains nothing.
+# The maximum number of tokens to show of an earlier message or a tool's message. An earlier message with fewer than
+# `_LEAST_CONTEXT_TOKENS` explains nothing.
 _CONTEXT_TOKENS = 300
 _LEAST_CONTEXT_TOKENS = 24
 # Attempts to decide about a batch. Another one follows if the memories in the decision changed meanwhile.
@@ -141,7 +141,7 @@ async def _extract(
     if not is_worth_it:
         return await runtime[MemoryCommits].commit(scope, [], origin, fence=fence, background=True)
 
-    # Cut any message to fit, or the session could not pass it. A message that only gives context gets less room.
+    # Cut any message to fit, because otherwise the session could not pass it. Mere context gets less room.
     most = max(shares.messages - LINE_TOKENS, LEAST_TOKENS // 2)
 
     def shorten(message: ExtractionMessage) -> str:
@@ -188,9 +188,9 @@ async def _facts_of(
 ) -> list[ExtractedFact]:
     """Return the facts in new messages.
 
-    If the model's answer is cut off, asks once about each half of the messages (`halved`). If the answer about a half
-    is cut off, uses the complete facts in it. Adds the reasons for rejected facts to `refused`. Raises ModelUnavailable
-    and ModelAnswerInvalid.
+    If the model's answer is cut off, ask once about each half of the messages (`halved`). If the answer about a half is
+    cut off, use the complete facts in it. Add the reasons for rejected facts to `refused`. Raises ModelUnavailable and
+    ModelAnswerInvalid.
     """
     try:
         answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)

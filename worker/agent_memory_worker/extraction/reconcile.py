@@ -115,7 +115,7 @@ def _wording(record: MemoryRecord) -> tuple[object, ...]:
 
 
 def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
-    """Return a repeated fact as evidence for `same`; nothing if only the assistant repeats it."""
+    """Return a repeated fact as evidence for `same`, or [] if only the assistant repeats it."""
     if not candidate.witnessed:
         return []
     if same.record.event_date is None and candidate.record.event_date is not None and not same.record.pinned:
@@ -128,7 +128,7 @@ async def judge_facts(
 ) -> list[DecisionAnswer]:
     """Return a valid decision for each fact. Needs one model call, or several if the model's context is small.
 
-    The decision is to add a fact if the model's answer omits it, or refers to memories that the prompt did not show.
+    Decide to add a fact if the model's answer omits it, or refers to memories that the prompt did not show.
     """
     decided: list[DecisionAnswer] = []
     most = len(open_facts)
@@ -260,7 +260,7 @@ def _apply_answers(
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
     """Return a fact that is older than its slot's current value, with its validity ending when that value began.
 
-    Returns None for other facts, and if the current value is pinned.
+    Return None for other facts, and if the current value is pinned.
     """
     holder = next((memory.record for memory in of if memory.mid == holders.get(record.id)), None)
     if holder is None or holder.pinned or begins_at(holder) <= begins_at(record):
@@ -270,7 +270,7 @@ def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[s
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the fact `by` may supersede `memory`: it is not pinned, is not an event, and did not begin later."""
+    """True if the fact `by` may supersede `memory`, which must not be pinned, be an event, or begin later."""
     old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)

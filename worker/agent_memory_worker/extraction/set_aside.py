@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 async def set_aside_failed(runtime: Runtime, member: str) -> bool:
     """Set aside a batch that failed too often. An operator can replay or drop the batch.
 
-    Returns False if no messages are waiting, or if the batch was set aside before. In the second case, the batch
-    becomes a dead letter.
+    Return False if no messages are waiting, or if the batch was set aside before. In the second case, the batch becomes
+    a dead letter.
     """
     if "." in member:
         return False
@@ -31,7 +31,7 @@ async def set_aside_failed(runtime: Runtime, member: str) -> bool:
 async def set_aside_oversized(runtime: Runtime, sid: str, journal: Journal, count: int, error: ContextExceeded) -> None:
     """Set aside messages that do not fit into the model's context.
 
-    Re-raises `error` if the messages are a batch that was set aside before.
+    Re-raise `error` if the messages are a batch that was set aside before.
     """
     if "." in sid:
         raise error

@@ -31,7 +31,7 @@ _LEAST_WORDS = 24
 
 
 def thread_memory_id(ref: SessionRef) -> str:
-    """Return the id of a session's summary, computed in the same way as the archived server does."""
+    """Return the id of a session's summary, computed as on the archived server."""
     parts = f"{ref.namespace or ''}|{ref.user_id or ''}|{ref.session_id}"
     return "thread_summary_" + sha256(parts.encode()).hexdigest()[:24]
 
@@ -50,7 +50,7 @@ async def summarize(
 ) -> list[Decision]:
     """Return the decision that stores a session's summary after these messages.
 
-    Returns no decision if the stored summary is pinned, or the new one is empty or blocked. Shortens the existing
+    Return no decision if the stored summary is pinned, or if the new one is empty or blocked. Shorten the existing
     summary if the model's context is small. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     memory_id, summary = await _standing(runtime, scope, ref)

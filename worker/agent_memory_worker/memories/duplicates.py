@@ -68,7 +68,7 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
 async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> int:
     """Merge similar memories that changed since the tenant's last pass of this kind; return how many were merged.
 
-    Does nothing while the tenant is busy (`began` is None). If the model is unavailable or its budget is spent, the
+    Do nothing while the tenant is busy (`began` is None). If the model is unavailable or its budget is spent, the
     cursor does not move and the next pass continues.
     """
     cursor, scope = f"{_JOB}:{tenant}", scope_of_work(tenant)
@@ -156,7 +156,7 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
 
 
 async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
-    """Merge similar memories that a model judges equal; return how many, and True if no repeat is needed."""
+    """Merge similar memories that a model judges equal; return how many, and False if another pass must continue."""
     merged_count, complete = 0, True
     pairs = await _similar(runtime, scope, page)
     judged_apart = await runtime[MergeStore].are_judged([pair_by_versions(*pair) for pair in pairs])
@@ -242,6 +242,6 @@ def _characters(memories: Iterable[StoredMemory]) -> int:
 
 
 async def _judged(chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> set[int]:
-    """Return the numbers (from 1) of pairs that a model judges equal. Raises ModelUnavailable, ModelAnswerInvalid."""
+    """Return numbers (from 1) of pairs that a model judges equal. Raises ModelUnavailable and ModelAnswerInvalid."""
     answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
     return {number for number in answer.same if 1 <= number <= len(pairs)}

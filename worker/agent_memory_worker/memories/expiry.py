@@ -20,7 +20,7 @@ _BATCH = 200
 async def end_forgotten(runtime: Runtime) -> int:
     """Delete memories forgotten more than `forgotten_kept_days` ago; return how many changes were completed.
 
-    Keeps restored memories.
+    Keep restored memories.
     """
     days = runtime.settings.longterm.forgotten_kept_days
     before = datetime.now(UTC) - timedelta(days=days)
@@ -46,7 +46,7 @@ async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> b
 
 
 async def sweep(runtime: Runtime) -> int:
-    """Move expired memories to history, and embed ended versions that have no vector; return the number of both.
+    """Move expired memories to history, and embed ended versions that have no vector; return the total number.
 
     Reads never wait for the sweep.
     """
@@ -64,6 +64,6 @@ async def sweep(runtime: Runtime) -> int:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Update usage counts, sweep, and delete forgotten memories; return how many changed. Reads never wait for it."""
+    """Update usage counts, sweep, and delete forgotten memories; return how many memories changed."""
     await runtime[Reindexer].drop_former_indexes()
     return await runtime[UsageStore].fold_usage() + await sweep(runtime) + await end_forgotten(runtime)

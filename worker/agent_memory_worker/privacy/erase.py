@@ -114,7 +114,7 @@ class _Erasing:
         return counts
 
     async def _sessions(self) -> list[SessionEpoch]:
-        """Return some of the order's sessions, then ended sessions with pending work; [] if all are deleted."""
+        """Return some of the order's sessions or, if none exist, ended ones with pending work; [] if all are gone."""
         what, sessions = self._what, self._runtime[SessionStore]
         if what.session_id is not None:
             return await sessions.lives(self._scope, [sessions.sid(self._scope, SessionRef(what.session_id, what.namespace, what.user_id))])

@@ -71,7 +71,7 @@ async def purge_source(
 ) -> tuple[Counter[str], list[str]]:
     """Delete or count a source's data; return the counts, and the ids of some of its memories.
 
-    Keeps unreadable records, whose source is unknown, and adds them to `unreadable`.
+    Keep unreadable records, whose source is unknown, and add them to `unreadable`.
     """
     selection = Selection.of(*owner)
     counts: Counter[str] = Counter()

@@ -52,7 +52,7 @@ async def strike(
     *,
     dry: bool,
 ) -> Counter[str]:
-    """Remove the source's messages from a namespace and user's sessions; return counts of `messages` and `contexts`."""
+    """Remove the source's messages from an owner's sessions; return counts of `messages` and `contexts`."""
     counts: Counter[str] = Counter()
     offset = 0
     while True:
@@ -93,7 +93,7 @@ def _is_of(
 
 
 def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], message_ids: Collection[str]) -> bool:
-    """True if the summary may cover the source's messages: some have left the session, or may have left it."""
+    """True if the summary may cover the source's messages, because some have, or may have, left the session."""
     if message_ids:
         return not {stored.message.id for stored in state.messages}.issuperset(message_ids)
     return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)

@@ -1,4 +1,4 @@
-"""Collect records that an erasure or purge cannot read. They never stop it, and its operation lists them."""
+"""Collect records that an erasure or purge cannot read. The operation lists these records; they never stop the work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class UnreadableRecords:
     def passing_over(self, name: str) -> Generator[None]:
         """Record the name if the `with` block fails, and continue.
 
-        Lets an AgentMemoryError pass, such as the error for an unavailable Redis.
+        Re-raise an AgentMemoryError, such as the error for an unavailable Redis.
         """
         try:
             yield

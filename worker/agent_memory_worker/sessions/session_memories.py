@@ -1,4 +1,4 @@
-"""Store the memories that callers put into a session, using the rights of those callers."""
+"""Store the memories that callers put into a session, with those callers' rights."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class _Waiting:
 async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], statement_filter: StatementFilter) -> bool:
     """Store waiting memories as if their writers had created them: repeats become evidence, and a slot has one fact.
 
-    Rejects memories that their writer may not create or whose id is taken; the session reports the reason. Returns
-    False if the session or a memory changed, or if some memories must wait for others. The caller must then read the
-    journal again.
+    Reject memories that their writer may not create or whose id is taken; the session reports the reason. Return False
+    if the session or a memory changed, or if some memories must wait for others. The caller must then read the journal
+    again.
     """
     if not runtime.settings.longterm.enabled:
         # Long-term memory was switched off after the memories were put.
@@ -86,9 +86,9 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, statement_filter: Sta
 
 
 async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
-    """Store memories from writers with equal rights; return the stored ids, or None because of a concurrent change.
+    """Store memories from writers with equal rights; return the stored ids, or None after a concurrent change.
 
-    If another owner has a memory with the same id, adds the memory to `refused`. Some memories may wait for others.
+    If another owner has a memory with the same id, add the memory to `refused`. Some memories may wait for others.
     """
     rights = waiting[0].own.rights
     scope = scope_of_writer(journal.tenant, rights)
@@ -120,5 +120,5 @@ async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[st
 
 
 def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:
-    """Return a fence that keeps the cursor, and removes only these waiting memories from the journal as read."""
+    """Return a fence that keeps the cursor, and removes these waiting memories from the journal unless they changed."""
     return Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=own, refused=refused)

@@ -30,14 +30,14 @@ log = logging.getLogger(__name__)
 
 _ATTEMPTS = 3
 _NOTHING = "(greetings only)"
-# Answers by which a model declines to summarize.
+# Answers with which a model declines to summarize.
 _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
     """Summarize a session whose messages exceed its window; return True if it was summarized.
 
-    If `plainly` is True, uses no language model. Raises ModelUnavailable and ModelAnswerInvalid; the session then
+    If `plainly` is True, use no language model. Raises ModelUnavailable and ModelAnswerInvalid; the session then
     remains unchanged.
     """
     rules = runtime.settings.working
@@ -89,7 +89,7 @@ def summary_tokens(window: int) -> int:
 async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
     """Extend the old summary with the language model, chunk by chunk.
 
-    If QUARANTINE is on, omits suspicious messages and rejects a suspicious summary.
+    If QUARANTINE is on, omit suspicious messages and reject a suspicious summary.
     """
     # Tool calls and pictures have no text.
     left = await run_in_thread(
@@ -124,7 +124,7 @@ async def _model_summary(runtime: Runtime, chat: ChatModel, state: SessionState,
 
 
 async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Sequence[StoredMessage], room: int, budget: int) -> str:
-    """Return the summary extended by a chunk of messages. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Return the summary, updated to cover a chunk of messages. Raises ModelUnavailable and ModelAnswerInvalid."""
     most = max(room - LINE_TOKENS, LEAST_TOKENS // 2)
     prompt_messages = await run_in_thread(
         lambda: [_prompt_message(runtime, number, stored, most) for number, stored in enumerate(run, start=1)],
@@ -158,7 +158,7 @@ def _prompt_message(runtime: Runtime, number: int, stored: StoredMessage, room: 
 async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
     """Summarize without a model: pick the most informative statements, each with day and speaker.
 
-    If QUARANTINE is on, omits suspicious messages.
+    If QUARANTINE is on, omit suspicious messages.
     """
     longest = max(budget // 2, 16)
 

@@ -4,7 +4,7 @@
 -- ARGV: root, name, body, place
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
--- A repeated request joins an open order: it would restart a running erasure, and nothing new was written meanwhile.
+-- A repeated request joins an open order: a new order would restart a running erasure, but nothing new was written.
 if not redis.call('ZSCORE', root .. 'erasing', place) or redis.call('EXISTS', order) == 0 then
     redis.call('SET', order, body)
 end

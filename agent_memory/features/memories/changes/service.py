@@ -167,7 +167,7 @@ class HistoryService:
         return ChangeListResponse(changes=changes, total=len(undone))
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
-        """Carry out a proposal. Raises NotFound, and Conflict for other changes or if a memory has changed."""
+        """Carry out a proposal. Raises NotFound, and Conflict if the change is no proposal or a memory has changed."""
         change = await self._require(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal")

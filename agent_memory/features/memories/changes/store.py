@@ -74,7 +74,7 @@ class ChangeStore:
         return hits.total, [hit.mid for hit in hits.hits]
 
     async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
-        """Return (tenant, change id) pairs for forget changes made before a time and not undone, oldest first."""
+        """Return (tenant, change id) for each forget change made before a time and not undone, oldest first."""
         clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
         query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
         query.paging(offset, limit)
@@ -97,7 +97,7 @@ class ChangeStore:
         ]
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
-        """Return versions of memories by (mid, version): None if deleted or if the caller may not access it."""
+        """Return versions of memories by (mid, version), with None for each that is deleted or not accessible."""
         past, now = self._keys.history, self._keys.memory
         keys = [key for mid, version in names for key in (past(f"{mid}.{version}"), now(mid), past(mid))]
         rows = await read(self._client, lambda pipe: [pipe.hmget(key, READ_FIELDS) for key in keys])
@@ -115,7 +115,7 @@ class ChangeStore:
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
-        """Undo a change; return the undo's id. Raises Conflict if it is not applied or a memory changed since."""
+        """Undo an applied change, and return the undo's id. Raises Conflict if its state or a memory has changed."""
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
         steps = StepGroups(self._keys, scope.tenant, atomic=True)

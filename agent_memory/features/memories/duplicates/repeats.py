@@ -41,7 +41,7 @@ _INCIDENTAL = {
 
 
 def made_here(record: MemoryRecord) -> bool:
-    """True if a worker extracted the memory as a fact and nobody has edited it since. Its id and times show this."""
+    """True if a worker extracted the memory as a fact and nobody has edited it since. The id and times show this."""
     ref = SessionRef(record.session_id or "", record.namespace, record.user_id)
     ids = (fact_memory_id(ref, record.text), fact_memory_id(ref, record.text, record.extracted_from or ()))
     if record.session_id is None or record.persisted_at is None or record.id not in ids:
@@ -64,7 +64,7 @@ def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
 
 
 def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
-    """Return a sort key: pinned memories, then memories whose ids callers know, then the oldest. The first stays."""
+    """Return a sort key: pinned memories, then memories whose ids callers know, then the oldest. The first is kept."""
     record = memory.record
     return not record.pinned, made_here(record), record.created_at, record.id
 
@@ -82,7 +82,7 @@ def plan(group: Sequence[StoredMemory]) -> list[Merge]:
 
 
 def merge_records(stays: MemoryRecord, repeats: Sequence[MemoryRecord]) -> MemoryRecord:
-    """Return `stays` with the repeats' source messages, tags and counts added, and any metadata that only they have."""
+    """Return `stays` with the repeats' source messages, tags and counts added, and any metadata that `stays` lacks."""
     everyone = [stays, *repeats]
     return stays.model_copy(
         update={

@@ -1,4 +1,4 @@
--- Deletes a memory for good, with its versions, evidence, aliases and changes.
+-- Permanently deletes a memory, with its versions, evidence, aliases and changes.
 -- NEEDS: root, due, tries, reasons, dead, tombstone_seconds
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")

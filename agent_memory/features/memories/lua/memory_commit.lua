@@ -70,7 +70,7 @@ if erasures.is_active(guard) then
   end
 end
 
--- An id of another owner refuses the whole call. An imported record is refused alone.
+-- If an id belongs to another owner, refuse the whole call, or only the record if it is imported.
 local refused_groups = {}
 for g, group in ipairs(groups) do
   for _, step in ipairs(group.steps) do

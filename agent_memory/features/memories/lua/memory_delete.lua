@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Deletes memories for good, with versions, evidence, aliases and changes. `memories` has for each memory its mid,
+-- Permanently deletes memories, with versions, evidence, aliases and changes. `memories` has for each memory its mid,
 -- version or "", order key or "", and a line "order-key mid" for each message that is its evidence.
 -- KEYS: due, tries, reasons, dead
 -- ARGV: root, tombstone_seconds, reach: number, memories...
@@ -17,7 +17,7 @@ for i = memories_at, #ARGV, 4 do
     was_there = key and 1 or 0
     if own_order ~= '' then message_order.remove(own_order, mid) end
     for order, message in string.gmatch(positions, '([^\n]+) (%x+)') do
-      -- A message that is a memory of its own, only cited by this one, keeps its position.
+      -- A message that is a separate memory, and that this memory merely cites, keeps its position.
       if aliases.target_of(message) == mid then message_order.remove(order, message) end
     end
     deletion.delete(mid)

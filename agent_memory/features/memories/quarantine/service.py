@@ -1,4 +1,4 @@
-"""Quarantine texts that read like instructions to a model until an administrator has reviewed them."""
+"""Quarantine texts that read like instructions to a model, for an administrator to review."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
     """Return the record, quarantined if it is suspicious, or if it is `derived` from a suspicious message.
 
-    Pass the result of `rules_of` as `rules`, or omit it.
+    Omit `rules`, or pass the result of `rules_of`.
     """
     reason = None
-    # An approval is the digest of the approved text, so a changed text needs a new one.
+    # An approval is the digest of the approved text, so a changed text needs a new approval.
     if settings.longterm.quarantine and (record.approved is None or record.approved != text_digest(record.text)):
         rules = rules_of(settings, (record,)) if rules is None else rules
         reason = suspicion(record.text, of_user=source_of(record) in _USERS, rules=rules) if rules else None
@@ -86,7 +86,7 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Release a memory from quarantine, without a slot that is taken. Raises Forbidden, NotFound or Conflict."""
+        """Release a memory from quarantine, and drop its slot if taken. Raises Forbidden, NotFound or Conflict."""
         administering(scope)
         for _ in range(_TRIES):
             record, version = await self._waiting(scope, memory_id)

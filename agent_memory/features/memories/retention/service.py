@@ -32,7 +32,7 @@ _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which memories to delete. `types` restricts it to some types; `budget` is the number of memories to keep."""
+    """The memories to delete, optionally only those of certain `types`. `budget` is the number of memories to keep."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -75,7 +75,7 @@ def _number(raw: Mapping[str, Any], name: str) -> float | None:
 
 
 def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
-    """True if the memory is older than the policy allows, or has been unread for longer than it allows.
+    """True if the memory is older, or has been unread for longer, than the policy allows.
 
     If the policy sets both limits, a memory must exceed both, or `hard_age_multiplier` times the maximum age. The
     archived server has the same rule.
@@ -100,7 +100,7 @@ def recency(record: MemoryRecord, now: datetime) -> float:
 
 @dataclass
 class Choice:
-    """Chooses at most `limit` of the memories passed to `look`. Holds at most twice that many in memory."""
+    """Chooses at most `limit` of the memories passed to `look`. Keeps at most twice that many in RAM."""
 
     policy: Policy
     now: datetime
@@ -162,7 +162,7 @@ class RetentionService:
     async def forget_by_policy(
         self, scope: Scope, policy: Policy, selection: Selection, *, spared: Collection[str] = (), limit: int, dry_run: bool
     ) -> ForgetResponse:
-        """Delete at most `limit` (and 10,000) matching memories, oldest first. `dry_run` only returns them."""
+        """Delete up to `limit` matching memories (at most 10,000), oldest first. With `dry_run`, only return them."""
         now = datetime.now(UTC)
         choice = Choice(policy, now, min(limit, MAX_DELETIONS), spared)
         scanned = await self._survey.count_memories(scope, selection)

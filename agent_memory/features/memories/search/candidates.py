@@ -19,7 +19,7 @@ class CandidateList(Enum):
     NEAREST = auto()
     WITHIN_DISTANCE = auto()
     MATCHING = auto()
-    """Only counts the memories that match the filter."""
+    """Counts the memories that match the filter, without listing them."""
     BEST_BY_WORDS = auto()
     # Only memories of the time that the query mentions, which other lists may rank too low.
     NEAREST_IN_TIME = auto()
@@ -49,7 +49,7 @@ Candidates = Mapping[CandidateList, Hits]
 
 
 def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
-    """Return the lists that a query needs, in the order of its commands; none if it cannot match anything."""
+    """Return the lists that a query needs, in the order of its commands, or () if it cannot match anything."""
     kinds = CandidateList
     if query.empty:
         return ()
@@ -69,7 +69,7 @@ def lists_of(query: SearchQuery) -> Sequence[CandidateList]:
         kinds.BEST_PASSAGES_BY_WORDS: passages and by_words,
         kinds.NEAREST_IN_TIME: in_time,
         kinds.BEST_BY_WORDS_IN_TIME: in_time and by_words,
-        # A keyword list of facts would cost more. A fact's words count only if the main list contains the fact.
+        # A keyword list of facts would cost more, so a fact's words count only if the main list contains the fact.
         kinds.NEAREST_FACTS: query.facts_apart,
     }
     return [kind for kind, is_needed in needed.items() if is_needed]
@@ -128,7 +128,7 @@ def _with_history(current: Hits, past: Hits) -> Hits:
 
 
 def times_of(candidates: Candidates, field: bytes) -> dict[str, float]:
-    """Return one time field of the hits as a dict of hit names and times (epoch seconds)."""
+    """Map the name of each hit to the value of one time field (epoch seconds)."""
     times: dict[str, float] = {}
     for hits in candidates.values():
         times |= hits.numbers(field)

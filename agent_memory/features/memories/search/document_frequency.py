@@ -1,4 +1,4 @@
-"""Count how common the query's words are in the searched memories."""
+"""Measure how common the query's words are in the searched memories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.text.languages.speakers import speakers_of
 from agent_memory_client.models import SearchRequest
 
-# This many of the newest memories are the sample for mean length and speakers.
+# The number of newest memories to sample for the mean length and the speakers.
 _SAMPLE = 100
 _SAMPLE_TRUST_SECONDS = 600.0
 # A search waits for vectors if the memories without one exceed both this number and this share.
@@ -78,7 +78,7 @@ class _Sample(NamedTuple):
 
 
 class DocumentFrequencies:
-    """Counts terms. Cached counts (a minute) save 8% of the CPU time if the same user searches again."""
+    """Counts terms. Caching the counts for a minute saves 8% of the CPU time when a user searches again."""
 
     def __init__(self, settings: Settings, reader: PipelineReader, store: MemoryStore) -> None:
         self._settings = settings
@@ -89,7 +89,7 @@ class DocumentFrequencies:
         self._samples: dict[str, _Sample] = {}
 
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
-        """Return the statistics of terms in the memories that match a clause from `around`, usually in one round trip.
+        """Return the statistics of terms in the memories that match a clause (see `around`), usually in one round trip.
 
         Include memories that are not valid yet or have just ended, because excluding them would take the index 50%
         longer. With `settle`, wait briefly if many new memories do not have vectors yet.

@@ -88,7 +88,7 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Return the higher score of each memory and its best passage, and the number of the best passage."""
+    """Return the higher of each memory's own score and its best passage's score, and that passage's number."""
     best = _best_passages(passages)
     return {**words, **{mid: max(score, words.get(mid, 0.0)) for mid, (_, score) in best.items()}}, _numbers(best)
 

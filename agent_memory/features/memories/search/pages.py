@@ -129,7 +129,7 @@ class PageReader:
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
     ) -> tuple[list[ShownMemory], bool]:
-        """Break ties by age. To read all ages from the index would cost a prompt 10% more CPU time."""
+        """Break ties by age. Reading all ages from the index would cost a prompt 10% more CPU time."""
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE
@@ -184,7 +184,7 @@ def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
 
 
 def page_of(query: SearchQuery) -> slice:
-    """Return the slice of a ranking that is the requested page. A listing without history is this page only."""
+    """Return the slice of a ranking that is the requested page. A listing without history contains only this page."""
     start = 0 if query.mode is None and query.history is None else query.request.offset
     return slice(start, start + query.request.limit)
 

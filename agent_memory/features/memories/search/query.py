@@ -45,7 +45,7 @@ class QueryWords:
     """The query's words.
 
     - `subject`: the terms that do not express a time.
-    - `muted`: terms that do not find candidates alone.
+    - `muted`: terms that find no candidates on their own.
     - `phrase`: a clause for the quoted phrases.
     - `weights`: the IDF of each term.
     - `mean_length`: the mean number of terms in a memory.
@@ -103,7 +103,7 @@ class SearchQuery:
 
     @property
     def clauses(self) -> list[tuple[str, bool]]:
-        """The clauses to search with, and whether each is for the history."""
+        """The clauses to search with, each with True if it is for the history."""
         return [(self.clause, False), *([] if self.history is None else [(self.history, True)])]
 
     @property
@@ -165,7 +165,7 @@ class QueryBuilder:
         mode = mode_of(request)
         subject, terms = subject_of(text, span), analysis.query_terms(text)
         if span is not None and subject and not span.is_in_words:
-            terms = subject  # "Three days ago" must not find "three", nor "before May 2022" that month.
+            terms = subject  # "Three days ago" must not find "three", and "before May 2022" must not find that month.
         spoken, rewritten = text, False
         # The archived server rewrites only semantic searches. There, a search without a mode is semantic.
         named = "search_mode" in request.model_fields_set
@@ -213,7 +213,7 @@ class QueryBuilder:
         )
 
     async def _with_zone(self, scope: Scope, request: SearchRequest, text: str) -> tuple[SearchRequest, Span | None]:
-        """Return the request, with the user's time zone if it depends on days, and the mentioned time span."""
+        """Return the request and the mentioned time span. A request that depends on days gets the user's time zone."""
         # Finding dates in a text takes longer than finding words.
         span = await run_in_thread(lambda: span_of(request, text), 2 * len(text))
         if request.timezone is not None or self._load_zone is None or (span is None and not filters.names_days(request)):
@@ -258,7 +258,7 @@ def _phrase(text: str, mode: SearchModeEnum) -> str:
 
 
 def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
-    """Return how many hits of each list the requested page needs, or the whole answer without pages."""
+    """Return how many hits to read from each list for the requested page, or for an answer without pages."""
     least = 2 * (request.offset + request.limit)
     if asks_for_recency(request):
         least = max(least, _AGE_DEPTH)
@@ -283,7 +283,7 @@ def mode_of(request: SearchRequest) -> SearchModeEnum:
 
 
 def span_of(request: SearchRequest, text: str) -> Span | None:
-    """Return the time span that the query mentions, in the request's time zone. Raises BadInput if that is unknown."""
+    """Return the time span that the query mentions, in the request's time zone. Raises BadInput for an unknown zone."""
     try:
         zone = zone_of(request.timezone)
     except ValueError as error:
@@ -306,5 +306,5 @@ _ANYTHING = frozenset(
 
 
 def subject_of(text: str, span: Span | None) -> Sequence[str]:
-    """Return the query's words without the mentioned time; none without a time or without a subject."""
+    """Return the query's words without the mentioned time, or () if the query has no time or no subject."""
     return () if span is None else tuple(term for term in analysis.query_terms(beside(text, span)) if term not in _ANYTHING)

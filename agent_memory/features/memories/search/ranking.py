@@ -84,7 +84,7 @@ def fuse(
 
 
 def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, float], *, names_time: bool) -> float:
-    """Return the weight of meaning. It depends on how many memories the first ten of both lists have in common.
+    """Return the weight of meaning, which depends on how many memories the first ten of both lists have in common.
 
     If the query mentions a time, the overlap does not matter.
     """
@@ -274,7 +274,7 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
     if not query.paged:
         fused, below_threshold = relevant(fused, near, words, math.inf if unknown else min_similarity, answers)
         if not fused and filters_content(request):
-            # The caller's filter defines the result: do not empty the result only because all memories are far.
+            # The caller's filter defines the result: do not empty the result merely because all memories are far.
             fused, below_threshold = below_threshold, []
     # If the list by meaning contains every match, memories below the threshold do not count as matches.
     total = len(fused) if matching is None or matched < query.depth else matching.total

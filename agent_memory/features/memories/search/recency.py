@@ -22,7 +22,7 @@ class Age(Enum):
     BREAKS_TIES_ON_PAGE = auto()
     """The newer of two equal memories comes first. Only memories that may be on the page are compared."""
     BREAKS_TIES = auto()
-    """The same in the whole ranking, for explain, distinct, history and reranking."""
+    """The same for the whole ranking, as explain, distinct, history and reranking require."""
     WEIGHED = auto()
 
     @property
@@ -51,8 +51,8 @@ TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:
     """Return clamp01(freshness * 2^(-idle/half-life) + novelty * 2^(-age/half-life)): the archived server's formula.
 
-    `idle` is the time in seconds since the memory was last read, and `age` since it was last said. The archived server
-    counts age from creation. For a memory that was said only once, this makes no difference.
+    `idle` and `age` are the seconds since the memory was last read and last said. The archived server counts age from
+    creation. For a memory that was said only once, this makes no difference.
     """
     # A search calls this function hundreds of times.
     recent = weights.novelty * 0.5 ** (age / 86400 / weights.half_life_created) if age > 0 else weights.novelty
@@ -62,7 +62,7 @@ def recency(idle: float, age: float, weights: RecencyWeights) -> float:
 
 
 def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
-    """Return the `recency` for many ages, for weights without freshness."""
+    """Return the `recency` of each age, for weights without freshness."""
     novelty, half_life = weights.novelty, weights.half_life_created * 86400
     if not 0 <= novelty <= 1:
         return [recency(age, age, weights) for age in ages]

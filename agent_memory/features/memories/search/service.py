@@ -94,7 +94,7 @@ class SearchService:
         return await self._queries.build_query(scope, request, optimize_query=optimize_query, paged=paged)
 
     def empty_query(self, scope: Scope, request: SearchRequest) -> SearchQuery:
-        """Return a query that finds nothing. Raises BadInput for any request for which a real query would raise it."""
+        """Return a query that finds nothing. Raises BadInput whenever a real query would."""
         filters.where(scope, request)
         span_of(request, "")
         return SearchQuery(request, "", None, 0, mode_of(request))

@@ -36,7 +36,7 @@ class Reindexer:
         self._schemas = schemas
 
     async def reindex_for_model(self) -> int:
-        """Mark all memories as due if the store was indexed for another model. Return their number."""
+        """Mark all memories as due if the store was indexed for another model. Return how many were marked."""
         with redis_errors():
             before = await self._client.hget(self._keys.config, "vectors")
         if before == self._spec.digest.encode():
@@ -49,7 +49,7 @@ class Reindexer:
         return count
 
     async def drop_former_indexes(self) -> list[str]:
-        """Drop a former model's indexes an hour after they were first found here. Return their names."""
+        """Drop a former model's indexes an hour after they were first found here; return their names."""
         former = await former_indexes(self._client, self._keys, self._schemas.values())
         with redis_errors():
             seconds, _ = await self._client.time()

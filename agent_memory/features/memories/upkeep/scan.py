@@ -1,4 +1,4 @@
-"""Read many memories page by page in bounded memory, or only their counts, groups, repeats and vectors."""
+"""Read many memories in pages of limited size, or only their counts, groups, repeats and vectors."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _TWIN_TERMS = 16
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selects memories with the archived server's filters. Without a filter, it selects all in the scope."""
+    """Selects memories with the archived server's filters. Without filters, it selects all memories in the scope."""
 
     session_id: SessionId | None = None
     user_id: UserId | None = None
@@ -94,7 +94,7 @@ class MemoryScan:
     async def walk_memories(
         self, scope: Scope, selection: Selection, *, by: Literal["created", "changed"] = "created", since: int | None = None
     ) -> AsyncIterator[list[StoredMemory]]:
-        """Yield pages of all selected memories since `since`, oldest first by creation or by last change.
+        """Yield pages of all selected memories from `since` on, oldest first by creation or by last change.
 
         If memories are deleted between pages, the walk still yields all others. With `by="changed"`, `since` is in µs,
         and a memory that changes during the walk appears again at the end.
@@ -155,7 +155,7 @@ class MemoryScan:
         return hits.total, await self.load_current(scope, [hit.mid for hit in hits.hits])
 
     async def list_groups(self, scope: Scope, selection: Selection, fields: Sequence[str], limit: int) -> list[dict[str, str]]:
-        """Return distinct combinations of values in `fields`, most frequent first. Each memory must have all."""
+        """Return distinct combinations of values in `fields`, most frequent first. A memory must have all fields."""
         names = [_GROUP_FIELDS[field] for field in fields]
         fields_of_index = [f"@{name}" for name in names]
         request = AggregateRequest(filters.where(scope, selection)).load(*fields_of_index)
@@ -196,7 +196,7 @@ class MemoryScan:
         return [[*parse_hits(reply).names] for reply in replies]
 
     async def load_vectors(self, mids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        """Return a dict of mids and stored vectors. Omit memories that are not embedded yet."""
+        """Return the stored vectors by mid. Omit memories that are not embedded yet."""
         vectors = await read(self._client, lambda pipe: [pipe.hget(self._keys.vector(mid), self._spec.field) for mid in mids])
         raw = zip(mids, vectors, strict=True)
         return {mid: np.frombuffer(blob, dtype=self._spec.numpy_type).astype(np.float32) for mid, blob in raw if blob is not None}

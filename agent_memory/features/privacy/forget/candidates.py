@@ -31,7 +31,7 @@ _SECONDS = 2.0
 
 class CandidateFinder:
     def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, budget: EmbeddingBudget, *, latin_only: bool) -> None:
-        """If `latin_only` is true, ignore vectors of texts in other scripts. The embedder does not know them."""
+        """If `latin_only` is true, use no vectors for texts in other scripts, which the embedder does not know."""
         self._client = client
         self._memories = memories
         self._lineage = lineage

@@ -16,7 +16,7 @@ MOST_TEXT = 20_000
 _SHARED_PREFIX, _PREFIX_SHARE = 5, 0.7
 # The prefixes of a word take memory quadratic in its length, so longer words have no other forms.
 _MOST_WORD = 64
-# Sentences are compared with many subjects, so many are cached. A whole text takes up to 100 KB, so few are.
+# Sentences are compared with many subjects, so many are cached. A whole text takes up to 100 KB, so few texts are.
 _SENTENCE_CHARS, _KNOWN_SENTENCES, _KNOWN_TEXTS = 500, 8192, 32
 
 

@@ -30,7 +30,7 @@ from agent_memory.foundation.text.terms import fold, is_blankless, words
 from agent_memory_client.models import MemoryMessage
 
 _CLAUSE = re.compile(r"[,;:，；：、]|\s[-–—]\s")
-# Scripts without blanks: the most characters from the speaker to the content, as in "我对花生", "私はピーナッツ".
+# In scripts without spaces, the maximum number of characters from the speaker to the content, as in "我对花生", "私はピーナッツ".
 _NEAR_SIGNS = 3
 # A word in more statements than this does not distinguish them. In long sessions, counting it would take minutes.
 _MOST_SAYING = 32
@@ -173,7 +173,7 @@ def guesses(subject: Subject, texts: Sequence[str]) -> list[tuple[float, int, st
 
 
 def values_of(stated: Iterable[str], elsewhere: Iterable[str]) -> list[str]:
-    """Return the content words of statements that the user's other texts do not contain.
+    """Return the content words in `stated` that do not occur in the user's other texts (`elsewhere`).
 
     A text that repeats one of these words repeats the statement.
     """
@@ -186,9 +186,9 @@ def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
 
     `messages` contains (role, text, goes) tuples in order; `goes` is true if the message is deleted.
 
-    A message repeats a statement if it contains a word that the user says only there. It also repeats the statement if
-    it shares more words with it than with any other user message. Rare words count more. If user messages tie, the
-    latest one before the assistant's message counts.
+    A message repeats a statement if it contains a word that the user says only in that statement. It also does so if it
+    shares more words with the statement than with any other user message. Rare words count more. If user messages tie,
+    the latest one before the assistant's message counts.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     own = values_of([text for _, text, goes in users if goes], [text for _, text, goes in users if not goes])

@@ -54,12 +54,12 @@ class Whose:
 class Targets:
     """The targets of a request: the facts and messages to delete, and the sentences that state the subject (`stated`).
 
-    `possible` contains uncertain matches, which the answer shows but does not delete.
+    `possible` contains uncertain matches, which are shown but not deleted.
     """
 
     whose: Whose
     subject: Subject | None = None
-    """The subject to forget if the request describes it in words. None if the request contains ids."""
+    """The subject to forget if the request describes it in words, or None if the request contains ids."""
     facts: list[Chosen] = field(default_factory=list[Chosen])
     turns: dict[str, LineageMemory] = field(default_factory=dict[str, LineageMemory])
     """The memories of the messages to delete, by mid."""
@@ -164,7 +164,7 @@ class Planner:
         self.plan.counts["messages"] += 1
 
     def _look_at(self, memory: LineageMemory) -> None:
-        """Delete a fact if all its evidence is deleted and it repeats a deleted word. Otherwise, clean its quotes."""
+        """Delete a fact if all its evidence is deleted and it contains one of `values`; else clean its quotes."""
         cited = evidence_messages(memory)
         if memory.mid in self.plan.removed_memories or self._targets.messages.keys().isdisjoint(cited):
             return
@@ -175,7 +175,7 @@ class Planner:
             self.plan.quoting.append(memory)
 
     def clean_piece(self, memory: LineageMemory, piece: Evidence) -> Evidence:
-        """Return a piece of evidence. Remove its quote if it comes from a deleted message or states the same."""
+        """Return a piece of evidence, without its quote if that comes from a deleted message or states the subject."""
         about = memory.versions[-1].record
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         cites_removed = any((ref, message) in self._targets.messages for message in piece.message_ids)
@@ -238,8 +238,8 @@ class Planner:
     def _summary(self, copy: SessionCopy, removed_messages: Collection[str], count: Callable[[str], int]) -> dict[str, Any]:
         """Return the arguments that clean a session's summary, or an empty dict if the summary can stay.
 
-        A summary must be cleaned if it states a forgotten statement. It must also be cleaned if a deleted message is no
-        longer in the session, because the summary may then contain the message.
+        A summary must be cleaned if it contains a forgotten statement. It must also be cleaned if a deleted message is
+        no longer in the session, because the summary may then contain that message.
         """
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):

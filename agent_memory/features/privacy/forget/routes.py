@@ -1,4 +1,4 @@
-"""HTTP operations: forget by request, and undo it."""
+"""HTTP operations: forget by request, and undo a forget request."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ router = operations("long-term memory")
 async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ForgetMemoryRequest, Body()]) -> Response:
     """Forgets what the request names in words or by ids.
 
-    It covers messages, facts in all versions with their messages, and the assistant's repetitions.
+    This covers messages, facts in all versions with their messages, and the assistant's repetitions.
 
-    Everything is deleted in one step. With the receipt, it can be restored until `undo_until`. If no match is certain,
-    or if several different things match, nothing is deleted: the answer is `ambiguous` and lists the matches. Name the
-    right ones in `ids`.
+    The server deletes everything in one step. With the receipt, you can restore it until `undo_until`. If no match is
+    certain, or if several different things match, nothing is deleted: the answer is `ambiguous` and lists the matches.
+    Name the right ones in `ids`.
     """
     services[MemoryService].require()
     return ModelResponse(await services[ForgetService].forget(scope, body))

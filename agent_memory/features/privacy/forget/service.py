@@ -50,7 +50,7 @@ from agent_memory_client.models import (
 
 _ATTEMPTS = 8
 _MOST_PROPOSALS = 1000
-# The most sentences whose vectors are compared. Each takes some milliseconds.
+# The maximum number of sentences to compare by vector. Each takes some milliseconds.
 _MOST_COMPARED = 64
 
 
@@ -199,7 +199,7 @@ class ForgetService:
     ) -> Targets:
         """Return everything that states a subject, and the assistant's repetitions.
 
-        If nothing states the subject and `guess` is true, take the most likely match. Otherwise, only list likely
+        If nothing states the subject, take the most likely match if `guess` is true, or else only list the likely
         matches.
         """
         memories, near = await self.finder.find(scope, whose.selection, subject.text)
@@ -277,7 +277,7 @@ class ForgetService:
         return [*(memory for memory in memories if memory.mid not in names), *await self.lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, targets: Targets) -> Planner:
-        """Return the planner. Reads the messages that the facts cite, and the facts that cite the messages."""
+        """Read the messages that the facts cite and the facts that cite the messages, and return the planner."""
         for chosen in targets.facts:
             current_citations = (
                 evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []

@@ -1,4 +1,4 @@
-"""Apply a plan to forget in Redis in one step, and keep receipts with a copy of the data for undoing it."""
+"""Apply a plan to forget in Redis in one step, and keep receipts with a copy of the data for an undo."""
 
 from __future__ import annotations
 
@@ -147,10 +147,10 @@ class ForgetStore:
         )
 
     async def undo(self, scope: Scope, name: str) -> tuple[int, int, int] | None:
-        """Restore the data in a receipt. None if the receipt is missing, expired or not accessible to the caller.
+        """Restore a receipt's data. Return None if the receipt is missing, expired or not accessible.
 
-        Return the numbers of restored memories, restored messages and skipped memories. A memory is skipped if
-        something newer has replaced it. Idempotent. Raises ErasureUnderWay.
+        Otherwise, return the numbers of restored memories, restored messages and skipped memories. A memory is skipped
+        if something newer has replaced it. Idempotent. Raises ErasureUnderWay.
         """
         receipt = self._keys.forgetting(name)
         row = (await read(self._client, lambda pipe: pipe.hmget(receipt, ["t", "ns", "u", "nss"])))[0]
@@ -199,7 +199,7 @@ class ForgetStore:
         return await self._drop(scope, session.user_id, names, holder)
 
     async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
-        """Delete the undo copies that contain the agent's data, of any user. Scan all receipts."""
+        """Delete all users' undo copies that contain the agent's data. This scans all receipts."""
         space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
         holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": [f'"agent_id":{compact(owner.agent_id)}'], "names": []}
         counts: Counter[str] = Counter()
@@ -217,7 +217,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Delete a user's receipts with data of `holder`, or all of them if `holder` is None. See `forget_drop.lua`."""
+        """Delete the receipts that contain data of `holder`, or all `names` if it is None. See `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
         removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]

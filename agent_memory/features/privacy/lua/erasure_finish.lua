@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Replaces a finished order by a receipt, unless another worker finished it.
+-- Replaces a finished order with a receipt, unless another worker did so.
 -- Work that begins after this may write to `place` again.
 -- KEYS: order
 -- ARGV: root, place, remembered_seconds: number, carried_out, receipt, ttl_seconds

@@ -1,7 +1,7 @@
 #!lua
 -- Deletes everything in `plan` at once.
 -- With `keeps`, keeps a copy for an undo in `receipt`, and lists it in the owner's `receipts`.
---   gone      [{mid, expect (version, "" for none), order, positions (as `memory_delete`)}…]: memories to delete whole
+--   gone      [{mid, expect (version, "" for none), order, positions (as `memory_delete`)}…]: whole memories to delete
 --   dropped   [{mid, expect, versions}…]: former versions to delete
 --   fields    [[key (without the root), field, before, after (nothing: delete)]…]: fields of hashes, such as evidence
 --   proposals [change…]: proposed changes to delete

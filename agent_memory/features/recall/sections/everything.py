@@ -1,7 +1,7 @@
 """List memories for a question about everything ("What do you know about me?"), most durable first.
 
 A search does not help, because the question shares no words with the memories. Instead, the prompt lists the newest
-facts, events, procedures and statements. It also lists statements with a name or a word for something lasting.
+facts, events, procedures and statements, and further statements that contain a name or a word for something lasting.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from agent_memory.foundation.text.stemming.foreign import language_of
 from agent_memory.foundation.text.terms import content_of, terms
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchModeEnum, SearchRequest, UserId
 
-# Two very short texts are similar only because both are short. Measured with MiniLM; the query was the word alone,
+# Two very short texts can be similar merely because both are short. Measured with MiniLM; the query was the word alone,
 # "What is a …?" or "What is my …?". Shares of pairs with a similarity of at least 0.2, and of at least 0.3:
 # - word ("quasar") and unrelated phrase ("A rusty saw."), 1,960 pairs: 34 to 57 %, 4 to 8 %
 # - word and message of LoCoMo: 0.2 to 1.7 %, at most 0.1 %
@@ -65,7 +65,7 @@ class MemoriesSection:
     counter: TokenCounter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads for a prompt's search, or None if it does not search. Raises the errors of the search."""
+        """Return the reads for a prompt's search, or None if it needs no search. Raises the errors of the search."""
         request = self._search_request(ask)
         if request is None:
             return None
@@ -161,7 +161,7 @@ class MemoryReads:
         return MemoriesContent(ask, query, ranking, shown, cut, section.counter, most, count_reading)
 
     async def _with_later_mentions(self, page: Sequence[ShownMemory], newest: set[str]) -> Sequence[ShownMemory]:
-        """Return the page with later statements about things that it identifies by name and number.
+        """Return the page with later statements about things that the page identifies by name and number.
 
         This takes another round trip, but few pages contain such things. If the query is about a time, return the page
         unchanged.
@@ -176,14 +176,14 @@ class MemoryReads:
         return with_mentions(page, zip(things, others, strict=True))
 
     async def _passed_over(self, ranking: Ranking, newest: set[str]) -> list[Cut]:
-        """Return the best of the memories left out because the prompt already shows their messages."""
+        """Return the best memories that were left out because the prompt already shows their messages."""
         hits = [scored for scored in ranking.scored[: self.query.request.limit + len(newest)] if scored[1] in newest]
         cards = await self.section.pages.read_ranked(self.ask.scope, self.query, ranking, hits)
         return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
 
 
 def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
-    """Return the facts that extraction made from messages on the page. A message may match where its fact does not."""
+    """Return the facts that extraction made from messages on the page, even facts that do not match the query."""
     cited_ids = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not cited_ids.isdisjoint(cited_messages(fact))] if cited_ids else []
 
@@ -266,7 +266,7 @@ def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory's event is in the time that the query mentions, or its text mentions a day that may be in it."""
+    """True if a memory's event, or a day that its text may mention, is in the time that the query mentions."""
     if query.span is None:
         return False
     start, end, zone = query.span.start, query.span.end, zone_of(query.request.timezone)

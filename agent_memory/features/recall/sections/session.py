@@ -37,7 +37,7 @@ class SessionSection:
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """Return the session that the request specifies, or else the only session with the same id, if any."""
+        """Return the specified session. If it does not exist, return the only session with the same id, if any."""
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)
@@ -65,7 +65,7 @@ class SessionSection:
 
 @dataclass(slots=True)
 class SessionContent:
-    """The session's summary, and its last messages, as many as fit into the model's context window."""
+    """The session's summary, and as many of its last messages as fit into the model's context window."""
 
     turns: SessionTurns | None
     summary: SummaryContent
@@ -130,8 +130,7 @@ class FittedWindow:
 def turn_message(turn: PromptTurn) -> dict[str, Any]:
     """Return a session's message in the prompt's form.
 
-    If prompts do not support the message's role, the role becomes the assistant's, and `original_role` keeps the old
-    one.
+    A role that prompts do not support becomes `assistant`, and `original_role` keeps the original.
     """
     message = text_message("user" if turn.role == "user" else "assistant", plain_text(turn.content))
     if turn.role not in ("user", "assistant"):

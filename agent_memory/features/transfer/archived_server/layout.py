@@ -1,4 +1,4 @@
-"""Read the Redis of the archived server: find its keys by SCAN and read them in pages. Writes nothing to it.
+"""Read the Redis of the archived server: find its keys by SCAN and read them in pages. Never write to it.
 
 `working_memory:[namespace:][user:]session`     JSON document, or a string of the same JSON (early releases)
 `memory_idx:<id>`                               hash, with the vector as float32 bytes
@@ -82,7 +82,7 @@ class OldStore:
         return value.decode() if isinstance(value, bytes) else str(value)
 
     async def count(self, kind: OldKind) -> int:
-        """Return the approximate number of keys of a kind. It is not exact, because SCAN may return a key twice."""
+        """Return the approximate number of keys of a kind. SCAN may return a key twice."""
         total, cursor = 0, 0
         while True:
             cursor, names = await self._scan(kind, cursor, 1000)
@@ -91,7 +91,7 @@ class OldStore:
                 return total
 
     async def page(self, kind: OldKind, cursor: int, size: int) -> tuple[int, list[OldItem]]:
-        """Return the cursor of the next page (0 if there are no more pages), and about `size` items from a cursor on.
+        """Return the next page's cursor (0 if there are no more pages), and about `size` items from this page.
 
         Raises RedisUnavailable and StartupError.
         """

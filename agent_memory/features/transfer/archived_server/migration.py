@@ -77,7 +77,7 @@ class MigrationRemark(BaseModel):
 
 
 class Report(BaseModel):
-    """Report of what a migration did or, in a dry run, would do."""
+    """What a migration did or, in a dry run, would do."""
 
     dry_run: bool
     finished: bool = False

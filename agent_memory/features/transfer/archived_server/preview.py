@@ -104,7 +104,7 @@ class MigrationPreview:
         return None if mid is None or mid == preview.mid else self._records.get(mid)
 
     def _twin(self, preview: _PreviewedRecord) -> MemoryRecord | None:
-        """Return the memory that a record would duplicate, or None. Messages in sessions never duplicate one."""
+        """Return the memory that a record would duplicate, or None. Messages in sessions are never duplicates."""
         record = preview.record
         in_session = record.memory_type is MemoryTypeEnum.MESSAGE and record.session_id is not None
         if in_session or record.quarantine is not None or not preview.standing.kin:
@@ -113,7 +113,7 @@ class MigrationPreview:
         return kin if kin is not None else self._holder_of(preview, preview.standing.words)
 
     def _settle_new(self, preview: _PreviewedRecord) -> str:
-        """Record a memory as written and return "new", or "repeat" for a message in the words of a known memory."""
+        """Record a memory as written. Return "new", or "repeat" for a message with the words of a known memory."""
         self._digests[preview.mid] = preview.digest
         if self._said_before(preview):
             return "repeat"

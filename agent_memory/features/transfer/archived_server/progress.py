@@ -56,7 +56,7 @@ class MoveStore:
         return (await read(self._client, lambda pipe: pipe.get(key)))[0]
 
     async def save(self, source: str, progress: str, brought: Mapping[bytes, MovedRecord] | None = None) -> None:
-        """Store the progress and the sessions and views migrated since the last call, in one step."""
+        """Store the progress, and the sessions and views migrated since the last call, in one step."""
         key = self._keys.move(source)
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
@@ -91,7 +91,7 @@ class MoveStore:
         return [_here(fields, row) for fields, row in zip(names, rows, strict=True)]
 
     async def give_vectors(self, scope: Scope, items: Sequence[tuple[MemoryRecord, NDArray[np.float32]]]) -> None:
-        """Index memories that still wait for a vector with the given vectors of length 1."""
+        """Use the given vectors (length 1) to index those memories that still wait for a vector."""
         mids = [self._memories.mid(scope, record.id) for record, _ in items]
         due = self._keys.due(DueKind.MEMORY)
 

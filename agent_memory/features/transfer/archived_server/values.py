@@ -123,7 +123,7 @@ def memory_type_of(value: Any, notes: list[str]) -> str:
 
 
 def number_or_text(value: Any) -> Any:
-    """Return the number in a field, or else its text, which may be an ISO date. None if the field is empty."""
+    """Return the number in a field, or else its text, which may be an ISO date. Return None for an empty field."""
     try:
         return None if value is None or value == "" else float(value)
     except ValueError:

@@ -1,4 +1,4 @@
--- Makes one memory of repeats: of a statement and a message, or of two messages. A message that became an alias keeps
+-- Merges repeats into one memory: a statement and a message, or two messages. A message that became an alias keeps
 -- its position in its session. It is evidence in `ev:` under `m<mid>`, from which it can become a memory again.
 -- NEEDS: root
 local documents = require("memories/documents")

@@ -13,7 +13,7 @@ local change_log = require("memories/change_log")
 local aliases = require("memories/aliases")
 local same_words = require("memories/same_words")
 local outdated_messages = require("memories/outdated_messages")
--- A message that was an alias and evidence has other words now: it ends being both.
+-- A message that was an alias and evidence now has other words, so it stops being either.
 local function end_alias(step)
   aliases.remove(step.mid)
   if redis.call('HDEL', root .. 'ev:' .. step.alias_of, 'm' .. step.mid) == 1 then repetitions.refresh(step.alias_of) end

@@ -26,7 +26,7 @@ _LEAST_SCORE = 0.02
 # memories in vain.
 _UNKNOWN, _KNOWN = 0.2, 0.4
 _MANY = 400
-# How many memories of the list by meaning to use to measure how much the nearest one stands out.
+# The nearest memory is compared with this many memories of the list by meaning, to measure how much it stands out.
 _LIST = 50
 # The weights in `weights.json` were fitted with this weight of meaning.
 _ALPHA = 0.6
@@ -111,7 +111,7 @@ class RelevanceEstimate:
         return (above / self._spread if above > 0 and self._spread > 0 else 0.0), (words / self._best if words else 0.0)
 
     def _known_share(self) -> float:
-        """Return the factor for all relevances, derived from the probability that the store contains any answer."""
+        """Return the factor for every relevance, derived from the probability that the store contains any answer."""
         if self.narrowed:
             return 1.0
         unknown, memories = self._background.unknown, self._background.memories
@@ -124,13 +124,13 @@ def probability(weights: Features, features: Features) -> float:
 
 
 def known_share(known_probability: float, memories: int) -> float:
-    """Return the factor for all relevances, given the probability of any answer and the number of memories."""
+    """Return the factor for every relevance, given the probability of any answer and the number of memories."""
     least = _UNKNOWN * min(memories / _MANY, 1.0)
     return min(max((known_probability - least) / (_KNOWN - least), 0.0), 1.0)
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return the lowest relevance in a prompt: 0 if half of its places suffice, `MIN_RELEVANCE` if all are needed."""
+    """Return the lowest relevance in a prompt: 0 if the memories fill half of its places, `MIN_RELEVANCE` if all."""
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 
