@@ -61,8 +61,8 @@ class ForgettingSettings(Group):
     enabled: bool = setting(
         False,
         "FORGETTING_ENABLED",
-        meaning="delete memories by the limits below, except pinned ones; undo within 30 days. With both limits in days, "
-        "delete a memory that exceeds both, or is older than twelve times `FORGETTING_MAX_AGE_DAYS`",
+        meaning="every hour, delete memories by the limits below, except pinned ones; undo within 30 days. If both limits in days are set, "
+        "a memory must exceed both ([example](../memory/forgetting.md#other-ways-to-delete))",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
     max_age_days: float | None = setting(
@@ -74,7 +74,7 @@ class ForgettingSettings(Group):
     budget_keep_top_n: int | None = setting(
         None,
         "FORGETTING_BUDGET_KEEP_TOP_N",
-        meaning="keep only this many memories per tenant. Memories that were created and used recently stay",
+        meaning="keep at most this many memories per tenant. Old, little used memories are deleted first",
         ge=0,
     )
 

@@ -42,7 +42,7 @@ class ModelSettings(Group):
     timeout_seconds: float = setting(
         60.0,
         "MODEL_TIMEOUT_SECONDS",
-        meaning="seconds. In background work: until the first token and between two tokens; in requests: for the whole answer",
+        meaning="seconds to wait for a model. In requests: for the whole answer. In background work: for the first token and each next one",
         gt=0,
     )
     query_embedding_timeout_seconds: float = internal(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)
