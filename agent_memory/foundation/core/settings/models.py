@@ -36,7 +36,7 @@ class ModelSettings(Group):
     rerank_api_key: SecretStr | None = setting(None, "RERANK_API_KEY", meaning="its API key")
     rerank_model: str = setting("rerank-v3.5", "RERANK_MODEL", meaning="reranking model", min_length=1)
     context_windows: dict[str, int] = setting(
-        {}, "MODEL_CONTEXT_WINDOWS", meaning="JSON object of model names and context windows in tokens; overrides the built-in table"
+        {}, "MODEL_CONTEXT_WINDOWS", meaning="JSON object of model names and their context windows in tokens"
     )
     default_context_window: int = internal(16000, "DEFAULT_CONTEXT_WINDOW", ge=256)
     timeout_seconds: float = setting(
