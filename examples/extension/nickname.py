@@ -168,7 +168,7 @@ FEATURE = Feature(
     section=NicknameSection,
     # Other fields:
     # schedule={name: PeriodicJob(...)}: recurring jobs
-    # follower: updates data that the feature derives from memories
+    # follower: updates data derived from memories; workers call its follow_memories(mids) after changes
     # purger: deletes data that the feature derived from purged memories
     # guide: adds sentences to the prompt of extraction
     # session_part: stores fields of the feature in sessions
