@@ -22,9 +22,11 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.keyspace import digest
 
-# A script of another package gets its keys in KEYS and its arguments in ARGV.
+# A script of another package gets its keys in KEYS and its arguments in ARGV. The optional ARGV[3] is a fence: the
+# script writes only if ARGV[3] is still the stored nickname.
 SWAP = """
 local before = redis.call('HGET', KEYS[1], ARGV[1])
+if ARGV[3] and before ~= ARGV[3] then return before end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 return before
 """
@@ -43,9 +45,11 @@ class Nicknames:
     def key(self, scope: Scope, user_id: str) -> str:
         return f"{self._root}nn:{digest('nickname', scope.tenant, user_id)}"
 
-    async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str) -> str | None:
+    async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
+        """Store a nickname; if `expected` is given, only in place of this one. Return the former nickname."""
         await self._erasures.require_none(scope.tenant, namespace, user_id)
-        before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name])
+        fence = () if expected is None else (expected,)
+        before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name, *fence])
         return None if before is None else before.decode()
 
     async def load(self, scope: Scope, namespace: str | None, user_id: str) -> str | None:
@@ -99,12 +103,12 @@ async def get_nickname(services: ServicesDep, scope: ScopeDep, user_id: UserQuer
 
 
 async def tidy_nickname(runtime: Any, order: JobOrder) -> None:
-    """Remove needless blanks. A worker calls this job, perhaps twice, so it must be repeatable."""
+    """Remove needless blanks. Workers may call a job twice, so it is repeatable."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     namespace, user_id = order.arguments["namespace"], order.arguments["user_id"] or ""
     name = await runtime[Nicknames].load(scope, namespace, user_id)
     if name is not None and name != " ".join(name.split()):
-        await runtime[Nicknames].put(scope, namespace, user_id, " ".join(name.split()))
+        await runtime[Nicknames].put(scope, namespace, user_id, " ".join(name.split()), name)
 
 
 @dataclass(frozen=True)
@@ -154,15 +158,21 @@ def open_nicknames(foundation: Foundation, services: Services) -> None:
 
 
 FEATURE = Feature(
-    name="nickname",  # unique
-    open=open_nicknames,  # adds services, which are found by their class: services[Nicknames]. Called once per bucket
-    routes=("nickname:router",),  # routers; "module:name" is imported when it is needed
+    name="nickname",
+    open=open_nicknames,  # called at the start (in a Redis Cluster: once per bucket)
+    routes=("nickname:router",),  # "module:name" is imported when it is needed
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
-    jobs={TIDY: "nickname:tidy_nickname"},  # by the name in a JobOrder: an async function of (runtime, order)
-    exporter=Nicknames,  # class of a service: exports and imports the data of a user
-    eraser=Nicknames,  # deletes the data of a user
-    section=NicknameSection,  # adds to each memory prompt
-    # schedule: PeriodicJob(...) by name        tools: MCP tool sets            indexes: search indexes
-    # follower: follows changed memories        guide: adds to the prompt of extraction
-    # purger: deletes data from purged memories    session_part: fields in sessions    examples: of the OpenAPI document
+    jobs={TIDY: "nickname:tidy_nickname"},  # by the name in a JobOrder
+    exporter=Nicknames,  # each class here names a service that `open` added
+    eraser=Nicknames,
+    section=NicknameSection,
+    # Other fields:
+    # schedule={name: PeriodicJob(...)}: recurring jobs
+    # follower: updates data derived from memories; workers call its follow_memories(mids) after changes
+    # purger: deletes data that the feature derived from purged memories
+    # guide: adds sentences to the prompt of extraction
+    # session_part: stores fields of the feature in sessions
+    # indexes: search indexes
+    # tools: MCP tools
+    # examples: requests for the OpenAPI document
 )

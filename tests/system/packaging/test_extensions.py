@@ -84,3 +84,6 @@ async def test_installed_extension_adds_data_jobs_and_a_prompt_section(installed
         erased = await http.delete("/v1/users/ana", params={"wait": 20})
         assert erased.status_code in (200, 202), erased.text
         await becomes(None, http, owner)
+        imported = await http.post("/v1/users/bo/import", content=exported, headers={"content-type": "application/x-ndjson"})
+        assert imported.json()["imported"]["nickname"] == 1, imported.text
+        await becomes("Queen Ana", http, owner | {"user_id": "bo"})

@@ -20,18 +20,21 @@ class AuthSettings(Group):
     )
     disable_auth: bool | None = archived(None, "DISABLE_AUTH")
     token_auth_enabled: bool = archived(False, "TOKEN_AUTH_ENABLED")
-    open_to_network: bool = setting(False, "AUTH_DISABLED_ON_NETWORK", meaning="allow other addresses than 127.0.0.1 without credentials")
+    open_to_network: bool = setting(
+        False, "AUTH_DISABLED_ON_NETWORK", meaning="let a server without credentials listen on other addresses than 127.0.0.1"
+    )
     secret: SecretStr | None = setting(
-        None, "AUTH_SECRET", meaning="HMAC key of stored API keys; generated if unset. A new one invalidates all API keys", min_length=16
+        None,
+        "AUTH_SECRET",
+        meaning="HMAC key of stored API keys; unset: generated once, stored in Redis. A change invalidates all API keys",
+        min_length=16,
     )
     admin_token: SecretStr | None = setting(
         None, "AUTH_ADMIN_TOKEN", meaning="API key of the operator, who may create the others", min_length=16
     )
     oauth2_issuer_url: str | None = setting(None, "OAUTH2_ISSUER_URL", meaning="required `iss` of JWTs")
     oauth2_audience: str | None = setting(None, "OAUTH2_AUDIENCE", meaning="required `aud`; not checked if unset")
-    oauth2_client_id: str | None = setting(
-        None, "OAUTH2_CLIENT_ID", meaning="client id of the console ([login](access.md#json-web-tokens))"
-    )
+    oauth2_client_id: str | None = setting(None, "OAUTH2_CLIENT_ID", meaning="client id of the console ([login](access.md#console))")
     oauth2_client_secret: SecretStr | None = setting(None, "OAUTH2_CLIENT_SECRET", meaning="its secret; unset: a public client")
     oauth2_jwks_url: str | None = archived(None, "OAUTH2_JWKS_URL", pattern=r"^https?://\S+$")
     oauth2_algorithms: tuple[str, ...] = archived(("RS256",), "OAUTH2_ALGORITHMS")
@@ -39,12 +42,12 @@ class AuthSettings(Group):
     oauth2_claims: dict[ClaimUse, str] = setting(
         {},
         "OAUTH2_CLAIMS",
-        meaning="JSON object: claims for `tenant`, `namespace`, `user`, `agent`, `role` ([defaults](access.md#json-web-tokens))",
+        meaning="JSON object: the claim for each of `tenant`, `namespace`, `user`, `agent`, `role` ([unset](access.md#json-web-tokens))",
     )
     oauth2_roles: dict[str, RoleName] = setting(
         {"memory:read": "read", "memory:write": "write", "memory:admin": "admin"},
         "OAUTH2_ROLES",
-        meaning="JSON object: words of the `role` claim and their role ([details](access.md#json-web-tokens))",
+        meaning="JSON object: the role for each word of the `role` claim ([details](access.md#json-web-tokens))",
     )
 
     @property

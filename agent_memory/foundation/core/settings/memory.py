@@ -32,12 +32,12 @@ class LongTermSettings(Group):
         "new-diagnostics,user-prompt-submit-hook,command-name,command-message,command-args,command-contents,local-command-caveat,"
         "local-command-stdout,local-command-stderr,bash-input,bash-stdout,bash-stderr,turn-aborted",
         "CONTEXT_TAGS",
-        meaning="comma-separated tags of blocks that a harness adds to messages; their content is not remembered",
+        meaning="tags of blocks that a harness adds to messages, comma-separated; their content is not remembered",
     )
     review_supersessions: bool = setting(
         False,
         "REVIEW_SUPERSESSIONS",
-        meaning="a fact from a conversation that would supersede another fact becomes a proposal for you to approve",
+        meaning="if a fact from a conversation would supersede another fact, only propose this",
     )
     forgotten_kept_days: ClassVar[float] = 30.0
     forget_undo_seconds: int = setting(
@@ -61,20 +61,18 @@ class ForgettingSettings(Group):
     enabled: bool = setting(
         False,
         "FORGETTING_ENABLED",
-        meaning="delete memories by the limits below, except pinned ones; undo within 30 days. With both limits in days, "
-        "delete a memory that exceeds both, or is older than twelve times `FORGETTING_MAX_AGE_DAYS`",
+        meaning="every hour, delete memories by the limits below, except pinned ones; undo within 30 days. If both limits in days are set, "
+        "a memory must exceed both ([example](../memory/forgetting.md#other-ways-to-delete))",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
-    max_age_days: float | None = setting(
-        None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories created more than this many days ago", ge=0
-    )
+    max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories that are this many days old", ge=0)
     max_inactive_days: float | None = setting(
         None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="delete memories that no search or read returned for this many days", ge=0
     )
     budget_keep_top_n: int | None = setting(
         None,
         "FORGETTING_BUDGET_KEEP_TOP_N",
-        meaning="keep only this many memories per tenant. Memories that were created and used recently stay",
+        meaning="keep at most this many memories per tenant. Old, little used memories are deleted first",
         ge=0,
     )
 

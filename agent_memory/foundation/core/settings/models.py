@@ -36,13 +36,13 @@ class ModelSettings(Group):
     rerank_api_key: SecretStr | None = setting(None, "RERANK_API_KEY", meaning="its API key")
     rerank_model: str = setting("rerank-v3.5", "RERANK_MODEL", meaning="reranking model", min_length=1)
     context_windows: dict[str, int] = setting(
-        {}, "MODEL_CONTEXT_WINDOWS", meaning="JSON object of model names and context windows in tokens; overrides the built-in table"
+        {}, "MODEL_CONTEXT_WINDOWS", meaning="JSON object of model names and their context windows in tokens"
     )
     default_context_window: int = internal(16000, "DEFAULT_CONTEXT_WINDOW", ge=256)
     timeout_seconds: float = setting(
         60.0,
         "MODEL_TIMEOUT_SECONDS",
-        meaning="seconds. In background work: until the first token and between two tokens; in requests: for the whole answer",
+        meaning="seconds to wait for a model. In requests: for the whole answer. In background work: for the first token and each next one",
         gt=0,
     )
     query_embedding_timeout_seconds: float = internal(2.0, "QUERY_EMBEDDING_TIMEOUT_SECONDS", gt=0)

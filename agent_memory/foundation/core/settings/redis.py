@@ -25,7 +25,7 @@ class RedisSettings(Group):
         "am", "KEY_PREFIX", meaning="prefix of all keys, so that installations can share a Redis", pattern=r"^[A-Za-z0-9_.-]{1,32}$"
     )
     durability: Literal["everysec", "strict"] = setting(
-        "everysec", "DURABILITY", meaning="when a write is acknowledged: after Redis has executed it, or (`strict`) after it is on the disk"
+        "everysec", "DURABILITY", meaning="acknowledge a write when Redis has executed it, or with `strict` when it is on the disk"
     )
     buckets: int = setting(
         1,

@@ -42,13 +42,13 @@ class ServerSettings(Group):
     allowed_hosts: str = setting(
         "",
         "ALLOWED_HOSTS",
-        meaning="host names that requests may use besides localhost, comma-separated; `*` allows all. Default: only localhost if the "
-        "server listens on 127.0.0.1 without credentials, otherwise all",
+        meaning="host names that requests may use besides localhost, comma-separated; `*` allows all. Unset: all, but only localhost "
+        "with `AUTH_MODE=disabled` on 127.0.0.1",
     )
     public_url: str | None = setting(
         None,
         "PUBLIC_URL",
-        meaning="the server's address for clients, used in OAuth metadata; default: the address of the request",
+        meaning="the server's address for clients, used in OAuth metadata and for the console's login; default: the address of the request",
         pattern=r'^https?://[^\s"/?#]+(/[^\s"?#]*)?$',
     )
 
