@@ -1,6 +1,6 @@
 """Limit a request to one user. An application that serves many users with one API key uses this.
 
-The header limits every operation, also those that take only an id, as an API key limited to this user does.
+The header limits every operation, also operations that take only an id, as an API key limited to this user does.
 """
 
 from __future__ import annotations
