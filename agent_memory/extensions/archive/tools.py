@@ -1,6 +1,6 @@
 """MCP tools to write and search the archive, and to search conversations.
 
-The client defines the same tools as schemas.
+The client defines schemas of the same tools.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Log browsers in at the login provider: OpenID Connect's authorization code flow, with PKCE (RFC 7636)."""
+"""Log users in through the login provider, with OpenID Connect's authorization code flow and PKCE (RFC 7636)."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class _Arguments:
         return {**definition, **own}, (*around, name)
 
     def _listed(self, fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
-        """Return the fields to list. For filters, these are only the useful operators."""
+        """Return the fields to list. For a filter, return only the useful operators."""
         if not {"eq", "ne"} <= fields.keys():
             return list(fields.items())
         return [(name, field) for name, field in fields.items() if (name in _COMMON if self._brief else name not in _UNSAID)]

@@ -115,7 +115,7 @@ def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = 
 
 class Planner:
     def __init__(self, targets: Targets, others: Sequence[LineageMemory], sessions: Sequence[SessionCopy]) -> None:
-        """`others` are the owner's other facts. `sessions` may repeat or quote the targets."""
+        """`others` are the owner's other facts. `sessions` are the sessions whose messages may repeat or quote the targets."""
         self._targets = targets
         self._others = others
         self._sessions = sessions

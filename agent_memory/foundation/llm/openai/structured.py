@@ -1,4 +1,4 @@
-"""Get structured answers from any model: response formats (rungs), schemas, and the JSON value in an answer."""
+"""Get structured answers from any model: choose a response format, build its schema, and find the JSON value in the answer."""
 
 from __future__ import annotations
 
