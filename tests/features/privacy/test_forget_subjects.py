@@ -74,5 +74,16 @@ def test_assistant_repetition_is_matched_by_its_words() -> None:
     assert repetitions([*said, ("assistant", "A blue Saab is a good car.", False), ("assistant", "Anything else?", False)]) == [2]
 
 
+def test_assistants_own_earlier_words_are_no_repetition() -> None:
+    said = [
+        ("user", "Which parrot should I get?", False),
+        ("assistant", "A parrot needs a library of toys.", False),
+        ("user", "My PIN is 4417, and the library lent me a parrot.", True),
+        ("assistant", "The library is a good place, and the parrot will like it.", False),
+        ("assistant", "I noted 4417.", False),
+    ]
+    assert repetitions(said) == [4]
+
+
 def test_distinctive_values_are_words_found_in_no_other_text() -> None:
     assert values_of(["My PIN is 4417."], ["My PIN is secret."]) == ["4417"]

