@@ -52,6 +52,14 @@ async def test_source_opens_the_message_highlighted(new_page: Make, open_url: st
     await expect(page.locator(".chosen .became")).to_contain_text(RECIPES)
 
 
+async def test_conversation_names_its_speakers(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
+    message = {"role": "user", "name": "Giulia", "content": "I live in Rome."}
+    assert (await api.post("/v1/working-memory/two-speakers/messages", json={"messages": [message]})).status_code == 200
+    page = await new_page(open_url)
+    await page.goto("/console/sessions/two-speakers")
+    await expect(page.locator(".chat .meta").first).to_contain_text("User · Giulia")
+
+
 async def test_memory_is_edited_and_the_change_undone(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
     page = await demo_page(new_page, open_url, api, f"/console/people/{DEMO}")
     line = page.locator("#facts .memory", has_text=RECIPES)
