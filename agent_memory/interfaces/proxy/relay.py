@@ -1,0 +1,127 @@
+"""Pass an upstream's response on to the caller, piece by piece, and keep its text for the session."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+import anyio
+import httpx2
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from agent_memory.foundation.api.errors import render
+from agent_memory.foundation.api.responses import DEADLINE, UPSTREAM_ID
+from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.interfaces.proxy.call_memory import CallMemory
+from agent_memory.interfaces.proxy.forwarding import Headers, to_caller
+from agent_memory.interfaces.proxy.upstreams import SILENCE_SECONDS
+from agent_memory_client.models.llm import AnswerReader
+
+log = logging.getLogger(__name__)
+
+# A longer JSON answer passes through without being read.
+_MOST_READ_BYTES = 8 * 1024 * 1024
+_OFF: Headers = ((b"x-memory-status", b"off"),)
+
+
+class Relay(Response):
+    """The response to a call: the upstream's, byte for byte, with our headers.
+
+    The user's messages are stored before the first byte, and the answer before the last one. `memory` is None if the
+    caller opted out.
+    """
+
+    def __init__(self, call: Callable[[], Awaitable[httpx2.Response]], memory: CallMemory | None, reader: AnswerReader) -> None:
+        super().__init__()
+        self._call = call
+        self._memory = memory
+        self._reader = reader
+        self._deadline: asyncio.Timeout | None = None
+        self._refused = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._deadline = scope.get(DEADLINE)
+        self._postpone()
+        with anyio.CancelScope() as talk:
+            gone = asyncio.create_task(_gone(receive))
+            gone.add_done_callback(lambda _: talk.cancel())
+            try:
+                await self._relay(scope, receive, send)
+            except httpx2.HTTPError as error:
+                # The caller's connection breaks, too, because the answer has no end.
+                log.warning("the upstream's answer broke off: %s", type(error).__name__)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await self._store()
+                    gone.cancel()
+
+    async def _relay(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            response = await self._call()
+        except AgentMemoryError as error:
+            self._refused = True
+            refusal = render(error)
+            refusal.raw_headers += self._memory_headers()
+            await refusal(scope, receive, send)
+            return
+        try:
+            self._refused = not response.is_success
+            if self._memory is not None and not self._refused:
+                await self._memory.store_question()
+            headers = [*to_caller(response.headers.raw), *self._memory_headers()]
+            if "x-request-id" in response.headers:
+                scope[UPSTREAM_ID] = True
+            await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+            async for piece in self._pieces(response):
+                self._postpone()
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await self._store()
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            await response.aclose()
+
+    async def _pieces(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
+        """Yield the body. The end of an answer follows when the answer is stored."""
+        if self._memory is None or self._refused:
+            async for piece in response.aiter_raw():
+                yield piece
+        elif response.headers.get("content-type", "").startswith("text/event-stream"):
+            async for piece in response.aiter_raw():
+                if self._reader.feed(piece):
+                    await self._store()
+                yield piece
+        else:
+            pieces, size = list[bytes](), 0
+            async for piece in response.aiter_raw():
+                size += len(piece)
+                if size <= _MOST_READ_BYTES:
+                    pieces.append(piece)
+                else:
+                    yield b"".join([*pieces, piece])
+                    pieces.clear()
+            body = b"".join(pieces)
+            if size <= _MOST_READ_BYTES:
+                self._reader.read_body(body)
+                await self._store()
+            yield body
+
+    async def _store(self) -> None:
+        if self._memory is not None and not self._refused:
+            await self._memory.store_question()
+            await self._memory.store_answer(self._reader.message())
+
+    def _memory_headers(self) -> Headers:
+        return _OFF if self._memory is None else self._memory.headers()
+
+    def _postpone(self) -> None:
+        """Let the request go on while something moves: neither the upstream nor the caller may stand still."""
+        if self._deadline is not None:
+            self._deadline.reschedule(asyncio.get_running_loop().time() + SILENCE_SECONDS)
+
+
+async def _gone(receive: Receive) -> Any:
+    while (await receive())["type"] != "http.disconnect":
+        pass
