@@ -31,11 +31,14 @@ class Relay(Response):
     """The response to a call: the upstream's, byte for byte, with our headers.
 
     The user's messages are stored before the first byte, and the answer before the last one. `memory` is None if the
-    caller opted out.
+    caller opted out. `leave` is called at the end.
     """
 
-    def __init__(self, call: Callable[[], Awaitable[httpx2.Response]], memory: CallMemory | None, reader: AnswerReader) -> None:
+    def __init__(
+        self, call: Callable[[], Awaitable[httpx2.Response]], memory: CallMemory | None, reader: AnswerReader, leave: Callable[[], None]
+    ) -> None:
         super().__init__()
+        self._leave = leave
         self._call = call
         self._memory = memory
         self._reader = reader
@@ -55,6 +58,7 @@ class Relay(Response):
                 log.warning("the upstream's answer broke off: %s", type(error).__name__)
             finally:
                 with anyio.CancelScope(shield=True):
+                    self._leave()
                     await self._store()
                     gone.cancel()
 

@@ -24,7 +24,7 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.interfaces.proxy.authorization import PREFIX, UPSTREAM_AUTHORIZATION
 from agent_memory.interfaces.proxy.call_memory import CallMemory
-from agent_memory.interfaces.proxy.forwarding import to_upstream
+from agent_memory.interfaces.proxy.forwarding import our_headers, to_upstream
 from agent_memory.interfaces.proxy.relay import Relay
 from agent_memory.interfaces.proxy.upstreams import Upstreams
 from agent_memory_client.models.llm import CHAT, HEADERS, RESPONSES, CallOptions, Conversation, ModelApi, read_options
@@ -52,9 +52,9 @@ class ModelProxy:
         self._upstreams.choose(None)
         sent = await read_body(request.scope, request.receive)
         body, conversation = await run_in_thread(partial(_read, api, sent), len(sent))
-        headers = request.headers
+        headers = request.headers.raw
         try:
-            options = read_options(headers, body)
+            options = read_options(our_headers(headers), body)
         except ValidationError as error:
             raise invalid(error, lambda name: ("header", HEADERS[name])) from None
         url = self._upstreams.choose(options.upstream) + api.path
@@ -66,9 +66,10 @@ class ModelProxy:
             if memory.context:
                 # Nothing is changed unless there is something to add.
                 sent = to_json(api.with_context(body, memory.context))
-        forwarded = to_upstream(headers.raw, request.scope.get(UPSTREAM_AUTHORIZATION, ()))
+        forwarded = to_upstream(headers, request.scope.get(UPSTREAM_AUTHORIZATION, ()))
         request.scope.get(LEAVE, _stay)()
-        return Relay(partial(self._upstreams.send, url, forwarded, sent), memory, api.answer())
+        leave = self._upstreams.enter(scope_of(request).tenant)
+        return Relay(partial(self._upstreams.send, url, forwarded, sent), memory, api.answer(), leave)
 
 
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation) -> CallMemory:

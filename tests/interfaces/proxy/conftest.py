@@ -2,55 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
 
-from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.core.settings import load_settings
+from tests.interfaces.proxy.upstream import Upstream, running_upstream
 from tests.support.stack import stack
-from tests.support.upstream import Upstream, running_upstream
 
 KEY = "sk-upstream-0000"
 
 
 @dataclass
 class Proxied:
-    """What a test needs: the HTTP client of a caller, and the model server behind the proxy."""
+    """What a test needs: the HTTP client of a caller, the model server behind the proxy, and a user of its own."""
 
     http: httpx.AsyncClient
     upstream: Upstream
+    user: str = field(default_factory=lambda: f"ada-{uuid4()}")
 
     async def chat(self, messages: list[dict[str, Any]], headers: dict[str, str] | None = None, **body: Any) -> httpx.Response:
-        """Call `/proxy/v1/chat/completions` for Ada."""
-        named = {"x-memory-user": "ada", "authorization": f"Bearer {KEY}", **(headers or {})}
-        return await self.http.post("/proxy/v1/chat/completions", json={"model": "m", "messages": messages, **body}, headers=named)
+        """Call `/proxy/v1/chat/completions` for the user."""
+        named = {"x-memory-user": self.user, "authorization": f"Bearer {KEY}", **(headers or {})}
+        sent = [(name.encode(), value.encode()) for name, value in named.items()]
+        return await self.http.post("/proxy/v1/chat/completions", json={"model": "m", "messages": messages, **body}, headers=sent)
 
-    async def remember(self, text: str, user: str = "ada") -> str:
+    async def remember(self, text: str, user: str | None = None, name: str = "m") -> str:
         """Store a memory; return its id when a search finds it."""
-        made = await self.http.post("/v1/long-term-memory/", json={"memories": [{"id": f"m-{user}", "text": text, "user_id": user}]}, params={"wait": 20})
+        memory = {"id": f"{name}-{self.user}", "text": text, "user_id": user or self.user}
+        made = await self.http.post("/v1/long-term-memory/", json={"memories": [memory]}, params={"wait": 20})
         assert made.status_code == 200, made.text
-        return f"m-{user}"
+        return memory["id"]
 
-    async def session(self, session_id: str, user: str = "ada") -> list[dict[str, Any]]:
-        answer = await self.http.get(f"/v1/working-memory/{session_id}", params={"user_id": user})
+    async def session(self, session_id: str, user: str | None = None) -> list[dict[str, Any]]:
+        answer = await self.http.get(f"/v1/working-memory/{session_id}", params={"user_id": user or self.user})
         return answer.json()["messages"] if answer.status_code == 200 else []
 
-    async def said(self, session_id: str, user: str = "ada") -> list[tuple[str, str]]:
+    async def said(self, session_id: str, user: str | None = None) -> list[tuple[str, str]]:
         """The roles and texts of a session's messages."""
         return [(message["role"], message["content"]) for message in await self.session(session_id, user)]
 
 
-@pytest.fixture
-async def upstream() -> AsyncGenerator[Upstream]:
-    async with running_upstream() as running:
-        yield running
+@pytest.fixture(scope="module")
+async def served(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[Proxied]:
+    more: dict[str, Any] = getattr(request.module, "MORE_SETTINGS", {})
+    async with running_upstream() as upstream:
+        models = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+        prefix = f"proxy-{request.module.__name__.rpartition('.')[2]}"
+        settings = load_settings(KEY_PREFIX=prefix, PROXY_UPSTREAMS=f"main={upstream.url},none=http://127.0.0.1:9/v1", **models, **more)
+        async with stack(settings, redis_url) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
+            yield Proxied(http, upstream)
 
 
 @pytest.fixture
-async def proxied(make_settings: Callable[..., Settings], redis_url: str, upstream: Upstream) -> AsyncGenerator[Proxied]:
-    settings = make_settings(PROXY_UPSTREAMS=f"main={upstream.url}")
-    async with stack(settings, redis_url) as url, httpx.AsyncClient(base_url=url, timeout=30) as http:
-        yield Proxied(http, upstream)
+def proxied(served: Proxied) -> Proxied:
+    served.upstream.answers.clear()
+    served.upstream.received.clear()
+    served.upstream.left = 0
+    return Proxied(served.http, served.upstream)

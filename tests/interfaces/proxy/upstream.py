@@ -38,6 +38,8 @@ class Answer:
     headers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     go: asyncio.Semaphore | None = None
     breaks: bool = False
+    late: bool = False
+    """The head waits for `go`, too."""
 
 
 @dataclass
@@ -68,6 +70,8 @@ class Upstream:
         length = next((int(value) for name, value in headers if name.lower() == "content-length"), 0)
         self.received.append(Received(head[0], headers, await reader.readexactly(length)))
         answer = self.answers.pop(0) if self.answers else chat("Understood.")
+        if answer.late and answer.go is not None and not await self._released(answer.go, reader):
+            return False
         lines = [f"HTTP/1.1 {answer.status}", f"Content-Type: {answer.content_type}", "Transfer-Encoding: chunked"]
         lines += [f"{name}: {value}" for name, value in answer.headers]
         writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
