@@ -94,7 +94,7 @@ class Relay(Response):
                 yield piece
         elif response.headers.get("content-type", "").startswith("text/event-stream"):
             async for piece in response.aiter_raw():
-                if self._reader.feed(piece):
+                if self._read(self._reader.feed, piece):
                     await self._store()
                 yield piece
         else:
@@ -108,9 +108,17 @@ class Relay(Response):
                     pieces.clear()
             body = b"".join(pieces)
             if size <= _MOST_READ_BYTES:
-                self._reader.read_body(body)
+                self._read(self._reader.read_body, body)
                 await self._store()
             yield body
+
+    def _read(self, read: Callable[[bytes], bool], data: bytes) -> bool:
+        """Return True if the answer is complete. No answer may break its own way to the caller."""
+        try:
+            return read(data)
+        except Exception:
+            log.exception("an answer of a model cannot be read")
+            return False
 
     async def _store(self) -> None:
         if self._memory is not None and not self._refused:

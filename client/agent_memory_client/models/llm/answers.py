@@ -15,14 +15,14 @@ _MAX_CHARS = 4 * 1024 * 1024
 class AnswerReader(ABC):
     """Collects the answer from pieces of a response's body. `is_complete` is True once the stream says so."""
 
-    last_events: ClassVar[frozenset[str]] = frozenset()
+    last_events: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self) -> None:
         self.is_complete = False
         self._line = b""
         self._texts: list[str] = []
         self._chars = 0
-        self._calls: dict[Any, dict[str, Any]] = {}
+        self._calls: dict[str, dict[str, Any]] = {}
 
     def feed(self, piece: bytes) -> bool:
         """Read a piece of an event stream. Return True if the answer is complete."""
@@ -34,11 +34,12 @@ class AnswerReader(ABC):
                 self._read_data(line[5:].strip())
         return self.is_complete
 
-    def read_body(self, body: bytes) -> None:
-        """Read a whole JSON body."""
+    def read_body(self, body: bytes) -> bool:
+        """Read a whole JSON body. Return True if it is an answer."""
         if (value := _json_object(body)) is not None:
             self.read_answer(value)
             self.is_complete = True
+        return self.is_complete
 
     def message(self) -> Message | None:
         """Return the answer so far as a chat message, or None if there is none."""
@@ -69,7 +70,7 @@ class AnswerReader(ABC):
 
     def add_call(self, key: Any, call_id: Any, name: Any, arguments: Any) -> None:
         """Add a tool call, or more of its arguments."""
-        call = self._calls.setdefault(key, {"id": call_id, "name": name, "arguments": []})
+        call = self._calls.setdefault(str(key), {"id": call_id, "name": name, "arguments": []})
         if isinstance(arguments, str) and self._chars + len(arguments) <= _MAX_CHARS:
             call["arguments"].append(arguments)
             self._chars += len(arguments)
@@ -83,18 +84,17 @@ class ChatAnswer(AnswerReader):
 
     def read_event(self, event: dict[str, Any]) -> None:
         for choice in objects(event.get("choices")):
-            message: Any = choice.get("delta") or choice.get("message")
-            if choice.get("index", 0) == 0 and isinstance(message, dict):
-                fields = cast("Message", message)
-                self.add_text(fields.get("content"))
-                self.add_text(fields.get("refusal"))
-                for position, call in enumerate(objects(fields.get("tool_calls"))):
-                    function = cast("dict[str, Any]", call.get("function") or {})
+            if choice.get("index", 0) == 0:
+                message = _as_object(choice.get("delta") or choice.get("message"))
+                self.add_text(message.get("content"))
+                self.add_text(message.get("refusal"))
+                for position, call in enumerate(objects(message.get("tool_calls"))):
+                    function = _as_object(call.get("function"))
                     self.add_call(call.get("index", position), call.get("id"), function.get("name"), function.get("arguments"))
 
 
 class ResponsesAnswer(AnswerReader):
-    last_events: ClassVar[frozenset[str]] = frozenset({"response.completed", "response.incomplete", "response.failed"})
+    last_events: ClassVar[tuple[str, ...]] = ("response.completed", "response.incomplete", "response.failed")
 
     def read_answer(self, answer: dict[str, Any]) -> None:
         for item in objects(answer.get("output")):
@@ -105,8 +105,8 @@ class ResponsesAnswer(AnswerReader):
     def read_event(self, event: dict[str, Any]) -> None:
         if event.get("type") in ("response.output_text.delta", "response.refusal.delta"):
             self.add_text(event.get("delta"))
-        elif event.get("type") == "response.output_item.done" and isinstance(event.get("item"), dict):
-            self._read_call(event["item"])
+        elif event.get("type") == "response.output_item.done":
+            self._read_call(_as_object(event.get("item")))
 
     def _read_call(self, item: dict[str, Any]) -> None:
         if item.get("type") == "function_call":
@@ -114,21 +114,18 @@ class ResponsesAnswer(AnswerReader):
 
 
 class AnthropicAnswer(AnswerReader):
-    last_events: ClassVar[frozenset[str]] = frozenset({"message_stop"})
+    last_events: ClassVar[tuple[str, ...]] = ("message_stop",)
 
     def read_answer(self, answer: dict[str, Any]) -> None:
         for position, block in enumerate(objects(answer.get("content"))):
             self._read_block(position, block)
 
     def read_event(self, event: dict[str, Any]) -> None:
-        block, delta = event.get("content_block"), event.get("delta")
-        if isinstance(block, dict):
-            self._read_block(event.get("index"), cast("dict[str, Any]", block))
-        elif event.get("type") == "content_block_delta" and isinstance(delta, dict):
-            fields = cast("dict[str, Any]", delta)
-            self.add_text(fields.get("text"))
-            if "partial_json" in fields:
-                self.add_call(event.get("index"), None, None, fields["partial_json"])
+        delta = _as_object(event.get("delta"))
+        self._read_block(event.get("index"), _as_object(event.get("content_block")))
+        self.add_text(delta.get("text"))
+        if "partial_json" in delta:
+            self.add_call(event.get("index"), None, None, delta["partial_json"])
 
     def _read_block(self, index: Any, block: dict[str, Any]) -> None:
         if block.get("type") == "text":
@@ -144,3 +141,7 @@ def _json_object(data: bytes) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return cast("dict[str, Any]", value) if isinstance(value, dict) else None
+
+
+def _as_object(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
