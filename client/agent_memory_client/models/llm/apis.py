@@ -22,4 +22,4 @@ class ModelApi:
 
 CHAT = ModelApi("/chat/completions", requests.chat_messages, requests.with_chat_context, ChatAnswer)
 RESPONSES = ModelApi("/responses", requests.responses_messages, requests.with_responses_context, ResponsesAnswer)
-ANTHROPIC = ModelApi("/messages", requests.anthropic_messages, requests.with_anthropic_context, AnthropicAnswer)
+ANTHROPIC = ModelApi("/v1/messages", requests.anthropic_messages, requests.with_anthropic_context, AnthropicAnswer)

@@ -61,7 +61,7 @@ def read_options(headers: Mapping[str, str], body: Mapping[str, Any]) -> CallOpt
 def memory_headers(
     status: Literal["added", "nothing", "failed", "off"],
     *,
-    tokens: int = 0,
+    tokens: int | None = None,
     memory_ids: Sequence[str] = (),
     session_id: str | None = None,
     stored: Literal["yes", "no", "failed"] = "no",
@@ -72,7 +72,8 @@ def memory_headers(
         if len(ids) + len(encoded) >= _MAX_IDS_CHARS:
             break
         ids += f",{encoded}" if ids else encoded
-    values = {"status": status, "added": str(len(memory_ids)), "tokens": str(tokens), "stored": stored}
+    values = {"status": status, "added": str(len(memory_ids)), "stored": stored}
+    values |= {} if tokens is None else {"tokens": str(tokens)}
     values |= {"ids": ids} if ids else {}
     values |= {} if session_id is None else {"session": quote(session_id, safe="")}
     return {f"{PREFIX}-{name}": value for name, value in values.items()}
