@@ -14,6 +14,7 @@ import re
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -127,6 +128,7 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float) 
     (pid,) = stack.pids["api"]
     delays: list[float] = []
     under_way = most = in_full = 0
+    refusals = Counter[bytes]()
     where = urlsplit(stack.apis[0])
 
     async def talk(number: int) -> None:
@@ -136,6 +138,9 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float) 
         body["messages"] = [{"role": "user", "content": f"Person {number % _QUESTIONS} talks about stream {number}."}]
         reader, writer = await asyncio.open_connection(where.hostname, where.port)
         writer.write(_call("/proxy/v1/chat/completions", body, X_Memory_User=f"user{number}", X_Memory_Session="s"))
+        if b" 200 " not in (status := await reader.readline()):
+            refusals[status] += 1
+            print(await reader.read(2000))
         under_way += 1
         most = max(most, under_way)
         rest, count = b"", 0
@@ -154,6 +159,7 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float) 
     await asyncio.gather(*(talk(number) for number in range(streams)))
     took, used = time.monotonic() - begun, cpu_seconds(pid) - used
     p50, p95, p99 = (1000 * percentile(delays, share) for share in (0.5, 0.95, 0.99))
+    print(f"refused: {dict(refusals)}")
     print(f"streams: {streams}, at a time {most}, in full {in_full}; {len(delays) / took:.0f} events/s")
     print(f"delay of an event: p50 {p50:.1f} ms, p95 {p95:.1f} ms, p99 {p99:.1f} ms")
     print(f"API: CPU {100 * used / took:.0f} % of a core, {rss_bytes(pid) / 2**20:.0f} MiB")

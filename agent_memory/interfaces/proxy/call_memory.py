@@ -49,9 +49,7 @@ class CallMemory:
         """Find what is relevant for the user's last message, and set `context`."""
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
-                self._since = await self.services[ErasureGuard].now()
-                if query := last_question(self.conversation.messages):
-                    await self._recall(query)
+                self._since, _ = await asyncio.gather(self.services[ErasureGuard].now(), self._recall())
         except (AgentMemoryError, TimeoutError) as error:
             self.status = "failed"
             log.warning("a call to a model goes on without memories: %s", error)
@@ -59,7 +57,9 @@ class CallMemory:
             self.status = "failed"
             log.exception("a call to a model goes on without memories")
 
-    async def _recall(self, query: str) -> None:
+    async def _recall(self) -> None:
+        if not (query := last_question(self.conversation.messages)):
+            return
         recall, limit = self.services[RecallService], self.options.max_tokens
         request = MemoryPromptRequest(
             query=query,
@@ -79,15 +79,17 @@ class CallMemory:
             self.tokens = await recall.counter.count_aside(self.context)
             self.memory_ids = [memory.id for memory in prompt.memories]
 
-    async def store_question(self) -> None:
-        """Append the new messages of the request."""
-        if self.stored != "yes" and self.options.mode == "on":
-            is_stored = not self.conversation.new or await self._append(self.conversation.new)
-            self.stored = "yes" if is_stored else "failed"
-
-    async def store_answer(self, answer: Message | None) -> None:
-        if answer is not None and not self._has_answer and self.options.mode == "on":
-            self._has_answer = await self._append([(answer, self.conversation.answer_id)])
+    async def store(self, answer: Message | None = None) -> None:
+        """Append what is not stored yet: the new messages of the request, and the answer if there is one."""
+        if self.options.mode != "on":
+            return
+        messages = [] if self.stored == "yes" else [*self.conversation.new]
+        if answer is not None and not self._has_answer:
+            messages.append((answer, self.conversation.answer_id))
+        if messages and not await self._append(messages):
+            self.stored = "failed" if self.stored == "no" else self.stored
+            return
+        self.stored, self._has_answer = "yes", self._has_answer or answer is not None
 
     async def _append(self, messages: Sequence[tuple[Message, str]]) -> bool:
         try:

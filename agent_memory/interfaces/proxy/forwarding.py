@@ -45,7 +45,7 @@ def to_caller(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def _passing(headers: Headers, stopped: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return the headers for the next hop. Those that `Connection` names are for this hop only."""
+    """Return the headers for the next hop. `Connection` names those for this hop only."""
     lists = [value for name, value in headers if name == b"connection"]
     stopped |= {name.strip().lower() for value in lists for name in value.split(b",")}
     return [(name, value) for name, value in headers if name not in stopped and not name.startswith(_OURS)]

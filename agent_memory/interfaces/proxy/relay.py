@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from agent_memory.foundation.api.errors import render
 from agent_memory.foundation.api.responses import DEADLINE, UPSTREAM_ID
-from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.errors import AgentMemoryError, Unavailable
 from agent_memory.interfaces.proxy.call_memory import CallMemory
 from agent_memory.interfaces.proxy.forwarding import Headers, to_caller
 from agent_memory.interfaces.proxy.upstreams import SILENCE_SECONDS
@@ -43,7 +43,7 @@ class Relay(Response):
         self._memory = memory
         self._reader = reader
         self._deadline: asyncio.Timeout | None = None
-        self._refused = False
+        self._refused = self._begun = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._deadline = scope.get(DEADLINE)
@@ -54,8 +54,10 @@ class Relay(Response):
             try:
                 await self._relay(scope, receive, send)
             except httpx2.HTTPError as error:
-                # The caller's connection breaks, too, because the answer has no end.
                 log.warning("the upstream's answer broke off: %s", type(error).__name__)
+                # If the answer has begun, it has no end: the caller's connection breaks, too.
+                if not self._begun:
+                    await self._refuse(Unavailable("the upstream's answer broke off: try again"), scope, receive, send)
             finally:
                 with anyio.CancelScope(shield=True):
                     self._leave()
@@ -67,50 +69,60 @@ class Relay(Response):
             response = await self._call()
         except AgentMemoryError as error:
             self._refused = True
-            refusal = render(error)
-            refusal.raw_headers += self._memory_headers()
-            await refusal(scope, receive, send)
+            await self._refuse(error, scope, receive, send)
             return
         try:
             self._refused = not response.is_success
-            if self._memory is not None and not self._refused:
-                await self._memory.store_question()
-            headers = [*to_caller(response.headers.raw), *self._memory_headers()]
             if "x-request-id" in response.headers:
                 scope[UPSTREAM_ID] = True
+            pieces: AsyncIterator[bytes] = response.aiter_raw()
+            if self._memory is not None and not self._refused:
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                    await self._store()
+                    pieces = self._stored_events(pieces)
+                else:
+                    pieces = await self._stored_body(pieces)
+            headers = [*to_caller(response.headers.raw), *self._memory_headers()]
+            self._begun = True
             await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-            async for piece in self._pieces(response):
+            async for piece in pieces:
                 self._postpone()
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await self._store()
             await send({"type": "http.response.body", "body": b""})
         finally:
             await response.aclose()
 
-    async def _pieces(self, response: httpx2.Response) -> AsyncGenerator[bytes]:
-        """Yield the body. The end of an answer follows when the answer is stored."""
-        if self._memory is None or self._refused:
-            async for piece in response.aiter_raw():
-                yield piece
-        elif response.headers.get("content-type", "").startswith("text/event-stream"):
-            async for piece in response.aiter_raw():
-                if self._read(self._reader.feed, piece):
-                    await self._store()
-                yield piece
-        else:
-            pieces, size = list[bytes](), 0
-            async for piece in response.aiter_raw():
-                size += len(piece)
-                if size <= _MOST_READ_BYTES:
-                    pieces.append(piece)
-                else:
-                    yield b"".join([*pieces, piece])
-                    pieces.clear()
-            body = b"".join(pieces)
-            if size <= _MOST_READ_BYTES:
-                self._read(self._reader.read_body, body)
+    async def _refuse(self, error: AgentMemoryError, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = render(error)
+        refusal.raw_headers += self._memory_headers()
+        await refusal(scope, receive, send)
+
+    async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        """Yield the pieces. The last event of an answer follows when the answer is stored."""
+        async for piece in pieces:
+            if self._read(self._reader.feed, piece):
                 await self._store()
-            yield body
+            yield piece
+        await self._store()
+
+    async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        """Read and store the answer, and return its bytes. Those of a long answer pass through."""
+        body = bytearray()
+        async for piece in pieces:
+            self._postpone()
+            body += piece
+            if len(body) > _MOST_READ_BYTES:
+                break
+        else:
+            self._read(self._reader.read_body, bytes(body))
+        await self._store()
+
+        async def joined() -> AsyncGenerator[bytes]:
+            yield bytes(body)
+            async for piece in pieces:
+                yield piece
+
+        return joined()
 
     def _read(self, read: Callable[[bytes], bool], data: bytes) -> bool:
         """Return True if the answer is complete. No answer may break its own way to the caller."""
@@ -122,8 +134,7 @@ class Relay(Response):
 
     async def _store(self) -> None:
         if self._memory is not None and not self._refused:
-            await self._memory.store_question()
-            await self._memory.store_answer(self._reader.message())
+            await self._memory.store(self._reader.message())
 
     def _memory_headers(self) -> Headers:
         return _OFF if self._memory is None else self._memory.headers()

@@ -13,6 +13,7 @@ import pytest
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.interfaces.proxy import relay
 from tests.interfaces.proxy.conftest import KEY, Proxied
 from tests.interfaces.proxy.upstream import Answer, chat, chat_events, chat_stream, event
 from tests.support.waiting import wait_until
@@ -158,10 +159,22 @@ async def test_errors_of_the_upstream_pass_through_and_nothing_is_stored(proxied
 
 async def test_unreachable_upstream_is_a_503_to_retry(proxied: Proxied) -> None:
     proxied.upstream.answers.append(Answer([], breaks=True, status="nonsense"))
-    answer = await proxied.chat([NUTS], S1)
-    assert answer.status_code == 503
-    assert answer.headers["retry-after"]
+    for upstream in ("main", "none"):
+        answer = await proxied.chat([NUTS], {**S1, "x-memory-upstream": upstream})
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
     assert await proxied.said("s1") == []
+    proxied.upstream.answers.append(Answer([b'{"choices": ['], breaks=True))
+    assert (await proxied.chat([NUTS], S1)).status_code == 503
+    assert (await proxied.chat([NUTS], S1)).status_code == 200
+    assert await proxied.said("s1") == [("user", NUTS["content"]), ("assistant", "Understood.")]
+
+
+async def test_long_answer_passes_through_without_being_stored(proxied: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relay, "_MOST_READ_BYTES", 100)
+    script = Answer([b'{"choices": [', b" " * 90, b" " * 90, b"]}"])
+    proxied.upstream.answers.append(script)
+    assert (await proxied.chat([NUTS], S1)).content == b"".join(script.pieces)
+    assert await proxied.said("s1") == [("user", NUTS["content"])]
 
 
 async def test_opting_out_passes_the_call_on_unchanged(proxied: Proxied) -> None:

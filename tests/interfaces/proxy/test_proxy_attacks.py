@@ -196,7 +196,7 @@ ODD += [[{"type": 5}], [{"type": "function_call"}], [{"type": "function_call_out
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: json.dumps(odd)[:40])
-async def test_odd_requests_and_answers_pass_through(guarded: Proxied, odd: Any) -> None:
+async def test_odd_requests_and_answers_pass_through(guarded: Proxied, odd: Any, caplog: pytest.LogCaptureFixture) -> None:
     """The upstream decides what is wrong with them."""
     answers = [
         {"choices": odd},
@@ -213,6 +213,7 @@ async def test_odd_requests_and_answers_pass_through(guarded: Proxied, odd: Any)
                 headers = {"x-memory-user": guarded.user, "x-memory-session": "s", "content-type": "application/json"}
                 response = await guarded.http.post(path, content=sent, headers=headers)
                 assert (response.status_code, response.content) == (200, b"".join(reply.pieces))
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 async def test_key_of_the_upstream_is_neither_stored_nor_logged(guarded: Proxied, redis_url: str, caplog: pytest.LogCaptureFixture) -> None:

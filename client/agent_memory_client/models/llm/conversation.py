@@ -1,7 +1,7 @@
 """Find the new messages of a request, and give each message an id.
 
-Programs send the whole conversation in every request. A message's id is a digest of the messages up to it, so that a
-repeated request stores nothing twice, and the same words later in the conversation are another message.
+Programs send the whole conversation in every request. A message's id is a digest of the messages up to it: a repeated
+request stores nothing twice, but the same words later in the conversation are another message.
 """
 
 from __future__ import annotations
