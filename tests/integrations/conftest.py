@@ -38,19 +38,19 @@ os.environ |= {
 
 
 @pytest.fixture(scope="session")
-def server_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """The base URL of `agent-memory serve` with its own Redis, started once for all tests."""
-    with started_server(tmp_path_factory.mktemp("server")) as url:
+def server_url(tmp_path_factory: pytest.TempPathFactory, running_model: ModelServer) -> Generator[str]:
+    """The base URL of `agent-memory serve` with its own Redis, started once for all tests. Its proxy calls the model server."""
+    with started_server(tmp_path_factory.mktemp("server"), PROXY_UPSTREAMS=f"main={running_model.url}") as url:
         yield url
 
 
 @contextmanager
-def started_server(folder: Path) -> Generator[str]:
+def started_server(folder: Path, **settings: str) -> Generator[str]:
     """The base URL of `agent-memory serve` with its data in a folder."""
     log = folder / "log"
     keep = ("PATH", "HOME", "TMPDIR", "LANG", "TZ")
     environment = {name: os.environ[name] for name in keep if name in os.environ}
-    environment |= {"MODEL_PROVIDER": "local", "COMPAT_APIS": "supermemory,mem0"}
+    environment |= {"MODEL_PROVIDER": "local", "COMPAT_APIS": "supermemory,mem0", **settings}
     command = [str(ROOT / ".venv/bin/agent-memory"), "serve", "--port", "0", "--data-dir", str(folder / "data")]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=folder, env=environment)
@@ -118,9 +118,14 @@ def running_model() -> Generator[ModelServer]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            answer = json.dumps(state.answer(body)).encode()
+            whole = state.answer(body)
+            kind, answer = "application/json", json.dumps(whole).encode()
+            if body.get("stream"):
+                choice = {**whole["choices"][0], "delta": whole["choices"][0]["message"]}
+                chunk = json.dumps({**whole, "object": "chat.completion.chunk", "choices": [choice]}).encode()
+                kind, answer = "text/event-stream", b"data: %s\n\ndata: [DONE]\n\n" % chunk
             self.send_response(200)
-            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             self.wfile.write(answer)

@@ -16,7 +16,7 @@ from tests.integrations.conftest import ROOT, ModelServer
 PAGES = [page for page in sorted((ROOT / "docs" / "integrations").glob("*.md")) if "```python" in page.read_text("utf-8")]
 FRAMEWORKS = {
     "frameworks": ["langchain", "langgraph", "mem0", "openai-agents", "supermemory"],
-    "frameworks-2": ["agent-framework", "agentscope-2", "google-adk", "haystack", "pydantic-ai"],
+    "frameworks-2": ["agent-framework", "agentscope-2", "google-adk", "haystack", "model-clients", "pydantic-ai"],
     "frameworks-3": ["agentscope", "crewai", "llama-index"],
 }
 """The pages whose programs run in each environment."""

@@ -35,6 +35,7 @@ from agent_memory.foundation.core.prompt_sections import (
     SectionKind,
     SectionReads,
     SectionText,
+    SessionMessages,
 )
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.threads import run_in_thread
@@ -75,7 +76,7 @@ class RecallService:
         self._zones = zones
         self._session = session
         self._sections: _Kinds[PromptSection] = _Kinds((), (memories,), ())
-        self._counter = counter
+        self.counter = counter
 
     def add_sections(self, sections: Sequence[AnnouncedSection]) -> None:
         """Add sections of other features to all prompts. Sections of the same kind keep the given order."""
@@ -88,16 +89,25 @@ class RecallService:
         """Build a prompt and return it as the wire model. See `build_prompt`."""
         return (await self.build_prompt(scope, body, optimize_query=optimize_query)).model()
 
-    async def build_prompt(self, scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool = False, explain: bool = False) -> Prompt:
+    async def build_prompt(
+        self,
+        scope: Scope,
+        body: MemoryPromptRequest,
+        *,
+        optimize_query: bool = False,
+        explain: bool = False,
+        shown: SessionMessages | None = None,
+    ) -> Prompt:
         """Return a prompt.
 
-        If `explain` is true, the prompt includes an explanation, and its memories do not count as read.
+        If `explain` is true, the prompt includes an explanation, and its memories do not count as read. `shown` are
+        messages that the caller shows beside a prompt without a session. The prompt does not repeat them.
 
         Raises UnsupportedRequest if the request specifies neither a session nor a search, BadInput if fields contradict
         each other, and the errors of the sections.
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
-        session, contents = await self._load_sections(ask)
+        session, contents = await self._load_sections(ask, shown)
         budget = TokenBudget(await self._token_budget(ask.body), shared=ask.body.session is not None)
         share = budget.memory_share(session.window_tokens())
 
@@ -114,7 +124,7 @@ class RecallService:
         characters = len(session.summary.text) + sum(len(card.text) for card in memories)
         fitted_always, fitted_summary, fitted_own, fitted_recalled = await run_in_thread(fit_all, characters)
         window = session.fit_window(budget.left)
-        shown_messages = window.shown_messages
+        shown_messages = window.shown_messages or shown
         always = [
             *[_framed(section.render_section(shown_messages)) for section in fitted_always],
             *[section.render_section(shown_messages) for section in fitted_summary],
@@ -157,13 +167,15 @@ class RecallService:
         # The search finds the memory, but a message that is not promoted yet took its place in the prompt.
         return explained.model_copy(update={"returned": False, "reason": "beyond_limit"}) if explained.returned else explained
 
-    async def _load_sections(self, ask: PromptAsk) -> tuple[SessionContent, _Kinds[SectionContent]]:
+    async def _load_sections(self, ask: PromptAsk, shown: SessionMessages | None) -> tuple[SessionContent, _Kinds[SectionContent]]:
         """Read all sections in one round trip, or in two if the session was found by its id alone."""
         opened = await self._open_sections(ask)
         of_session, *replies = await self._read_sections(ask, opened, with_session=True)
         session = await self._session.load_session(ask, of_session)
         messages = session.messages
-        if messages is not None and messages.ref != ask.session:
+        if messages is None:
+            messages = shown
+        elif messages.ref != ask.session:
             # The session was found by its id alone, so the user of the other sections is known only now.
             reader = Reader(messages.ref.namespace, messages.ref.user_id, ask.reader.agent_id)
             ask = replace(ask, session=messages.ref, reader=reader)
@@ -203,7 +215,7 @@ class RecallService:
         if body.max_tokens is None:
             return None
         headings = 0 if body.format is None else FORMAT_TOKENS
-        return max(body.max_tokens - await self._counter.count_aside(body.query) - PER_MESSAGE - headings, 0)
+        return max(body.max_tokens - await self.counter.count_aside(body.query) - PER_MESSAGE - headings, 0)
 
 
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:

@@ -20,6 +20,10 @@ CONTENT_POLICY = "agent_memory.content_policy"
 """Key in the ASGI scope for a page's Content-Security-Policy."""
 DEADLINE = "agent_memory.deadline"
 """Key in the ASGI scope for the request's `asyncio.Timeout`, which a streaming response extends."""
+UPSTREAM_ID = "agent_memory.upstream_id"
+"""Key in the ASGI scope: the answer has the `X-Request-Id` of an upstream, which must not be ours."""
+LEAVE = "agent_memory.leave"
+"""Key in the ASGI scope for a function that gives the request's place to others, for requests that mostly wait."""
 
 
 class ModelResponse(Response):

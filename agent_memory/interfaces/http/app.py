@@ -38,6 +38,8 @@ from agent_memory.interfaces.http.protected_resource import challenge_of, metada
 from agent_memory.interfaces.http.routes import ROUTERS
 from agent_memory.interfaces.http.unserved_apis import UnservedRoutes, find_compatible_apis
 from agent_memory.interfaces.mcp.lazy import McpDoor
+from agent_memory.interfaces.proxy.authorization import UpstreamAuthorizationMiddleware
+from agent_memory.interfaces.proxy.routes import ModelProxy
 from agent_memory.runtime import Runtime, open_runtime
 
 DESCRIPTION = """The self-hosted memory server for AI agents: working memory per session, long-term memory across sessions.
@@ -83,7 +85,9 @@ def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
     """Return the application. Without a `runtime`, its lifespan opens one. Raises StartupError at start."""
     mcp = McpDoor(settings, host=settings.server.host) if settings.mcp.on_api else None
     # Do not use include_router: it matches every path twice.
-    return _assembled(settings, runtime, [route for router in ROUTERS for route in router.routes], mcp, host=settings.server.host)
+    proxy = ModelProxy(settings)
+    routes = [*(route for router in ROUTERS for route in router.routes), *proxy.routes]
+    return _assembled(settings, runtime, routes, mcp, host=settings.server.host, proxy=proxy)
 
 
 def create_mcp_app(settings: Settings, runtime: Runtime, transport: Transport) -> FastAPI:
@@ -95,7 +99,13 @@ def create_mcp_app(settings: Settings, runtime: Runtime, transport: Transport) -
 
 
 def _assembled(
-    settings: Settings, runtime: Runtime | None, routes: Sequence[BaseRoute], mcp: McpHttp | McpDoor | None, *, host: str
+    settings: Settings,
+    runtime: Runtime | None,
+    routes: Sequence[BaseRoute],
+    mcp: McpHttp | McpDoor | None,
+    *,
+    host: str,
+    proxy: ModelProxy | None = None,
 ) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
@@ -108,6 +118,8 @@ def _assembled(
                 stack.callback(setattr, app.state, "runtime", None)
             if mcp is not None:
                 await stack.enter_async_context(mcp.running(app.state.runtime))
+            if proxy is not None:
+                await stack.enter_async_context(proxy.running())
             yield
 
     app = _App(
@@ -188,6 +200,8 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes:
         # Answer CORS before authentication: browsers send preflight requests without credentials.
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED_HEADERS)
     app.add_middleware(BodyDeadlineMiddleware, seconds=settings.server.body_timeout_seconds, request_timeout=seconds)
+    if settings.server.upstreams:
+        app.add_middleware(UpstreamAuthorizationMiddleware, required=required)
     if token_prefixes:
         app.add_middleware(TokenSchemeMiddleware, prefixes=token_prefixes)
     # The outermost layer: every refusal gets a request id and is counted.

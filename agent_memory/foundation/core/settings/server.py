@@ -8,6 +8,7 @@ from pydantic import SecretStr
 
 from agent_memory.foundation.core.settings.base import Group, archived, internal, setting
 
+_UPSTREAM = r"\s*[A-Za-z0-9._-]{1,64}=https?://[^\s,\"/?#@]+(/[^\s,\"?#@]*)?\s*"
 _API = r"\s*(mem0|supermemory)(:[^,]{1,256})?\s*"
 
 
@@ -51,6 +52,18 @@ class ServerSettings(Group):
         meaning="the server's address for clients, used in OAuth metadata and for the console's login; default: the address of the request",
         pattern=r'^https?://[^\s"/?#]+(/[^\s"?#]*)?$',
     )
+    proxy_upstreams: str = setting(
+        "",
+        "PROXY_UPSTREAMS",
+        meaning="model servers that `/proxy/v1` may call, comma-separated, the default first: `openai=https://api.openai.com/v1`",
+        pattern=rf"^(\s*|{_UPSTREAM}(,{_UPSTREAM})*)$",
+    )
+
+    @property
+    def upstreams(self) -> dict[str, str]:
+        """The addresses of model servers by name, without a slash at the end."""
+        parts = [part.strip().partition("=") for part in self.proxy_upstreams.split(",") if part.strip()]
+        return {name: address.rstrip("/") for name, _, address in parts}
 
 
 class McpSettings(Group):

@@ -11,12 +11,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter, deque
+from contextlib import ExitStack
 from time import monotonic
 from typing import Generic, TypeVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_memory.foundation.api.errors import render
+from agent_memory.foundation.api.responses import LEAVE
 from agent_memory.foundation.core.errors import Overloaded
 from agent_memory.foundation.core.metrics import REQUESTS_IN_FLIGHT, REQUESTS_REFUSED
 from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
@@ -175,10 +177,10 @@ class AdmissionMiddleware:
                 under_way = f"{self._queue.working + self._queue.waiting} requests are under way, more than are answered in time"
                 await render(Overloaded(f"{under_way} (MAX_CONCURRENT_REQUESTS at most): try again"))(scope, receive, send)
                 return
-            try:
+            with ExitStack() as place:
+                place.callback(self._leave, tenant)
+                scope[LEAVE] = place.close
                 await self._app(scope, receive, send)
-            finally:
-                self._leave(tenant)
         finally:
             for each in arriving:
                 self._arriving.remove(each)

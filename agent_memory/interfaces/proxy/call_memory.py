@@ -1,0 +1,119 @@
+"""Recall memories for one call to a model, and store its new messages and the answer in the session."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import ValidationError
+
+from agent_memory.features.recall.service import RecallService
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.feature import Services
+from agent_memory.foundation.core.prompt_sections import SessionMessages
+from agent_memory.foundation.core.scope import Scope, SessionRef, Work, carrying_out
+from agent_memory.foundation.storage.erasures import ErasureGuard
+from agent_memory_client.models import AppendMessagesRequest, MemoryPromptRequest
+from agent_memory_client.models.llm import CallOptions, Conversation, last_question, memory_headers, stored_message
+from agent_memory_client.models.llm.requests import Message
+
+log = logging.getLogger(__name__)
+
+# A chat waits no longer for its memories.
+_RECALL_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class CallMemory:
+    """The memory of one call. Its methods log errors instead of raising them, because the chat must go on."""
+
+    services: Services
+    scope: Scope
+    options: CallOptions
+    ref: SessionRef
+    conversation: Conversation
+    context: str = ""
+    """What the model gets to read."""
+    status: Literal["added", "nothing", "failed"] = "nothing"
+    tokens: int = 0
+    memory_ids: list[str] = field(default_factory=list[str])
+    stored: Literal["yes", "no", "failed"] = "no"
+    _since: int | None = None
+    _has_answer: bool = False
+
+    async def recall(self) -> None:
+        """Find what is relevant for the user's last message, and set `context`."""
+        try:
+            async with asyncio.timeout(_RECALL_SECONDS):
+                self._since, _ = await asyncio.gather(self.services[ErasureGuard].now(), self._recall())
+        except (AgentMemoryError, TimeoutError) as error:
+            self.status = "failed"
+            log.warning("a call to a model goes on without memories: %s", error)
+        except Exception:
+            self.status = "failed"
+            log.exception("a call to a model goes on without memories")
+
+    async def _recall(self) -> None:
+        if not (query := last_question(self.conversation.messages)):
+            return
+        recall, limit = self.services[RecallService], self.options.max_tokens
+        request = MemoryPromptRequest(
+            query=query,
+            user_id=self.ref.user_id,
+            namespace=self.ref.namespace,
+            agent_id=self.options.agent_id,
+            long_term_search=True,
+            # The limit of a prompt includes the query.
+            max_tokens=None if limit is None else min(limit + await recall.counter.count_aside(query), 1_000_000),
+            format="anthropic",
+            include_ids=False,
+        )
+        shown = SessionMessages(self.ref, self.conversation.ids)
+        prompt = await recall.build_prompt(self.scope, request, shown=shown)
+        if prompt.formatted is not None and prompt.formatted.system:
+            self.context, self.status = prompt.formatted.system, "added"
+            self.tokens = await recall.counter.count_aside(self.context)
+            self.memory_ids = [memory.id for memory in prompt.memories]
+
+    async def store(self, answer: Message | None = None) -> None:
+        """Append what is not stored yet: the new messages of the request, and the answer if there is one."""
+        if self.options.mode != "on":
+            return
+        messages = [] if self.stored == "yes" else [*self.conversation.new]
+        if answer is not None and not self._has_answer:
+            messages.append((answer, self.conversation.answer_id))
+        if messages and not await self._append(messages):
+            self.stored = "failed" if self.stored == "no" else self.stored
+            return
+        self.stored, self._has_answer = "yes", self._has_answer or answer is not None
+
+    async def _append(self, messages: Sequence[tuple[Message, str]]) -> bool:
+        try:
+            body = AppendMessagesRequest(
+                messages=[stored_message(message, name) for message, name in messages],
+                namespace=self.ref.namespace,
+                user_id=self.ref.user_id,
+                agent_id=self.options.agent_id,
+            )
+            # Nothing that was said before an erasure of the user may be stored after it.
+            with carrying_out(Work(since=self._since)):
+                await self.services[SessionService].append_messages(self.scope, self.ref.session_id, body)
+        except (AgentMemoryError, ValidationError) as error:
+            # The error of a validation shows what was said.
+            log.warning("messages of a call to a model are not stored: %s", error if isinstance(error, AgentMemoryError) else "invalid")
+            return False
+        except Exception:
+            log.exception("messages of a call to a model are not stored")
+            return False
+        return True
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """Return response headers that say what was added and stored."""
+        values = memory_headers(
+            self.status, tokens=self.tokens, memory_ids=self.memory_ids, session_id=self.ref.session_id, stored=self.stored
+        )
+        return [(name.encode(), value.encode()) for name, value in values.items()]

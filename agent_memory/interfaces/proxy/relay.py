@@ -1,0 +1,150 @@
+"""Pass an upstream's response on to the caller, piece by piece, and keep its text for the session."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import anyio
+import httpx2
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from agent_memory.foundation.api.errors import render
+from agent_memory.foundation.api.responses import DEADLINE, UPSTREAM_ID
+from agent_memory.foundation.core.errors import AgentMemoryError, Unavailable
+from agent_memory.interfaces.proxy.call_memory import CallMemory
+from agent_memory.interfaces.proxy.forwarding import Headers, to_caller
+from agent_memory.interfaces.proxy.upstreams import SILENCE_SECONDS
+from agent_memory_client.models.llm import AnswerReader
+
+log = logging.getLogger(__name__)
+
+# A longer JSON answer passes through without being read.
+_MOST_READ_BYTES = 8 * 1024 * 1024
+_OFF: Headers = ((b"x-memory-status", b"off"),)
+
+
+class Relay(Response):
+    """The response to a call: the upstream's, byte for byte, with our headers.
+
+    The user's messages are stored before the first byte, and the answer before the last one. `memory` is None if the
+    caller opted out. `leave` is called at the end.
+    """
+
+    def __init__(
+        self, call: Callable[[], Awaitable[httpx2.Response]], memory: CallMemory | None, reader: AnswerReader, leave: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        self._leave = leave
+        self._call = call
+        self._memory = memory
+        self._reader = reader
+        self._deadline: asyncio.Timeout | None = None
+        self._refused = self._begun = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._deadline = scope.get(DEADLINE)
+        self._postpone()
+        with anyio.CancelScope() as talk:
+            gone = asyncio.create_task(_gone(receive))
+            gone.add_done_callback(lambda _: talk.cancel())
+            try:
+                await self._relay(scope, receive, send)
+            except httpx2.HTTPError as error:
+                log.warning("the upstream's answer broke off: %s", type(error).__name__)
+                # If the answer has begun, it has no end: the caller's connection breaks, too.
+                if not self._begun:
+                    await self._refuse(Unavailable("the upstream's answer broke off: try again"), scope, receive, send)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    self._leave()
+                    await self._store()
+                    gone.cancel()
+
+    async def _relay(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            response = await self._call()
+        except AgentMemoryError as error:
+            self._refused = True
+            await self._refuse(error, scope, receive, send)
+            return
+        try:
+            self._refused = not response.is_success
+            if "x-request-id" in response.headers:
+                scope[UPSTREAM_ID] = True
+            pieces: AsyncIterator[bytes] = response.aiter_raw()
+            if self._memory is not None and not self._refused:
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
+                    await self._store()
+                    pieces = self._stored_events(pieces)
+                else:
+                    pieces = await self._stored_body(pieces)
+            headers = [*to_caller(response.headers.raw), *self._memory_headers()]
+            self._begun = True
+            await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+            async for piece in pieces:
+                self._postpone()
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            await response.aclose()
+
+    async def _refuse(self, error: AgentMemoryError, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = render(error)
+        refusal.raw_headers += self._memory_headers()
+        await refusal(scope, receive, send)
+
+    async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        """Yield the pieces. The last event of an answer follows when the answer is stored."""
+        async for piece in pieces:
+            if self._read(self._reader.feed, piece):
+                await self._store()
+            yield piece
+        await self._store()
+
+    async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        """Read and store the answer, and return its bytes. Those of a long answer pass through."""
+        body = bytearray()
+        async for piece in pieces:
+            self._postpone()
+            body += piece
+            if len(body) > _MOST_READ_BYTES:
+                break
+        else:
+            self._read(self._reader.read_body, bytes(body))
+        await self._store()
+
+        async def joined() -> AsyncGenerator[bytes]:
+            yield bytes(body)
+            async for piece in pieces:
+                yield piece
+
+        return joined()
+
+    def _read(self, read: Callable[[bytes], bool], data: bytes) -> bool:
+        """Return True if the answer is complete. No answer may break its own way to the caller."""
+        try:
+            return read(data)
+        except Exception:
+            log.exception("an answer of a model cannot be read")
+            return False
+
+    async def _store(self) -> None:
+        if self._memory is not None and not self._refused:
+            await self._memory.store(self._reader.message())
+
+    def _memory_headers(self) -> Headers:
+        return _OFF if self._memory is None else self._memory.headers()
+
+    def _postpone(self) -> None:
+        """Let the request go on while something moves: neither the upstream nor the caller may stand still."""
+        if self._deadline is not None:
+            self._deadline.reschedule(asyncio.get_running_loop().time() + SILENCE_SECONDS)
+
+
+async def _gone(receive: Receive) -> Any:
+    while (await receive())["type"] != "http.disconnect":
+        pass

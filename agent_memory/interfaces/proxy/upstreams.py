@@ -1,0 +1,77 @@
+"""Call the upstreams that the operator listed. Callers choose among them by name, never by address."""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx2
+
+from agent_memory.foundation.core.errors import BadInput, NotFound, Overloaded, Unavailable
+from agent_memory_client.models.llm import HEADERS
+
+SILENCE_SECONDS = 600.0
+"""How long an upstream may stay silent. The SDKs of model providers wait equally long."""
+MOST_CALLS = 2048
+"""How many calls a process has under way at most. A tenant gets three quarters of them."""
+_TIMEOUT = httpx2.Timeout(SILENCE_SECONDS, connect=10.0)
+_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=128, keepalive_expiry=4.0)
+
+
+class Upstreams:
+    """The upstreams by name, the default first, and a pool of connections that the caller of `opened` owns."""
+
+    def __init__(self, addresses: Mapping[str, str]) -> None:
+        self._addresses = addresses
+        self._client: httpx2.AsyncClient | None = None
+        self._calls = Counter[str]()
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[None]:
+        if not self._addresses:
+            yield
+            return
+        # A stream takes two descriptors, and many systems start processes with a soft limit of 1,024.
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        # One caller's cookies must not reach the upstream with another caller's request.
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
+        async with httpx2.AsyncClient(timeout=_TIMEOUT, limits=_LIMITS, cookies=no_cookies, follow_redirects=False) as self._client:
+            yield
+
+    def choose(self, name: str | None) -> str:
+        """Return the address of an upstream, or of the default one. Raises NotFound if there are none, and BadInput."""
+        if not self._addresses:
+            raise NotFound("Not Found: this server passes on no calls to models. To let it, set PROXY_UPSTREAMS=name=https://…/v1")
+        if name is not None and name not in self._addresses:
+            known = ", ".join(self._addresses)
+            raise BadInput(f"names no upstream of this server: use one of {known}", field=HEADERS["upstream"], where="header")
+        return self._addresses[name or next(iter(self._addresses))]
+
+    def enter(self, tenant: str) -> Callable[[], None]:
+        """Count a call until the returned function is called. Raises Overloaded if too many are under way."""
+        if self._calls.total() >= MOST_CALLS or self._calls[tenant] >= MOST_CALLS * 3 // 4:
+            raise Overloaded("too many calls to models are under way: try again")
+        self._calls[tenant] += 1
+
+        def leave() -> None:
+            self._calls[tenant] -= 1
+            self._calls += Counter()  # drops tenants without calls
+
+        return leave
+
+    async def send(self, url: str, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> httpx2.Response:
+        """Return a response whose body is not read yet. Raises Unavailable."""
+        if self._client is None:
+            raise Unavailable("the server is starting")
+        try:
+            # Not the client's own `post`, which adds headers.
+            request = httpx2.Request("POST", url, headers=list(headers), content=body, extensions={"timeout": _TIMEOUT.as_dict()})
+            return await self._client.send(request, stream=True)
+        except (httpx2.InvalidURL, httpx2.LocalProtocolError) as error:
+            raise BadInput("cannot be passed on: HTTP forbids its characters", field="query or headers", where="request") from error
+        except httpx2.HTTPError as error:
+            raise Unavailable(f"the upstream cannot be reached ({type(error).__name__}): try again") from error

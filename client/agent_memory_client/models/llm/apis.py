@@ -1,0 +1,25 @@
+"""Describe each API: where its requests go, and how to read and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agent_memory_client.models.llm import requests
+from agent_memory_client.models.llm.answers import AnswerReader, AnthropicAnswer, ChatAnswer, ResponsesAnswer
+from agent_memory_client.models.llm.requests import Body, Message
+
+
+@dataclass(frozen=True, slots=True)
+class ModelApi:
+    path: str
+    """The end of the path of a request."""
+    messages: Callable[[Body], list[Message]]
+    with_context: Callable[[Body, str], Body]
+    """Return the request with a text for the model. Expects a request with at least one message."""
+    answer: Callable[[], AnswerReader]
+
+
+CHAT = ModelApi("/chat/completions", requests.chat_messages, requests.with_chat_context, ChatAnswer)
+RESPONSES = ModelApi("/responses", requests.responses_messages, requests.with_responses_context, ResponsesAnswer)
+ANTHROPIC = ModelApi("/v1/messages", requests.anthropic_messages, requests.with_anthropic_context, AnthropicAnswer)

@@ -1,0 +1,71 @@
+"""Find the new messages of a request, and give each message an id.
+
+Programs send the whole conversation in every request. A message's id is a digest of the messages up to it: a repeated
+request stores nothing twice, but the same words later in the conversation are another message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Any, cast
+
+from pydantic_core import to_json
+
+from agent_memory_client.models._types import is_blank, now
+from agent_memory_client.models.llm.requests import Body, Message, without_files
+from agent_memory_client.models.messages import MAX_APPENDED_MESSAGES, MemoryMessage
+from agent_memory_client.models.prompt import text_of
+
+_ID_BYTES = 12
+
+
+class Conversation:
+    """The messages of a request, oldest first, and their ids.
+
+    `new` are the messages after the model's last one, with their ids. `answer_id` is the id of the model's answer.
+    """
+
+    def __init__(self, body: Body, messages: Sequence[Message]) -> None:
+        digest = blake2b(to_json([body.get("previous_response_id"), body.get("conversation")]), digest_size=_ID_BYTES)
+        self.messages = [{**message, "content": _content(message)} for message in messages]
+        self.ids: list[str] = []
+        for message in self.messages:
+            before = digest.copy()
+            digest.update(to_json(message))
+            if message["role"] == "assistant":
+                # The program may send the answer back in another form than it was stored in.
+                before.update(b"answer")
+            self.ids.append((before if message["role"] == "assistant" else digest).hexdigest())
+        digest.update(b"answer")
+        self.answer_id = digest.hexdigest()
+        said_by_model = [place for place, message in enumerate(self.messages) if message["role"] == "assistant"]
+        start = max(said_by_model[-1] + 1 if said_by_model else 0, len(messages) - MAX_APPENDED_MESSAGES)
+        self.new = [pair for pair in zip(self.messages[start:], self.ids[start:], strict=True) if _says_something(pair[0])]
+
+    @property
+    def default_session_id(self) -> str:
+        """A session id for a conversation that has no name: the same for all requests with the same first message."""
+        return f"chat-{self.ids[0] if self.ids else self.answer_id}"
+
+
+def last_question(messages: Sequence[Message]) -> str:
+    """Return the text of the user's last message that has text, or ""."""
+    texts = (text_of(message["content"]) for message in reversed(messages) if message["role"] == "user")
+    return next((text for text in texts if not is_blank(text)), "")
+
+
+def stored_message(message: Message, message_id: str) -> MemoryMessage:
+    """Return a message for a session. Raises ValidationError if a session cannot store it."""
+    return MemoryMessage.model_validate({**message, "id": message_id, "created_at": now()})
+
+
+def _content(message: Message) -> Any:
+    content = message.get("content")
+    return without_files(content) if isinstance(content, list) else content
+
+
+def _says_something(message: Message) -> bool:
+    content = message["content"]
+    is_empty = is_blank(content) if isinstance(content, str) else not content
+    return not is_empty or bool(cast("Any", message.get("tool_calls")))

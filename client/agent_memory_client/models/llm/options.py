@@ -1,0 +1,79 @@
+"""Options of a call to a language model with memory: request headers, and the response headers that tell the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, Final, Literal, cast
+from urllib.parse import quote
+
+from pydantic import BaseModel, Field
+
+from agent_memory_client.models._types import Identifier, OptionalIdentifier, SessionIdentifier
+
+PREFIX: Final = "x-memory"
+HEADERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "mode": "x-memory",
+        "user_id": "x-memory-user",
+        "session_id": "x-memory-session",
+        "namespace": "x-memory-namespace",
+        "agent_id": "x-memory-agent",
+        "max_tokens": "x-memory-tokens",
+        "upstream": "x-memory-upstream",
+    }
+)
+"""The request header of each option."""
+_MAX_IDS_CHARS = 4096
+
+
+class CallOptions(BaseModel):
+    """Whose memory a call uses, and how."""
+
+    mode: Literal["on", "read", "off"] = "on"
+    """`on` recalls memories and stores the new messages, `read` only recalls, `off` does neither."""
+    user_id: OptionalIdentifier = None
+    session_id: SessionIdentifier | None = None
+    namespace: OptionalIdentifier = None
+    agent_id: OptionalIdentifier = None
+    max_tokens: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
+    """The most tokens of added context."""
+    upstream: Identifier | None = None
+    """The name of the upstream. Only the proxy has several."""
+
+
+def read_options(headers: Mapping[str, str], body: Mapping[str, Any]) -> CallOptions:
+    """Read options from lowercase headers. Without them, `user`, `metadata` and `conversation` in the body count.
+
+    Raises ValidationError.
+    """
+    values: dict[str, Any] = {name: value for name, header in HEADERS.items() if (value := headers.get(header))}
+    given = body.get("metadata")
+    metadata = cast("Mapping[str, Any]", given) if isinstance(given, dict) else {}
+    conversation = body.get("conversation")
+    named = cast("Mapping[str, Any]", conversation).get("id") if isinstance(conversation, dict) else conversation
+    for name, choices in (("user_id", (metadata.get("user_id"), body.get("user"))), ("session_id", (metadata.get("session_id"), named))):
+        if name not in values and (found := next((choice for choice in choices if isinstance(choice, str) and choice), None)):
+            values[name] = found
+    return CallOptions.model_validate(values)
+
+
+def memory_headers(
+    status: Literal["added", "nothing", "failed", "off"],
+    *,
+    tokens: int | None = None,
+    memory_ids: Sequence[str] = (),
+    session_id: str | None = None,
+    stored: Literal["yes", "no", "failed"] = "no",
+) -> dict[str, str]:
+    """Return response headers that say what was added to a request. Ids are percent-encoded, and cut after 4 KB."""
+    ids = ""
+    for encoded in (quote(name, safe="") for name in memory_ids):
+        if len(ids) + len(encoded) >= _MAX_IDS_CHARS:
+            break
+        ids += f",{encoded}" if ids else encoded
+    values = {"status": status, "added": str(len(memory_ids)), "stored": stored}
+    values |= {} if tokens is None else {"tokens": str(tokens)}
+    values |= {"ids": ids} if ids else {}
+    values |= {} if session_id is None else {"session": quote(session_id, safe="")}
+    return {f"{PREFIX}-{name}": value for name, value in values.items()}

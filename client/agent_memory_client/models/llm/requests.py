@@ -1,0 +1,124 @@
+"""Read the conversation in a request to a language model, and add context to the request.
+
+Each API has its own form. Messages are returned in the form of chat completions, without instructions (`system`,
+`developer`). Functions accept any JSON: the model's server refuses what is wrong. Pure functions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from typing import Any, TypeAlias, cast
+
+Body: TypeAlias = dict[str, Any]
+Message: TypeAlias = dict[str, Any]
+
+INSTRUCTIONS = frozenset({"system", "developer"})
+_CHAT_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
+# Longer strings in parts other than text are encoded files, of which a session keeps only the digest.
+_MAX_PART_CHARS = 2048
+
+
+def objects(value: Any) -> Iterator[dict[str, Any]]:
+    """Return the JSON objects in a list. Anything else counts as an empty list."""
+    for item in cast("list[Any]", value) if isinstance(value, list) else ():
+        if isinstance(item, dict):
+            yield cast("dict[str, Any]", item)
+
+
+def tool_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    """Return a tool call in the form of chat completions. `arguments` is a JSON text."""
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def chat_messages(body: Body) -> list[Message]:
+    return [{name: message[name] for name in _CHAT_FIELDS if name in message} for message in _turns(body.get("messages"))]
+
+
+def with_chat_context(body: Body, text: str) -> Body:
+    """Add to the first message if it is an instruction. Many chat templates accept only one, and only there."""
+    messages: list[Any] = list(body["messages"])
+    first = messages[0]
+    if isinstance(first, dict) and cast("Message", first).get("role") in INSTRUCTIONS:
+        instruction = cast("Message", first)
+        messages[0] = {**instruction, "content": _joined(instruction.get("content"), text)}
+    else:
+        messages.insert(0, {"role": "system", "content": text})
+    return {**body, "messages": messages}
+
+
+def responses_messages(body: Body) -> list[Message]:
+    given = body.get("input")
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    return [message for item in objects(given) if (message := _message_of_item(item)) is not None]
+
+
+def _message_of_item(item: Mapping[str, Any]) -> Message | None:
+    kind = item.get("type", "message")
+    if kind == "function_call":
+        call = tool_call(item.get("call_id"), item.get("name"), item.get("arguments"))
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+    if kind == "function_call_output":
+        return {"role": "tool", "content": item.get("output"), "tool_call_id": item.get("call_id")}
+    if kind != "message" or not _is_turn(item):
+        return None
+    return {"role": item["role"], "content": item.get("content")}
+
+
+def with_responses_context(body: Body, text: str) -> Body:
+    """Add to the instructions, which the API does not keep for the next response."""
+    return {**body, "instructions": _joined(body.get("instructions"), text)}
+
+
+def anthropic_messages(body: Body) -> list[Message]:
+    messages: list[Message] = []
+    for message in _turns(body.get("messages")):
+        content = message.get("content")
+        if isinstance(content, str):
+            messages.append({"role": message["role"], "content": content})
+            continue
+        blocks = list(objects(content))
+        messages += [
+            {"role": "tool", "content": block.get("content"), "tool_call_id": block.get("tool_use_id")}
+            for block in blocks
+            if block.get("type") == "tool_result"
+        ]
+        rest = [block for block in blocks if block.get("type") not in ("tool_result", "tool_use", "thinking", "redacted_thinking")]
+        calls = [block for block in blocks if block.get("type") == "tool_use"]
+        if rest or calls:
+            made = [tool_call(block.get("id"), block.get("name"), json.dumps(block.get("input"))) for block in calls]
+            messages.append({"role": message["role"], "content": rest or None, **({"tool_calls": made} if made else {})})
+    return messages
+
+
+def with_anthropic_context(body: Body, text: str) -> Body:
+    return {**body, "system": _joined(body.get("system"), text)}
+
+
+def without_files(value: Any) -> Any:
+    """Return a message's content with the digest of each encoded file in its place. Texts stay."""
+    if isinstance(value, list):
+        return [without_files(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {name: item if name == "text" else without_files(item) for name, item in fields.items()}
+    if isinstance(value, str) and len(value) > _MAX_PART_CHARS:
+        return f"sha256:{sha256(value.encode(errors='surrogatepass')).hexdigest()}"
+    return value
+
+
+def _turns(messages: Any) -> Iterator[Message]:
+    return (message for message in objects(messages) if _is_turn(message))
+
+
+def _is_turn(message: Mapping[str, Any]) -> bool:
+    role = message.get("role")
+    return isinstance(role, str) and role not in INSTRUCTIONS
+
+
+def _joined(content: Any, text: str) -> Any:
+    if isinstance(content, list):
+        return [*cast("list[Any]", content), {"type": "text", "text": text}]
+    return f"{content}\n\n{text}" if isinstance(content, str) and content else text
