@@ -35,6 +35,15 @@ class Caller:
     namespace: str | None = None
     user_id: str | None = None
 
+    @classmethod
+    def of(cls, scope: Scope, namespace: str | None, user_id: str | None) -> Caller:
+        """Return a caller with these defaults. Credentials for one user or namespace are defaults, too."""
+        return cls(scope, namespace or _only(scope.namespaces), _only(scope.users) or user_id)
+
+
+def _only(names: frozenset[str] | None) -> str | None:
+    return next(iter(names)) if names is not None and len(names) == 1 else None
+
 
 ToolChoice = Literal["core", "agent", "all"]
 """The name of a set of tools. Each set includes the sets before it."""
