@@ -31,7 +31,7 @@ from agent_memory.interfaces.oauth_server.resources import is_our_resource
 
 _BODY_BYTES = 16 * 1024
 # Requests a minute: of one address, and registrations of all addresses.
-_REQUESTS, _REGISTRATIONS, _ALL_REGISTRATIONS = 300, 20, 120
+_REQUESTS, _REGISTRATIONS, _ALL_REGISTRATIONS = 300, 30, 120
 _NO_STORE = {"cache-control": "no-store"}
 
 

@@ -52,7 +52,7 @@ class Site:
     async def connected(self, **more: Any) -> tuple[App, dict[str, Any]]:
         """Return an app that a person with a new API key has connected, and its tokens."""
         app = self.app()
-        await app.register()
+        assert (await app.register()).status_code == 201
         browser = self.browser()
         await browser.log_in((await self.key(**more))["token"])
         return app, (await app.exchange(await browser.allow(app.link()))).json()
@@ -99,7 +99,9 @@ class App:
         return await self.http.post("/token", data=form)
 
     async def may_read(self, access_token: str) -> bool:
-        answer = await self.http.post("/v1/long-term-memory/search", json={"text": "x"}, headers={"authorization": f"Bearer {access_token}"})
+        answer = await self.http.post(
+            "/v1/long-term-memory/search", json={"text": "x"}, headers={"authorization": f"Bearer {access_token}"}
+        )
         assert answer.status_code in (200, 401), answer.text
         return answer.status_code == 200
 
@@ -157,8 +159,13 @@ async def site(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     more: dict[str, Any] = getattr(request.module, "MORE_SETTINGS", {})
     settings = load_settings(
-        **{"KEY_PREFIX": f"oauth-{request.module.__name__.rpartition('.')[2]}", "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"},
-        **{"AUTH_MODE": "token", "AUTH_ADMIN_TOKEN": ADMIN, "OAUTH_SERVER": True, "PUBLIC_URL": url},
+        KEY_PREFIX=f"oauth-{request.module.__name__.rpartition('.')[2]}",
+        MODEL_PROVIDER="local",
+        EMBEDDING_PROVIDER="local",
+        AUTH_MODE="token",
+        AUTH_ADMIN_TOKEN=ADMIN,
+        OAUTH_SERVER=True,
+        PUBLIC_URL=url,
         **more,
     )
     async with (
@@ -167,6 +174,14 @@ async def site(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator
         httpx.AsyncClient(base_url=url, headers={"x-api-key": ADMIN}) as operator,
     ):
         yield Site(url, settings, runtime, operator)
+
+
+@pytest.fixture(autouse=True)
+async def fresh_limits(site: Site) -> None:
+    """Each test may register as many apps as the server allows in a minute."""
+    redis = site.runtime.client
+    async for key in redis.scan_iter(f"{site.runtime.keys.root}rate:*"):
+        await redis.delete(key)
 
 
 MakeSettings = Callable[..., Settings]

@@ -39,7 +39,7 @@ def sdk_login(site: Site, browser: Browser, storage: Storage, path: str = "/mcp"
         answers.append(sent_back(await browser.answer(await browser.open(link), **form)))
 
     async def callback() -> AuthorizationCodeResult:
-        return AuthorizationCodeResult(**{name: answers[-1].get(name) for name in ("code", "state", "iss")})
+        return AuthorizationCodeResult.model_validate(answers[-1])
 
     metadata = OAuthClientMetadata(client_name="SDK", redirect_uris=[AnyUrl(CALLBACK)])
     return OAuthClientProvider(site.url + path, metadata, storage, show, callback)
