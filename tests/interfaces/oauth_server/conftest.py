@@ -138,7 +138,12 @@ class Browser:
 
 def sent_back(page: httpx.Response) -> dict[str, str]:
     """Return the parameters with which a page sends the browser back to the app."""
-    return dict(parse_qsl(urlsplit(_refresh(page.text)).query))
+    return dict(parse_qsl(urlsplit(back_to(page)).query))
+
+
+def back_to(page: httpx.Response) -> str:
+    """Return the app's address to which a page sends the browser."""
+    return _refresh(page.text)
 
 
 def _refresh(page: str) -> str:
