@@ -17,7 +17,9 @@ __all__ = ["site"]
 PROGRAM = Path(__file__).with_name("mcp_login.mjs")
 
 
-@pytest.mark.parametrize(("sdk", "mode", "version"), [("client", "auto", "2026-07-28"), ("client", "legacy", "2025-11-25"), ("sdk", "", None)])
+@pytest.mark.parametrize(
+    ("sdk", "mode", "version"), [("client", "auto", "2026-07-28"), ("client", "legacy", "2025-11-25"), ("sdk", "", None)]
+)
 async def test_typescript_sdk_goes_from_401_to_a_tool_call(
     site: Site, node: Path, tmp_path: Path, sdk: str, mode: str, version: str | None
 ) -> None:
