@@ -1,7 +1,7 @@
 """Connect OAuth clients: store the clients that registered, and their codes and refresh tokens.
 
 A connection is an API key whose secret, the access token, changes every hour. A grant, which is a code or a refresh
-token, can be used once to get the next secret. A second use shows that somebody stole it, so it revokes the key.
+token, can be used once to get the next secret. A second use shows that it was stolen, so it revokes the key.
 The key is valid only as long as the key of the person who approved the connection.
 """
 
@@ -150,6 +150,7 @@ class Connections:
             new_token=self._keys.token(new_digest),
             former=[self._keys.token(each) for each in token.former],
             id=token.id,
+            kind="refresh",
             old_digest=token.digest,
             new_digest=new_digest,
             lifetime_ms=ACCESS_SECONDS * 1000,

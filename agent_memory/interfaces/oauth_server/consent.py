@@ -38,7 +38,7 @@ class _Asked:
 async def show_consent(page: Page) -> Response:
     """Ask whether to connect an app. After the answer, send the browser back to the app.
 
-    Errors appear on a page: a browser never goes to an app's address before somebody agreed or refused.
+    Errors appear on a page: a browser never goes to an app's address before the person agreed or refused.
     """
     issuer = (page.settings.server.public_url or "").rstrip("/")
     asked = await _read(page, issuer)

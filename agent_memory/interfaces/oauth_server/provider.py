@@ -56,9 +56,9 @@ def _without_port(uri: AnyUrl) -> tuple[Any, ...]:
 
 
 class Provider:
-    """Registers clients, and gives them tokens: what the SDK's handlers call of an `OAuthAuthorizationServerProvider`.
+    """Registers clients, and gives them tokens: the part of the SDK's provider interface that its handlers call.
 
-    The consent page takes the place of its `authorize`, and our route for revocation that of `revoke_token`.
+    Our consent page and our route for revocation take the place of the other methods.
     """
 
     def __init__(self, connections: Connections) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+from asyncio.subprocess import PIPE
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from html import unescape
+from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -144,6 +148,24 @@ def sent_back(page: httpx.Response) -> dict[str, str]:
 def back_to(page: httpx.Response) -> str:
     """Return the app's address to which a page sends the browser."""
     return _refresh(page.text)
+
+
+async def play_login(site: Site, *command: str | Path) -> Any:
+    """Run a program that logs in, as a person who limits it to the user "bo". Return the JSON that it prints at the end.
+
+    The program prints the link for the browser, and reads the address that the browser was sent back to.
+    """
+    browser = site.browser()
+    await browser.log_in((await site.key())["token"])
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    link = (await process.stdout.readline()).decode().strip()
+    if link.startswith("http"):
+        process.stdin.write(f"{back_to(await browser.answer(await browser.open(link), user='bo'))}\n".encode())
+    printed, problems = await process.communicate()
+    assert process.returncode == 0, problems.decode()[-4000:]
+    return json.loads(printed)
 
 
 def _refresh(page: str) -> str:

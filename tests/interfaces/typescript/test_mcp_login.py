@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
 
-from tests.interfaces.oauth_server.conftest import Site, back_to, site
+from tests.interfaces.oauth_server.conftest import Site, play_login, site
 from tests.interfaces.typescript.conftest import MODULES
 
 pytestmark = pytest.mark.integrations
@@ -26,17 +23,7 @@ async def test_typescript_sdk_goes_from_401_to_a_tool_call(
     program = tmp_path / PROGRAM.name
     program.write_text(PROGRAM.read_text())
     (tmp_path / "node_modules").symlink_to(MODULES)
-    browser = site.browser()
-    await browser.log_in((await site.key())["token"])
-    process = await asyncio.create_subprocess_exec(node, program, sdk, f"{site.url}/mcp", mode, stdin=PIPE, stdout=PIPE, stderr=PIPE)
-    assert process.stdin is not None
-    assert process.stdout is not None
-    link = (await process.stdout.readline()).decode().strip()
-    if link.startswith("http"):
-        process.stdin.write(f"{back_to(await browser.answer(await browser.open(link), user='bo'))}\n".encode())
-    printed, problems = await process.communicate()
-    assert process.returncode == 0, problems.decode()
-    answer = json.loads(printed)
+    answer = await play_login(site, node, program, sdk, f"{site.url}/mcp", mode)
     assert answer["tools"] > 20
     assert answer["stored"]["status"]
     assert answer["scope"] == "memory:read memory:write"
