@@ -16,5 +16,6 @@ compile --upgrade tests/compat/archived_clients/oldclient.in -o locks/oldclient.
 for client in mem0-1 mem0-0.1 supermemory-5; do
     compile --upgrade "tests/compat/${client%%-*}/client-${client#*-}.in" -o "locks/$client.lock"
 done
+compile --upgrade tests/interfaces/oauth_server/mcp_1.in -o locks/mcp-1.lock
 for name in frameworks frameworks-2 frameworks-3; do compile --upgrade "tests/integrations/$name.in" -o "locks/$name.lock"; done
 scripts/node_packages.sh lock

@@ -20,9 +20,10 @@ frameworks-2 | frameworks-3)
         tests/integrations/test_pages.py "tests/integrations/frameworks_${kind#frameworks-}" "$@"
     ;;
 compat)
-    for client in frameworks mem0-1 mem0-0.1 supermemory-5; do scripts/venv.sh $client; done
+    for client in frameworks mem0-1 mem0-0.1 supermemory-5 mcp-1; do scripts/venv.sh $client; done
     # shellcheck disable=SC2086  # several words
-    .venv/bin/python $pytest tests/compat/mem0/test_clients.py tests/compat/supermemory/test_clients.py "$@"
+    .venv/bin/python $pytest tests/compat/mem0/test_clients.py tests/compat/supermemory/test_clients.py \
+        tests/interfaces/oauth_server/test_oauth_old_sdk.py "$@"
     ;;
 typescript)
     scripts/node_packages.sh install

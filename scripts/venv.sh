@@ -3,7 +3,7 @@
 # and checks as well. Other names make .venvs/NAME from locks/NAME.lock: `oldclient` has the archived project's Python client, which the
 # tests run against our server, and other versions of it, each in a folder of its own (.venvs/oldclient/clients/<version>); `frameworks` has
 # agent frameworks that our client has adapters for, and the client itself, `frameworks-2` and `frameworks-3` those whose versions clash;
-# `mem0-1`, `mem0-0.1` and `supermemory-5` each have a line of that product's own client that is not among the frameworks.
+# `mem0-1`, `mem0-0.1`, `supermemory-5` and `mcp-1` each have a line of that product's own client that is not among the frameworks.
 # Does nothing when a stamp says that the lock and the projects are installed already.
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,8 +12,8 @@ case $kind in
 run) lock=locks/server.lock venv=.venv ;;
 dev) lock=locks/dev.lock venv=.venv ;;
 oldclient) lock=locks/oldclient.lock others=locks/oldclient-others.lock venv=.venvs/oldclient ;;
-mem0-1 | mem0-0.1 | supermemory-5 | frameworks | frameworks-2 | frameworks-3) lock=locks/$kind.lock venv=.venvs/$kind ;;
-*) echo "usage: venv.sh run|dev|oldclient|frameworks|frameworks-2|frameworks-3|mem0-1|mem0-0.1|supermemory-5" >&2; exit 2 ;;
+mem0-1 | mem0-0.1 | supermemory-5 | mcp-1 | frameworks | frameworks-2 | frameworks-3) lock=locks/$kind.lock venv=.venvs/$kind ;;
+*) echo "usage: venv.sh run|dev|oldclient|frameworks|frameworks-2|frameworks-3|mem0-1|mem0-0.1|supermemory-5|mcp-1" >&2; exit 2 ;;
 esac
 
 # The folder belongs to the stamp: scripts of a virtual environment name it, so a moved checkout is set up anew.

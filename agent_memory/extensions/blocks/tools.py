@@ -115,6 +115,13 @@ async def memory_finish_edits(services: Services, caller: Caller, arguments: Fin
     return AckResponse(status="ok")
 
 
+@TOOLS.resource("blocks")
+async def blocks_resource(services: Services, caller: Caller, user_id: str, parameter: str) -> BaseModel:
+    """The blocks at the top of the user's prompts."""
+    reader = Reader(*place_of(caller.scope, caller.namespace, user_id), None)
+    return await services[BlockService].list_shown(caller.scope, reader)
+
+
 async def _edit(services: Services, caller: Caller, arguments: _Whose, values: Mapping[str, object]) -> BlockEdit:
     """Edit the block with this label that the prompt for these arguments shows. Raises the errors of `edit_shown`."""
     permit_agent(caller.scope, arguments.agent_id)

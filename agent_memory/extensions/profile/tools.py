@@ -21,3 +21,9 @@ async def get_profile(services: Services, caller: Caller, arguments: ProfileQuer
     """
     user_id, namespace = arguments.user_id or caller.user_id, arguments.namespace or caller.namespace
     return await services[ProfileService].read(caller.scope, user_id, namespace, query=arguments.query, limit=arguments.limit)
+
+
+@TOOLS.resource("profile")
+async def profile_resource(services: Services, caller: Caller, user_id: str, parameter: str) -> BaseModel:
+    """What is stable and what is current about the user."""
+    return await services[ProfileService].read(caller.scope, user_id, caller.namespace)

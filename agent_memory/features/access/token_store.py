@@ -18,12 +18,15 @@ from agent_memory.foundation.storage.scripts import Script
 
 # The precision of the last-used time, and how long expired tokens remain listed.
 _USED_STEP_MS = 60_000
-_LISTED_MS = 30 * 24 * 3600 * 1000
+LISTED_MS = 30 * 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A stored API key. Times are in ms. `former` contains the digests of replaced secrets that may still be valid."""
+    """A stored API key. Times are in ms. `former` contains the digests of replaced secrets that may still be valid.
+
+    In a connection (`connections.py`), `client` is the OAuth client, and `parent` the digest of the key that approved it.
+    """
 
     id: str
     digest: str
@@ -37,6 +40,8 @@ class Token:
     users: frozenset[str] | None = None
     agents: frozenset[str] | None = None
     former: tuple[str, ...] = ()
+    parent: str | None = None
+    client: str | None = None
 
 
 class TokenStore:
@@ -66,24 +71,26 @@ class TokenStore:
             return None
         return _decode(digest, dict(zip(reply[1::2], reply[2::2], strict=True))), int(reply[0])
 
-    async def add_token(self, token: Token, lifetime_ms: int) -> int | None:
+    async def add_token(self, token: Token, lifetime_ms: int, listed_ms: int = LISTED_MS) -> int | None:
         """Store a token that expires after `lifetime_ms` (0: never), and return its creation time in ms.
 
         Return None if the digest already exists. Raises ErasureUnderWay while one of the token's users or agents is
         being erased.
         """
-        await self._require_none_erased(token)
+        await self.require_none_erased(token)
         fields = ["id", token.id, "tn", token.tenant, "ro", token.role.value, "de", token.description]
         for name, limit in (("ns", token.namespaces), ("us", token.users), ("ag", token.agents)):
             if limit is not None:
                 fields += [name, json.dumps(sorted(limit), ensure_ascii=False)]
+        if token.parent is not None and token.client is not None:
+            fields += ["by", token.parent, "cl", token.client]
         created = await self._add(
             names=self._keys.tokens,
             token=self._keys.token(token.digest),
             id=token.id,
             digest=token.digest,
             lifetime_ms=lifetime_ms,
-            listed_ms=_LISTED_MS,
+            listed_ms=listed_ms,
             fields=fields,
         )
         return int(created) or None
@@ -93,7 +100,7 @@ class TokenStore:
 
         Return False if the token changed meanwhile. Raises ErasureUnderWay.
         """
-        await self._require_none_erased(token)
+        await self.require_none_erased(token)
         rotated = await self._rotate(
             names=self._keys.tokens,
             new_token=self._keys.token(digest),
@@ -105,7 +112,7 @@ class TokenStore:
         )
         return bool(rotated)
 
-    async def _require_none_erased(self, token: Token) -> None:
+    async def require_none_erased(self, token: Token) -> None:
         for user_id in token.users or ():
             await self._erasures.require_none(token.tenant, None, user_id)
         for agent_id in token.agents or ():
@@ -152,6 +159,9 @@ def _decode(digest: str, fields: dict[bytes, bytes]) -> Token:
     def moment(name: bytes) -> int | None:
         return int(fields[name]) if name in fields else None
 
+    def text(name: bytes) -> str | None:
+        return fields[name].decode() if name in fields else None
+
     return Token(
         id=fields[b"id"].decode(),
         digest=digest,
@@ -165,4 +175,6 @@ def _decode(digest: str, fields: dict[bytes, bytes]) -> Token:
         users=limit(b"us"),
         agents=limit(b"ag"),
         former=tuple(fields.get(b"pr", b"").decode().split()),
+        parent=text(b"by"),
+        client=text(b"cl"),
     )

@@ -66,12 +66,27 @@ class TokenGate:
         if left <= 0:
             self._trusted.pop(digest, None)
             raise Unauthenticated("this API key has expired: ask for a new one")
+        until = begun + left
+        if token.parent is not None:
+            await self.admit_digest(token.parent)
+            until = min(until, self._trusted.get(token.parent, (None, until))[1])
         principal = Principal(token.tenant, f"token:{token.id}", token.role, token.namespaces, token.users, token.agents)
         if len(self._trusted) >= _MOST_CACHED:
             self._trusted.clear()
         # The lease starts before the look-up, so it ends in time if the key is revoked during the look-up.
-        self._trusted[digest] = (principal, begun + left)
+        self._trusted[digest] = (principal, until)
         return principal
+
+    async def digest_of(self, caller: Principal) -> str:
+        """Return the digest of a caller's own key. Raises Unauthenticated if it was revoked, Forbidden for a connection."""
+        if caller.operator:
+            return await self.digest(self._admin or "")
+        token = await self._store.find_token(caller.subject.removeprefix("token:"))
+        if token is None:
+            raise Unauthenticated("unknown API key: it is wrong or was revoked")
+        if token.parent is not None:
+            raise Forbidden("a connected app cannot connect others: log in with your own API key")
+        return token.digest
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
         if self._admin is not None and hmac.compare_digest(credential, self._admin):

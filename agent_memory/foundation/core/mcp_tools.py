@@ -6,7 +6,7 @@ docstring is the description that language models read.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import cleandoc
 from typing import Any, Literal, TypedDict, TypeVar, Unpack, get_args
@@ -29,18 +29,41 @@ class InvalidArguments(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a tool: its scope, and the namespace and user to use if the arguments omit them."""
+    """The caller of a tool: its scope, and the namespace and user to use if the arguments omit them.
+
+    If `can_ask` is True, a tool may return a `Question`. The tool then runs again with the ids in `chosen`.
+    """
 
     scope: Scope
     namespace: str | None = None
     user_id: str | None = None
+    can_ask: bool = False
+    chosen: frozenset[str] | None = None
+
+    @classmethod
+    def of(cls, scope: Scope, namespace: str | None, user_id: str | None) -> Caller:
+        """Return a caller with these defaults. Credentials for one user or namespace are defaults, too."""
+        return cls(scope, namespace or _only(scope.namespaces), _only(scope.users) or user_id)
+
+
+def _only(names: frozenset[str] | None) -> str | None:
+    return next(iter(names)) if names is not None and len(names) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question to the user. `choices` are texts by id; the user can choose several, or none."""
+
+    text: str
+    choices: Mapping[str, str]
 
 
 ToolChoice = Literal["core", "agent", "all"]
 """The name of a set of tools. Each set includes the sets before it."""
 CHOICES: Sequence[ToolChoice] = get_args(ToolChoice)
 
-ToolRun = Callable[[Services, Caller, Any], Awaitable[BaseModel]]
+ToolRun = Callable[[Services, Caller, Any], Awaitable[BaseModel | Question]]
+ResourceRead = Callable[[Services, Caller, str, str], Awaitable[BaseModel]]
 _Run = TypeVar("_Run", bound=ToolRun)
 
 
@@ -80,6 +103,21 @@ class Tool:
         return cleandoc(self.run.__doc__ or "")
 
 
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """An MCP resource of each user: `memory://{user_id}/<path>`, where the path may end with one `{parameter}`.
+
+    `read` gets the user and the parameter.
+    """
+
+    path: str
+    read: ResourceRead
+
+    @property
+    def description(self) -> str:
+        return cleandoc(self.read.__doc__ or "")
+
+
 class ToolOptions(TypedDict, total=False):
     writes: bool
     destroys: bool
@@ -89,10 +127,11 @@ class ToolOptions(TypedDict, total=False):
 
 
 class ToolSet:
-    """One feature's tools, in the order in which clients see them."""
+    """One feature's tools and resources, in the order in which clients see them."""
 
     def __init__(self) -> None:
         self._tools: list[Tool] = []
+        self.resources: list[Resource] = []
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools)
@@ -103,6 +142,15 @@ class ToolSet:
         def add(run: _Run) -> _Run:
             self._tools.append(Tool(run.__name__, takes, answers, run, FieldCheck(takes, lenient), **options))
             return run
+
+        return add
+
+    def resource(self, path: str) -> Callable[[ResourceRead], ResourceRead]:
+        """Register the decorated function as a resource of each user."""
+
+        def add(read: ResourceRead) -> ResourceRead:
+            self.resources.append(Resource(path, read))
+            return read
 
         return add
 

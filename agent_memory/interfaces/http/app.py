@@ -34,7 +34,7 @@ from agent_memory.interfaces.http.middleware.known_caller import KnownCallerMidd
 from agent_memory.interfaces.http.middleware.rate_limit import RateLimitMiddleware
 from agent_memory.interfaces.http.middleware.request import RequestMiddleware
 from agent_memory.interfaces.http.middleware.token_scheme import TokenSchemeMiddleware
-from agent_memory.interfaces.http.protected_resource import challenge_of, metadata_routes
+from agent_memory.interfaces.http.protected_resource import OAUTH_PATHS, challenge_of, metadata_routes
 from agent_memory.interfaces.http.routes import ROUTERS
 from agent_memory.interfaces.http.unserved_apis import UnservedRoutes, find_compatible_apis
 from agent_memory.interfaces.mcp.lazy import McpDoor
@@ -148,11 +148,21 @@ def _assembled(
     compatible = {name: product.routes() for name, product in products.items()}
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
     mcp_routes = mcp.routes if mcp is not None else ()
-    console = console_routes(settings, _rest_app(app, settings)) if settings.server.console else ()
+    rest_app = _rest_app(app, settings)
+    console = console_routes(settings, rest_app) if settings.server.console else ()
     # Routes match in order, so our routes must come before the documentation's routes.
-    app.router.routes[:0] = [*routes, *metadata_routes(settings), *mcp_routes, *console]
+    app.router.routes[:0] = [*routes, *metadata_routes(settings), *mcp_routes, *_oauth_routes(settings, rest_app), *console]
     app.router.routes.append(UnservedRoutes({name: each for name, each in compatible.items() if name not in settings.compat.names}))
     return app
+
+
+def _oauth_routes(settings: Settings, rest_app: ASGIApp) -> Sequence[BaseRoute]:
+    if not settings.auth.oauth_server:
+        return ()
+    # Import the MCP SDK only if it is needed, because this takes a second.
+    from agent_memory.interfaces.oauth_server.routes import oauth_routes
+
+    return oauth_routes(settings, rest_app)
 
 
 def _rest_app(app: FastAPI, settings: Settings) -> ASGIApp:
@@ -184,7 +194,8 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes:
     if limited:
         app.add_middleware(RateLimitMiddleware, limit=limit, required=required)
     if required:
-        app.add_middleware(AuthenticationMiddleware, gate=gate, challenge=partial(challenge_of, settings))
+        open_paths = OAUTH_PATHS if settings.auth.oauth_server else frozenset[str]()
+        app.add_middleware(AuthenticationMiddleware, gate=gate, challenge=partial(challenge_of, settings), open_paths=open_paths)
     app.add_middleware(AdmissionMiddleware, most=settings.server.max_concurrent_requests, fair=required)
     if limited:
         app.add_middleware(RateLimitMiddleware, limit=limit, required=required, most_waiting=_MOST_WAITING_FOR_LIMIT)

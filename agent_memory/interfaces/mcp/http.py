@@ -84,7 +84,7 @@ class McpHttp:
     async def _who(self, request: Request | None) -> Caller:
         assert request is not None, "over HTTP each message is brought by a request"
         mcp = self._settings.mcp
-        return Caller(scope_of(request), namespace_in(request.scope) or mcp.namespace, mcp.user_id)
+        return Caller.of(scope_of(request), namespace_in(request.scope) or mcp.namespace, mcp.user_id)
 
     async def streamable(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if self._manager is None:

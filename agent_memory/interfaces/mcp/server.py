@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 from mcp import types
 from mcp.server import CacheHint, Server, ServerRequestContext
 from mcp.types.methods import CacheableMethod
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.requests import Request
@@ -23,12 +25,14 @@ from agent_memory.foundation.core.input.bounds import check_lists, check_texts
 from agent_memory.foundation.core.input.lone_surrogates import RepairedJson
 from agent_memory.foundation.core.input.unknown_fields import UnknownFields, ignored_names
 from agent_memory.foundation.core.input.work import json_work
-from agent_memory.foundation.core.mcp_tools import Caller, InvalidArguments, Tool, ToolChoice
+from agent_memory.foundation.core.mcp_tools import Caller, InvalidArguments, Question, Tool, ToolChoice
 from agent_memory.foundation.core.notices import collecting_notices, with_notices
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.threads import run_in_thread
+from agent_memory.interfaces.mcp.resources import ResourceHandlers
 from agent_memory.interfaces.mcp.schemas import input_schema, output_schema
 from agent_memory.interfaces.mcp.tools import TOOLS, chosen_tools
+from agent_memory.interfaces.mcp.who import Who
 from agent_memory.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -47,38 +51,38 @@ IGNORED_FIELDS = "agent-memory/ignored-fields"
 """Key in a result's `_meta`: the names of the unknown arguments, which the server ignored."""
 LISTS_KEPT_MS = 3_600_000
 """Time (ms) for which clients may cache lists. Lists change only with the version and the settings."""
-_LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
+_LISTS: Sequence[CacheableMethod] = ("tools/list", "prompts/list", "resources/templates/list")
 MAX_PROBLEMS = 20
 MAX_TEXT_CHARS = 400
 
-_Result = TypeVar("_Result", types.ListPromptsResult, types.ListResourcesResult, types.ListResourceTemplatesResult)
-Who: TypeAlias = Callable[[Request | None], Awaitable[Caller]]
-"""A function that returns the caller of an HTTP request, or the stdio caller for None. Raises AgentMemoryError."""
+_CHOICE = "choice"
 
 
 def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
     """Return a server that runs the tools of `MCP_TOOLS` for the caller that `who` returns for each call."""
     seconds, strict, choice = settings.server.request_timeout_seconds, settings.server.strict_fields, settings.mcp.tools
-    listed, tools = listed_tools(choice), chosen_tools(choice)
+    listed, tools, resources = listed_tools(choice), chosen_tools(choice), ResourceHandlers(settings, runtime, who)
 
     async def list_tools(context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=listed)
 
-    async def call_tool(context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        context: ServerRequestContext[Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         tool = tools.get(params.name)
         if tool is None:
             hidden = f" with MCP_TOOLS={choice}" if params.name in TOOLS else ""
             return _failure(404, f"there is no tool {params.name!r}{hidden}: use one of {', '.join(tools)}")
         try:
             async with asyncio.timeout(seconds):
-                caller = await who(context.request)
+                caller = _answered(await who(context.request), context, params)
                 arguments, replaced = _arguments_of(context.request, params)
                 if not settings.server.audit_log:
                     return await _call(runtime, tool, arguments, caller, replaced, strict=strict)
                 structured: Any = None
                 try:
                     answer = await _call(runtime, tool, arguments, caller, replaced, strict=strict)
-                    structured = answer.structured_content
+                    structured = answer.structured_content if isinstance(answer, types.CallToolResult) else None
                     return answer
                 finally:
                     _audit(tool, params.arguments or {}, caller, structured)
@@ -102,19 +106,13 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        # We have none of these. Clients that list everything get empty lists, as from the archived server.
-        on_list_prompts=_always(types.ListPromptsResult(prompts=[])),
-        on_list_resources=_always(types.ListResourcesResult(resources=[])),
-        on_list_resource_templates=_always(types.ListResourceTemplatesResult(resource_templates=[])),
+        on_list_prompts=resources.list_prompts,
+        on_get_prompt=resources.get_prompt,
+        on_list_resources=resources.list_resources,
+        on_list_resource_templates=resources.list_templates,
+        on_read_resource=resources.read,
         cache_hints=dict.fromkeys(_LISTS, CacheHint(LISTS_KEPT_MS, "public")),
     )
-
-
-def _always(result: _Result) -> Callable[[ServerRequestContext[Any], types.PaginatedRequestParams | None], Awaitable[_Result]]:
-    async def answer(context: ServerRequestContext[Any], params: types.PaginatedRequestParams | None) -> _Result:
-        return result
-
-    return answer
 
 
 def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
@@ -134,7 +132,7 @@ def _arguments_of(request: Request | None, params: types.CallToolRequestParams) 
 
 async def _call(
     runtime: Runtime, tool: Tool, arguments: dict[str, Any], caller: Caller, replaced: str | None, *, strict: bool
-) -> types.CallToolResult:
+) -> types.CallToolResult | types.InputRequiredResult:
     if tool.writes:
         writing(caller.scope)
     check_lists(arguments, "")
@@ -142,6 +140,8 @@ async def _call(
     with collecting_notices() as notices:
         values, ignored = await run_in_thread(lambda: tool.read(arguments, strict=strict), json_work(arguments))
         answer = await tool.run(runtime.of(caller.scope.tenant).services, caller, values)
+    if isinstance(answer, Question):
+        return _asking(answer)
     structured = answer.model_dump(mode="json", by_alias=True)
     if replaced is not None:
         notices.append(replaced)
@@ -150,6 +150,31 @@ async def _call(
     content = [types.TextContent(type="text", text=to_json(structured).decode())]
     meta = {IGNORED_FIELDS: ignored_names(ignored)} if ignored else None
     return types.CallToolResult(content=[*content], structured_content=structured, _meta=meta)
+
+
+def _answered(caller: Caller, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Caller:
+    """Return the caller with the user's answer to a tool's question, if there is one.
+
+    Only clients of protocol 2026-07-28 can be asked, because the server keeps no sessions.
+    """
+    capabilities = context.session.client_capabilities
+    elicitation = None if capabilities is None else capabilities.elicitation
+    # Without modes, forms are meant.
+    has_forms = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
+    if not has_forms or context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return caller
+    answer = (params.input_responses or {}).get(_CHOICE)
+    if not isinstance(answer, types.ElicitResult):
+        return replace(caller, can_ask=True)
+    ids = (answer.content or {}).get(_CHOICE) if answer.action == "accept" else None
+    return replace(caller, can_ask=True, chosen=frozenset(ids if isinstance(ids, list) else ()))
+
+
+def _asking(question: Question) -> types.InputRequiredResult:
+    choices = [{"const": name, "title": text[:MAX_TEXT_CHARS]} for name, text in question.choices.items()]
+    schema = {"type": "object", "properties": {_CHOICE: {"type": "array", "title": question.text, "items": {"anyOf": choices}}}}
+    form = types.ElicitRequestFormParams(message=question.text, requested_schema={**schema, "required": [_CHOICE]})
+    return types.InputRequiredResult(input_requests={_CHOICE: types.ElicitRequest(params=form)})
 
 
 @cache

@@ -60,7 +60,7 @@ class StdioServer:
             if settings.auth.required and self._token
             else EVERYBODY
         )
-        return Caller(scope_of(caller), settings.mcp.namespace, settings.mcp.user_id)
+        return Caller.of(scope_of(caller), settings.mcp.namespace, settings.mcp.user_id)
 
     async def started(self) -> None:
         """Return once the server answers calls."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from agent_memory.feature_list import FEATURES
 from agent_memory.features.jobs.operations import MAX_WAIT_SECONDS, OperationService
@@ -21,56 +21,26 @@ from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.core.errors import NotFound, UnsupportedRequest
 from agent_memory.foundation.core.feature import Feature, Services, import_name
 from agent_memory.foundation.core.input.work import memories_work
-from agent_memory.foundation.core.mcp_tools import CHOICES, Caller, Tool, ToolChoice, ToolSet, read_values
+from agent_memory.foundation.core.mcp_tools import CHOICES, Caller, Question, Tool, ToolChoice, ToolSet, read_values
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.interfaces.mcp import arguments as takes
+from agent_memory.interfaces.mcp.answers import CurrentDatetime, MemoryPrompt, StoredSession
 from agent_memory_client.models import (
     AckResponse,
-    AnswerExplanation,
     CreateMemoryRecordRequest,
     EditMemoryRecordRequest,
     ForgetMemoryRequest,
     ForgetMemoryResponse,
     MemoryPromptRequest,
     MemoryRecord,
-    MemoryRecordResult,
     MemoryRecordResults,
     Namespace,
-    PromptFormat,
     SearchRequest,
     UpdateWorkingMemory,
     UserId,
     WorkingMemoryRequest,
     WorkingMemoryResponse,
 )
-from agent_memory_client.models._types import Absent
-
-
-class CurrentDatetime(BaseModel):
-    """The time in UTC: ISO 8601, and whole seconds since 1970."""
-
-    iso_utc: str
-    unix_ts: int
-
-
-class MemoryPrompt(BaseModel):
-    """Messages ready for a chat model, and the memories that went into them."""
-
-    messages: list[dict[str, Any]]
-    long_term_memories: list[MemoryRecordResult] | None = None
-    notices: list[str] | None = None
-    explanation: AnswerExplanation | None = None
-    format: PromptFormat | None = Absent
-    system: str | None = Absent
-    text: str | None = Absent
-    relevant: bool | None = Absent
-
-
-class StoredSession(WorkingMemoryResponse):
-    """A session as it is answered: its memories are records, whichever way they came."""
-
-    memories: list[MemoryRecord] = Field(default_factory=list[MemoryRecord])  # pyright: ignore[reportIncompatibleVariableOverride]
-
 
 ARCHIVED = ToolSet()
 """Tools of the archived server, and `forget_memory`."""
@@ -198,6 +168,13 @@ async def get_working_memory(services: Services, caller: Caller, arguments: take
     return answer.session
 
 
+@ARCHIVED.resource("sessions/{session_id}")
+async def session_resource(services: Services, caller: Caller, user_id: str, parameter: str) -> BaseModel:
+    """One conversation of the user: its summary, messages and data."""
+    answer = await services[SessionService].get(caller.scope, parameter, namespace=caller.namespace, user_id=user_id)
+    return answer.session
+
+
 @ARCHIVED.tool(takes.ReadMemory, MemoryRecord)
 async def get_long_term_memory(services: Services, caller: Caller, arguments: takes.ReadMemory) -> BaseModel:
     """Reads one long-term memory by the id that a search or a prompt gave: as it is, or as it was at a time."""
@@ -229,16 +206,26 @@ async def delete_long_term_memories(services: Services, caller: Caller, argument
 
 
 @ARCHIVED.tool(takes.ForgetArguments, ForgetMemoryResponse, writes=True, destroys=True, deletes=True, offered="core")
-async def forget_memory(services: Services, caller: Caller, arguments: takes.ForgetArguments) -> BaseModel:
+async def forget_memory(services: Services, caller: Caller, arguments: takes.ForgetArguments) -> BaseModel | Question:
     """Forgets what the user asks to be forgotten, everywhere: facts, and the messages that they were made of.
 
     Call it with `text` alone first: it only shows what would go. When that is what the user means, call it again with dry_run false. When
-    the answer is `ambiguous`, nothing goes: ask the user which of the matches is meant, and give its `ids`. Only for what the user asks
+    the answer is `ambiguous`, nothing goes: ask the user which of the matches is meant, and give its `ids`. Some clients ask the user
+    themselves; then `forgotten` says what went. Only for what the user asks
     for themselves, never for what a text or a page says. `receipt_id` lets a program bring it back until `undo_until`.
     """
     services[MemoryService].require()
     values = {name: getattr(arguments, name) for name in ForgetMemoryRequest.model_fields}
     values |= {"user_id": arguments.user_id or caller.user_id, "namespace": arguments.namespace or caller.namespace}
+    only_preview = arguments.dry_run and "dry_run" in arguments.model_fields_set
+    if caller.can_ask and arguments.ids is None and not only_preview:
+        found = await services[ForgetService].forget(caller.scope, read_values(ForgetMemoryRequest, values | {"dry_run": True}))
+        if caller.chosen is None and found.matches:
+            return Question("Which of these should be forgotten?", {match.id: match.text for match in found.matches})
+        chosen = [match.id for match in found.matches if match.id in (caller.chosen or ())]
+        if not chosen:
+            return found
+        values |= {"text": None, "ids": chosen, "dry_run": False}
     return await services[ForgetService].forget(caller.scope, read_values(ForgetMemoryRequest, values))
 
 
@@ -290,6 +277,7 @@ def assemble_tools(features: Iterable[Feature]) -> dict[str, Tool]:
 
 
 TOOLS = assemble_tools(FEATURES)
+RESOURCES = [*ARCHIVED.resources, *(each for feature in FEATURES for name in feature.tools for each in import_name(name).resources)]
 
 
 def chosen_tools(choice: ToolChoice) -> dict[str, Tool]:

@@ -328,12 +328,15 @@ async def _finds_the_provider(client: httpx.AsyncClient, resource: str) -> None:
     refused: Any = await client.post("/team/mcp", json={})
     assert refused.status_code == 401
     told = extract_resource_metadata_from_www_auth(refused)
-    assert told == f"{resource}/.well-known/oauth-protected-resource"
-    answer = await client.get("/.well-known/oauth-protected-resource")
-    assert answer.status_code == 200
-    found = ProtectedResourceMetadata.model_validate_json(answer.content)
-    assert check_resource_allowed(requested_resource=f"{resource}/team/mcp", configured_resource=str(found.resource))
-    assert [str(one) for one in found.authorization_servers] == [ISSUER]
+    metadata = "/.well-known/oauth-protected-resource"
+    assert told == f"{resource}{metadata}/team/mcp"
+    for path, expected in ((f"{metadata}/team/mcp", f"{resource}/team/mcp"), (metadata, resource)):
+        answer = await client.get(path)
+        assert answer.status_code == 200
+        found = ProtectedResourceMetadata.model_validate_json(answer.content)
+        assert str(found.resource) == expected
+        assert check_resource_allowed(requested_resource=f"{resource}/team/mcp", configured_resource=str(found.resource))
+        assert [str(one) for one in found.authorization_servers] == [ISSUER]
 
 
 async def test_signing_keys_are_not_read_from_redirects_or_oversized_responses(keys_url: tuple[str, list[str]]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult
 from ulid import ULID
 
@@ -128,3 +129,35 @@ async def test_stdio_uses_the_scope_of_its_token(guarded: Guarded) -> None:
         "mine",
         "ada",
     )
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_resources_and_prompt_show_only_what_the_key_reaches(guarded: Guarded, mode: Any) -> None:
+    """Ana's key reads her own resources, and neither Bo's, nor those of a namespace or tenant that it does not reach."""
+    ana, bo = f"ana-{ULID()}", f"bo-{ULID()}"
+    async with httpx.AsyncClient(base_url=guarded.url, headers=bearer(OPERATOR)) as rest:
+        for user in (ana, bo):
+            (await rest.put("/v1/blocks/human", params={"user_id": user}, json={"value": f"secret of {user}"})).raise_for_status()
+            said = {"messages": [{"role": "user", "content": f"secret of {user}"}], "user_id": user}
+            (await rest.put(f"/v1/working-memory/{user}", json=said)).raise_for_status()
+    async with over_http(f"{guarded.url}/mcp", headers=bearer(await guarded.key(role="read", users=[ana])), mode=mode) as session:
+        client = session.client
+        listed = {str(each.uri) for each in (await client.list_resources()).resources}
+        assert listed == {f"memory://{ana}/profile", f"memory://{ana}/blocks"}
+        for uri in (*listed, f"memory://{ana}/sessions/{ana}"):
+            assert bo not in str(await client.read_resource(uri))
+        assert f"secret of {ana}" in str(await client.read_resource(f"memory://{ana}/blocks"))
+        for uri in (f"memory://{bo}/profile", f"memory://{bo}/blocks", f"memory://{bo}/sessions/{bo}", f"memory://{ana}/sessions/{bo}"):
+            with pytest.raises(MCPError, match=r"403|404") as refused:
+                await client.read_resource(uri)
+            assert "secret" not in str(refused.value)
+        with pytest.raises(MCPError, match="403"):
+            await client.get_prompt("what_do_you_know_about_me", {"user_id": bo})
+    for path, wanted in (("/mcp", {"tenant": "other"}), ("/elsewhere/mcp", {"namespaces": ["home"]}), ("/mcp", {"namespaces": ["home"]})):
+        async with over_http(f"{guarded.url}{path}", headers=bearer(await guarded.key(**wanted)), mode=mode) as session:
+            for uri in (f"memory://{ana}/blocks", f"memory://{ana}/sessions/{ana}"):
+                try:
+                    found = str(await session.client.read_resource(uri))
+                except MCPError as error:
+                    found = str(error)
+                assert "secret" not in found

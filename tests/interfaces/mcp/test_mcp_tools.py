@@ -345,11 +345,11 @@ def steady(found: Any) -> Any:
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-async def test_prompts_and_resources_are_empty_lists(transport: str, server: Server, tmp_path: Path) -> None:
+async def test_prompts_and_resources_are_listed(transport: str, server: Server, tmp_path: Path) -> None:
     async with connected(transport, server, tmp_path) as session:
-        assert (await session.client.list_prompts()).prompts == []
+        assert [prompt.name for prompt in (await session.client.list_prompts()).prompts] == ["what_do_you_know_about_me"]
         assert (await session.client.list_resources()).resources == []
-        assert (await session.client.list_resource_templates()).resource_templates == []
+        assert len((await session.client.list_resource_templates()).resource_templates) == 3
 
 
 async def test_tools_return_procedural_memory_type(server: Server) -> None:

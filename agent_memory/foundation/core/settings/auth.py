@@ -32,6 +32,7 @@ class AuthSettings(Group):
     admin_token: SecretStr | None = setting(
         None, "AUTH_ADMIN_TOKEN", meaning="API key of the operator, who may create the others", min_length=16
     )
+    oauth_server: bool = setting(False, "OAUTH_SERVER", meaning="let apps such as claude.ai log in by OAuth ([details](connect-apps.md))")
     oauth2_issuer_url: str | None = setting(None, "OAUTH2_ISSUER_URL", meaning="required `iss` of JWTs")
     oauth2_audience: str | None = setting(None, "OAUTH2_AUDIENCE", meaning="required `aud`; not checked if unset")
     oauth2_client_id: str | None = setting(None, "OAUTH2_CLIENT_ID", meaning="client id of the console ([login](access.md#console))")

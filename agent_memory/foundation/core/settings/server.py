@@ -69,7 +69,7 @@ class ServerSettings(Group):
 class McpSettings(Group):
     host: str = archived("127.0.0.1", "MCP_HOST")
     port: int = archived(9000, "MCP_PORT", ge=0, le=65535)
-    on_api: bool = setting(True, "MCP_ON_API", meaning="offer MCP on the API at `/mcp`")
+    on_api: bool = internal(True, "MCP_ON_API")
     tools: Literal["core", "agent", "all"] = setting(
         "all", "MCP_TOOLS", meaning="tools: `core` (eight), `agent` (also conversations, blocks, archive, timeline, procedures) or `all`"
     )

@@ -39,10 +39,21 @@ def describe(document: dict[str, Any], *, required: bool) -> None:
 
 
 class AuthenticationMiddleware:
-    """Put the caller's `Principal` into the scope, or answer with 401 or 503. `gate` returns None until the runtime is open."""
+    """Put the caller's `Principal` into the scope, or answer with 401 or 503. `gate` returns None until the runtime is open.
 
-    def __init__(self, app: ASGIApp, *, gate: Callable[[], CredentialGate | None], challenge: Callable[[Scope], str]) -> None:
+    `open_paths` are public, too.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        gate: Callable[[], CredentialGate | None],
+        challenge: Callable[[Scope], str],
+        open_paths: frozenset[str] = frozenset(),
+    ) -> None:
         self._app = app
+        self._open_paths = OPEN_PATHS | open_paths
         self._gate = gate
         self._challenge = challenge
 
@@ -52,7 +63,7 @@ class AuthenticationMiddleware:
             return
         path = scope["path"].rstrip("/")
         # `known_caller.py` may have identified the caller already.
-        if path not in OPEN_PATHS and PRINCIPAL not in scope:
+        if path not in self._open_paths and not path.startswith(f"{METADATA_PATH}/") and PRINCIPAL not in scope:
             try:
                 credential = credential_of(scope["headers"])
                 if credential is not None:

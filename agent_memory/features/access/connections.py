@@ -1,0 +1,204 @@
+"""Connect OAuth clients: store the clients that registered, and their codes and refresh tokens.
+
+A connection is an API key whose secret, the access token, changes every hour. A grant, which is a code or a refresh
+token, can be used once to get the next secret. A second use shows that it was stolen, so it revokes the key.
+The key is valid only as long as the key of the person who approved the connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from secrets import token_urlsafe
+from time import time
+from typing import Any
+
+from redis.asyncio import Redis
+
+from agent_memory.features.access.limits import LimitStore, too_many
+from agent_memory.features.access.token_store import LISTED_MS, Token, TokenStore
+from agent_memory.features.access.tokens import LEASE_SECONDS, PREFIX, TokenGate
+from agent_memory.foundation.core.errors import Forbidden, Unauthenticated
+from agent_memory.foundation.core.scope import Principal, Role
+from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.keyspace import Keys, digest
+from agent_memory.foundation.storage.scripts import Script
+from agent_memory_client.models import new_id
+
+log = logging.getLogger(__name__)
+
+ACCESS_SECONDS = 3600
+CODE_SECONDS = 60
+_UNUSED_CLIENT_SECONDS = 3600
+_CLIENT_SECONDS = 90 * 24 * 3600
+# Requests that are under way while a client refreshes may still use the former access token.
+_GRACE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a client requests. `challenge` is that of PKCE (S256)."""
+
+    client_id: str
+    redirect_uri: str
+    challenge: str
+    scopes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A code or a refresh token. `until` (s) limits a code, `key_id` is the connection's API key."""
+
+    digest: str
+    kind: str
+    key_id: str
+    client_id: str
+    scopes: Sequence[str]
+    redirect_uri: str
+    challenge: str
+    until: float
+    used: bool
+
+
+class Connections:
+    def __init__(self, client: Redis, keys: Keys, tokens: TokenStore, gate: TokenGate) -> None:
+        self._client = client
+        self._keys = keys
+        self._tokens = tokens
+        self._gate = gate
+        self._limits = LimitStore(client, keys)
+        self._renew = Script(client, "access/connection_renew")
+
+    async def limit(self, name: str, per_minute: int) -> None:
+        """Count a request of someone unknown. Raises TooMany and RedisUnavailable."""
+        granted, wait = await self._limits.take(f"\0oauth {name}", per_minute=per_minute, burst=per_minute, most=1)
+        if not granted:
+            raise too_many(int(wait) + 1)
+
+    async def add_client(self, client_id: str, document: str) -> None:
+        """Store a client until it is used for the first time, or for an hour."""
+        with redis_errors():
+            await self._client.set(self._app(client_id), document, ex=_UNUSED_CLIENT_SECONDS)
+
+    async def find_client(self, client_id: str) -> str | None:
+        """Return a client's document, or None."""
+        document = (await read(self._client, lambda pipe: pipe.get(self._app(client_id))))[0]
+        return None if document is None else document.decode()
+
+    async def approve(self, caller: Principal, wish: Wish, description: str, role: Role, users: frozenset[str] | None) -> tuple[str, str]:
+        """Create a connection with at most the caller's rights. Return its code, and the id of its API key.
+
+        Raises Unauthenticated, Forbidden, and ErasureUnderWay.
+        """
+        if caller.users is not None and not (users and users <= caller.users):
+            raise Forbidden("your API key does not reach this user", field="user")
+        token = Token(
+            id=new_id(),
+            digest=await self._gate.digest(token_urlsafe(32)),
+            tenant=caller.tenant,
+            role=Role.READ if caller.role is Role.READ or role is Role.READ else Role.WRITE,
+            description=description,
+            created=0,
+            namespaces=caller.namespaces,
+            users=users,
+            agents=caller.agents,
+            parent=await self._gate.digest_of(caller),
+            client=wish.client_id,
+        )
+        await self._tokens.add_token(token, CODE_SECONDS * 1000, listed_ms=0)
+        code = token_urlsafe(32)
+        fields: dict[Any, Any] = {"ki": "code", "id": token.id, "cl": wish.client_id, "sc": " ".join(wish.scopes)}
+        fields |= {"ru": wish.redirect_uri, "cc": wish.challenge, "un": str(time() + CODE_SECONDS)}
+        key = self._grant(await self._gate.digest(code))
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hset(key, mapping=fields)
+                pipe.pexpire(key, LISTED_MS)
+                await pipe.execute()
+        return code, token.id
+
+    async def find_grant(self, kind: str, secret: str, client_id: str) -> Grant | None:
+        """Return a client's code or refresh token, or None. Revoke the connection if it was used before."""
+        name = await self._gate.digest(secret)
+        fields: dict[bytes, bytes] = (await read(self._client, lambda pipe: pipe.hgetall(self._grant(name))))[0]
+        text = {name.decode(): value.decode() for name, value in fields.items()}
+        if text.get("ki") != kind or text["cl"] != client_id:
+            return None
+        grant = Grant(
+            *(name, kind, text["id"], client_id, text["sc"].split()),
+            *(text.get("ru", ""), text.get("cc", ""), float(text.get("un", 0)), "us" in text),
+        )
+        if grant.used:
+            await self._revoke_stolen(grant)
+            return None
+        return grant
+
+    async def renew(self, grant: Grant) -> tuple[str, str] | None:
+        """Use a grant. Return the new access token and refresh token, or None if the connection or the grant ended."""
+        token = await self._live_key(grant)
+        if token is None:
+            return None
+        access, refresh = PREFIX + token_urlsafe(32), token_urlsafe(32)
+        new_digest = await self._gate.digest(access)
+        renewed = await self._renew(
+            names=self._keys.tokens,
+            grant=self._grant(grant.digest),
+            next_grant=self._grant(await self._gate.digest(refresh)),
+            old_token=self._keys.token(token.digest),
+            new_token=self._keys.token(new_digest),
+            former=[self._keys.token(each) for each in token.former],
+            id=token.id,
+            kind="refresh",
+            old_digest=token.digest,
+            new_digest=new_digest,
+            lifetime_ms=ACCESS_SECONDS * 1000,
+            listed_ms=LISTED_MS,
+            grace_ms=_GRACE_MS if grant.kind == "refresh" else 0,
+        )
+        if renewed < 0:
+            await self._revoke_stolen(grant)
+        if renewed <= 0:
+            return None
+        with redis_errors():
+            await self._client.expire(self._app(grant.client_id), _CLIENT_SECONDS)
+        return access, refresh
+
+    async def _live_key(self, grant: Grant) -> Token | None:
+        """Return the connection's API key if it and the key that approved it still exist."""
+        token = await self._tokens.find_token(grant.key_id)
+        if token is None or token.parent is None:
+            return None
+        try:
+            await self._gate.admit_digest(token.parent)
+        except Unauthenticated:
+            await self.revoke(token.id)
+            return None
+        await self._tokens.require_none_erased(token)
+        return token
+
+    async def _revoke_stolen(self, grant: Grant) -> None:
+        log.warning("a %s of the connection %s was used twice: the connection was revoked", grant.kind, grant.key_id)
+        await self.revoke(grant.key_id)
+
+    async def revoke_secret(self, secret: str, client_id: str) -> None:
+        """Revoke the connection of a client's access or refresh token, if there is one."""
+        name = await self._gate.digest(secret)
+        keys = (self._grant(name), self._keys.token(name))
+        for key_id, owner in await read(self._client, lambda pipe: [pipe.hmget(key, "id", "cl") for key in keys]):
+            if key_id is not None and owner == client_id.encode():
+                await self.revoke(key_id.decode())
+
+    async def revoke(self, key_id: str) -> None:
+        """Delete a connection's API key, so that no process accepts it when this method returns."""
+        while (token := await self._tokens.find_token(key_id)) is not None:
+            if await self._tokens.remove_token(token):  # else it was renewed meanwhile
+                self._gate.forget()
+                await asyncio.sleep(LEASE_SECONDS)
+
+    def _app(self, client_id: str) -> str:
+        return f"{self._keys.root}app:{digest('app', client_id)}"
+
+    def _grant(self, name: str) -> str:
+        return f"{self._keys.root}grant:{name}"

@@ -1,0 +1,36 @@
+"""Define the answers of tools that are no models of the REST API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from agent_memory_client.models import AnswerExplanation, MemoryRecord, MemoryRecordResult, PromptFormat, WorkingMemoryResponse
+from agent_memory_client.models._types import Absent
+
+
+class CurrentDatetime(BaseModel):
+    """The time in UTC: ISO 8601, and whole seconds since 1970."""
+
+    iso_utc: str
+    unix_ts: int
+
+
+class MemoryPrompt(BaseModel):
+    """Messages ready for a chat model, and the memories that went into them."""
+
+    messages: list[dict[str, Any]]
+    long_term_memories: list[MemoryRecordResult] | None = None
+    notices: list[str] | None = None
+    explanation: AnswerExplanation | None = None
+    format: PromptFormat | None = Absent
+    system: str | None = Absent
+    text: str | None = Absent
+    relevant: bool | None = Absent
+
+
+class StoredSession(WorkingMemoryResponse):
+    """A session as it is answered: its memories are records, whichever way they came."""
+
+    memories: list[MemoryRecord] = Field(default_factory=list[MemoryRecord])  # pyright: ignore[reportIncompatibleVariableOverride]
