@@ -15,7 +15,7 @@ from agent_memory.features.memories.service import message_memory_id
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.write_decisions import add_details, tells_the_same
 from agent_memory.features.sessions.codec import message_identity
-from agent_memory.features.sessions.session_write import MovedSession, NewMessage, SessionWrite
+from agent_memory.features.sessions.session_write import IMPORT_FIELD, MovedSession, NewMessage, SessionWrite
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.sessions.strategies import check_strategy
 from agent_memory.features.transfer.change_export import ChangeTransfer
@@ -47,6 +47,7 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.keyed_ids import KeyedIds
+from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory.foundation.text.redaction import redact
 from agent_memory_client.models import ImportProblem, ImportReport, MemoryRecord
@@ -261,7 +262,9 @@ class ImportService:
             extract_after_ms=int(debounce * 1000) if self.extracts and any(waits) else -1,
             extract_within_ms=int(debounce * 10_000),
             if_match="absent",
-            moved=MovedSession(created, updated, 1 if ended else line.seconds_left, self._fields(run, line)),
+            moved=MovedSession(
+                created, updated, 1 if ended else line.seconds_left, self._fields(run, line) | {IMPORT_FIELD: tag(run.source)}
+            ),
         )
         state = "new"
         try:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
 from itertools import chain
-from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 

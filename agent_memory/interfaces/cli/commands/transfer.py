@@ -91,9 +91,9 @@ async def import_file(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="with --from: only report what would be imported")] = False,
     undo: Annotated[str | None, typer.Option(metavar="NAME", help="delete what the import of this name made")] = None,
 ) -> Answer:
-    """Import an export, or another system's files, without changing existing data. If you specify another user, agent or namespace, import a copy.
+    """Import an export, or another system's files, without changing existing data.
 
-    The exit code is 4 if some lines were not imported or the file is incomplete.
+    If you specify another user, agent or namespace, import a copy. The exit code is 4 if some lines were not imported or the file is incomplete.
     """
     if undo is not None:
         return await _undo(api, undo, namespace, user_id, dry_run=dry_run)
@@ -114,6 +114,13 @@ async def import_file(
     say(*problem_lines(report), err=True)
     code = 0 if report.complete and not report.problem_count else _INCOMPLETE
     return Answer(report.model_dump(mode="json"), summary_lines(report), code)
+
+
+def migrate_prompt() -> None:
+    """Print an instruction for a coding agent that moves a program from Mem0, Zep, Letta or the archived server."""
+    from importlib.resources import files
+
+    typer.echo(files("agent_memory.features.transfer.sources").joinpath("migrate_prompt.md").read_text("utf-8").rstrip())
 
 
 async def _move_in(api: Api, order: MoveIn, *, dry_run: bool) -> Answer:

@@ -23,13 +23,18 @@ class PurgeRequest(BaseModel):
     agent_id: Identifier | None = None
     """The agent that wrote the memory."""
     import_source: Identifier | None = None
-    """The `import_source` of the import that added the memory."""
+    """The `import_source` of the import that added the memory. Sessions of this import are deleted, too, unless somebody
+    has written to them since."""
+    unchanged: bool = False
+    """With `import_source`: true keeps memories that have changed since, and those of continued sessions."""
     metadata: Annotated[JsonObject, Field(min_length=1)] | None = None
     """Keys and values that the memory's metadata must contain: `{"tool": "web"}`."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if all(getattr(self, name) is None for name in type(self).model_fields):
+        if self.unchanged and self.import_source is None:
+            raise ValueError("unchanged needs import_source")
+        if all(getattr(self, name) is None for name in type(self).model_fields if name != "unchanged"):
             raise ValueError("name a source: send source_class, session_id, agent_id, import_source or metadata")
         return self
 
