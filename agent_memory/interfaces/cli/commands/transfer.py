@@ -142,7 +142,7 @@ async def _move_in(api: Api, order: MoveIn, *, dry_run: bool) -> Answer:
 
 
 async def _undo(api: Api, name: str, namespace: str | None, user_id: str | None, *, dry_run: bool) -> Answer:
-    query = {"namespace": namespace, "user_id": user_id, "dry_run": dry_run, "wait": 60}
+    query = {"namespace": namespace, "user_id": user_id, "dry_run": dry_run, "wait": 20}
     answer = await api.call("POST", "/v1/long-term-memory/purge", query, {"import_source": name, "unchanged": True})
     what = "would be deleted" if dry_run else "deleted"
     return Answer(answer, [f"{what}: {counted(answer['counts'])}" if answer["counts"] else f"pending: operation {answer['operation_id']}"])
