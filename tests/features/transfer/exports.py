@@ -101,7 +101,9 @@ def write_all(folder: Path) -> dict[str, list[Path]]:
     (folder / "notes" / "coffee.md").write_text(NOTE)
     (folder / "table.csv").write_text('note,customer,when,city\n"Cleo, a painter, sells in Lagos.",cleo,2025-05-05T10:00:00Z,Lagos\n')
     rows = [{"text": "Finn sails at weekends.", "user_id": "finn", "created_at": "2025-05-06T10:00:00Z", "boat": "Iris"}]
-    rows += [{"text": f"Line {n} of a talk about sails.", "user_id": "finn", "role": "user", "session_id": "t1", "id": f"r{n}"} for n in (1, 2)]
+    rows += [
+        {"text": f"Line {n} of a talk about sails.", "user_id": "finn", "role": "user", "session_id": "t1", "id": f"r{n}"} for n in (1, 2)
+    ]
     (folder / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return {
         "chatgpt": [folder / "chatgpt.zip"],
