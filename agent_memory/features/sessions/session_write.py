@@ -18,7 +18,7 @@ from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrate
 
 # How many dropped messages a session still recognizes in a late retry.
 REMEMBERED_IDS = 1000
-# The field of a session's hash that holds its import's source, until somebody writes to the session.
+# The field of a session's hash that holds its import's source, until a client writes to the session.
 IMPORT_FIELD = "im"
 
 

@@ -422,7 +422,7 @@ class SessionStore:
         return bool(await self._summary_script(k, fence=fence, context=context, **sizes))
 
     async def import_sources(self, scope: Scope, refs: Sequence[SessionRef]) -> list[str | None]:
-        """Return the source of each session's import: "" if it is not imported or was written to since, None if it is missing."""
+        """Return the source of each session's import: "" if it has none or has changed since, None if it is missing."""
         metas = [self._keys.session(self.sid(scope, ref)).meta for ref in refs]
         rows = await read(self._client, lambda pipe: [pipe.hmget(meta, ["v", IMPORT_FIELD]) for meta in metas]) if metas else []
         return [None if version is None else "" if mark is None else untag(mark.decode()) for version, mark in rows]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
@@ -276,9 +277,20 @@ class ImportService:
             there = {message_identity(stored.message) for stored in here.messages}
             if here.created_at != created and not {message_identity(entry.message()) for entry in line.messages} <= there:
                 return "other"
-            state = "same"
+            state = "new" if await self._continue(run, ref, here.version, change) else "same"
         await self._resume(run, ref, line)
         return state
+
+    async def _continue(self, run: _Run, ref: SessionRef, version: int, change: SessionWrite) -> bool:
+        """Append new messages of a later import to an imported session, unless the session has changed here."""
+        (source,) = await self.sessions.import_sources(run.scope, [ref])
+        if not source or change.moved is None:
+            return False
+        moved = replace(change.moved, fields={IMPORT_FIELD: tag(source)})
+        more = replace(change, mode="append", if_match=str(version), moved=moved, waiting=(), memories=())
+        with suppress(VersionMismatch):  # It changes now, so it stays as it is.
+            return (await self.sessions.write(run.scope, ref, more)).added > 0
+        return False
 
     async def _resume(self, run: _Run, ref: SessionRef, line: SessionLine) -> None:
         for part in self.parts:

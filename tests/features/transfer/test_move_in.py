@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.cli.app import app
-from tests.features.transfer.exports import DATA, write_all
+from tests.features.transfer.exports import BASE, DATA, chatgpt_conversation, node, write_all
 from tests.support.stack import stack
 
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
@@ -164,6 +164,23 @@ async def test_undo_keeps_what_changed_since(home: Home, tmp_path: Path) -> None
     assert again["problems"] == []
 
 
+async def test_later_export_adds_the_messages_that_are_new(home: Home, tmp_path: Path) -> None:
+    talk = chatgpt_conversation()
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps([talk]))
+    await home.move_in("chatgpt", [file])
+    talk["mapping"]["a2"]["children"] = ["q3"]
+    talk["mapping"]["q3"] = node("q3", "a2", "user", "In Porto I will keep goats instead of bees.", BASE + 20)
+    file.write_text(json.dumps([talk | {"current_node": "q3"}]))
+    report = await home.move_in("chatgpt", [file])
+    assert (report["imported"], report["present"], report["problems"]) == ({"memory": 1, "session": 1}, {"memory": 4}, [])
+    session = await home.session("conv-1", "gita")
+    assert session is not None
+    assert [message["content"] for message in session["messages"]][4:] == ["In Porto I will keep goats instead of bees."]
+    again = await home.move_in("chatgpt", [file])
+    assert (again["imported"], again["problems"]) == ({}, [])
+
+
 async def test_two_people_import_the_same_file_apart(home: Home, tmp_path: Path) -> None:
     files = write_all(tmp_path)["basic-memory"]
     first = (await home.run("import", "--from", "basic-memory", *map(str, files), "--user", "ann"))[0]
@@ -197,7 +214,7 @@ async def test_killed_import_is_finished_by_the_same_command(home: Home, tmp_pat
     from tests.support.cli import COMMAND, clean_environment
     from tests.support.waiting import wait_until
 
-    count = 3_000
+    count = 1_200
     rows = (
         {"id": f"k{n}", "text": f"Crate {n} holds {n * 7} apples.", "user_id": "kit", "created_at": "2025-05-05T10:00:00Z"}
         for n in range(count)

@@ -22,7 +22,7 @@ async def changed_imports(
     changes: Mapping[str, Sequence[StoredChange]],
     tainted: Collection[str],
 ) -> set[str]:
-    """Return the mids of imported memories that somebody changed, that others confirmed, or whose session goes on."""
+    """Return the mids of imported memories that have changed, have other evidence, or whose session has new messages."""
     imported = [memory for memory in page if memory.imported == source.import_source]
     changed = {memory.mid for memory in imported if changed_since(memory, changes[memory.mid])}
     changed |= await _confirmed(runtime[LineageStore], scope, source, imported, tainted)
@@ -46,7 +46,7 @@ async def _confirmed(
 
 
 async def _continued(sessions: SessionStore, scope: Scope, source: PurgeRequest, imported: Sequence[LineageMemory]) -> set[str]:
-    """Return the mids of messages in sessions that somebody has written to since the import."""
+    """Return the mids of messages in sessions that a client has written to since the import."""
     refs: dict[str, SessionRef] = {}
     for memory in imported:
         record = memory.versions[-1].record

@@ -70,7 +70,7 @@ async def strike(
 
 
 async def _imported(runtime: Runtime, scope: Scope, source: PurgeRequest, refs: Sequence[SessionRef]) -> set[SessionRef]:
-    """Return the sessions that came with the import, and to which nobody has written since."""
+    """Return the sessions that came with the import, and that no client has written to since."""
     if source.import_source is None or source.model_dump(exclude_none=True, exclude={"import_source", "unchanged"}):
         return set()
     sources = await runtime[SessionStore].import_sources(scope, refs)

@@ -1,4 +1,4 @@
-"""LangGraph: items of a store, as a JSON dump (`item.dict()`) or in the file of a `SqliteStore`."""
+"""LangGraph: items of a store, as a JSON dump (`item.dict()`) or in the file of its SQLite store."""
 
 from __future__ import annotations
 

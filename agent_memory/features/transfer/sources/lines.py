@@ -67,7 +67,7 @@ def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]
         "memory_type": "semantic",
         "discrete_memory_extracted": "t",
         "topics": tags_of(list(fact.topics), "topics", []),
-        "metadata": (cleaned_json(dict(fact.metadata), []) or {}) | {"imported_from": place.source},
+        "metadata": cleaned_json(dict(fact.metadata), []) or {},
         "source_class": "import",
         **extra,
     }

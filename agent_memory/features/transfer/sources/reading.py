@@ -203,11 +203,15 @@ def rows(path: Path, table: str, columns: str, order: str = "rowid") -> Iterator
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
             database.execute("PRAGMA trusted_schema=OFF")
             database.row_factory = sqlite3.Row
-            database.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            database.text_factory = _text
             for row in database.execute(f"SELECT {columns} FROM {table} ORDER BY {order}"):
                 yield dict(row)
     except sqlite3.Error as error:
         raise Unusable(f"{path.name}: {error}") from None
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
 
 
 def has_table(path: Path, table: str) -> bool:

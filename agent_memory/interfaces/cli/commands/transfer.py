@@ -93,14 +93,16 @@ async def import_file(
 ) -> Answer:
     """Import an export, or another system's files, without changing existing data.
 
-    If you specify another user, agent or namespace, import a copy. The exit code is 4 if some lines were not imported or the file is incomplete.
+    If you specify another user, agent or namespace, import a copy.
+
+    The exit code is 4 if some lines were not imported or the file is incomplete.
     """
     if undo is not None:
         return await _undo(api, undo, namespace, user_id, dry_run=dry_run)
     if not files or (origin is None and (len(files) > 1 or columns or extract or dry_run)):
         raise StartupError("name one FILE from `export`, or say with --from whose files they are")
     if origin is not None:
-        mapping = dict(column.partition("=")[::2] for column in columns or ())
+        mapping = {ours: theirs for ours, _, theirs in (column.partition("=") for column in columns or ())}
         return await _move_in(api, MoveIn(origin, files, user_id, namespace, mapping, extract, source), dry_run=dry_run)
     try:
         with files[0].open("rb") as lines, working("importing") as status:
@@ -120,7 +122,7 @@ def migrate_prompt() -> None:
     """Print an instruction for a coding agent that moves a program from Mem0, Zep, Letta or the archived server."""
     from importlib.resources import files
 
-    typer.echo(files("agent_memory.features.transfer.sources").joinpath("migrate_prompt.md").read_text("utf-8").rstrip())
+    typer.echo(files("agent_memory.features.transfer").joinpath("migrate_prompt.md").read_text("utf-8").rstrip())
 
 
 async def _move_in(api: Api, order: MoveIn, *, dry_run: bool) -> Answer:
