@@ -35,8 +35,7 @@ def printed_by(command: str, said: str, server_url: str) -> list[str]:
 
 
 def test_readme_lists_every_example() -> None:
-    without_talk = {"import_mem0.py"}
-    assert {Path(first.split()[0]).name for first, *_ in RUNS} | without_talk == {path.name for path in (ROOT / "examples").glob("*.py")}
+    assert {Path(first.split()[0]).name for first, *_ in RUNS} == {path.name for path in (ROOT / "examples").glob("*.py")}
 
 
 @pytest.mark.parametrize("runs", RUNS, ids=lambda runs: Path(runs[0].split()[0]).stem)

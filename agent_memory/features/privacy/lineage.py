@@ -42,6 +42,8 @@ class LineageMemory:
     changes: Sequence[str]
     alias_of: str | None = None
     imported: str | None = None
+    edited: bool = False
+    """True if the memory was imported, and its current version was not."""
 
     @property
     def versions(self) -> list[StoredMemory]:
@@ -191,4 +193,5 @@ def _parsed(
         return None
     marks = [row[-1] for row in (current, over, *reversed(former)) if row[-1] is not None]
     pieces = [(name.decode(), StoredEvidence.model_validate_json(raw)) for name, raw in evidence.items()]
-    return LineageMemory(mid, now, past, pieces, changes, alias_of, untag(marks[0].decode()) if marks else None)
+    edited = bool(marks) and now is not None and current[-1] is None and over[-1] is None
+    return LineageMemory(mid, now, past, pieces, changes, alias_of, untag(marks[0].decode()) if marks else None, edited)

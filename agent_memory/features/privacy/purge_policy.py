@@ -17,6 +17,9 @@ from agent_memory.features.privacy.lineage import LineageMemory
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import Evidence, MemoryRecord, PurgeRequest
 
+# Changes that imports and background work make by themselves.
+_OWN_ACTORS = ("import", "compaction")
+
 Sources = Callable[[MemoryRecord, Evidence], Sequence[str]]
 """Returns the mids of the messages and the memory that a piece of evidence cites."""
 
@@ -130,6 +133,14 @@ def judge(
         fields += tuple(name for name, piece in memory.pieces if piece in moved and name not in bad)
         lost += less
     return PurgeVerdict(memory, matched=matched, back=back, versions=ids, fields=fields, names=names, record=record, pieces=lost)
+
+
+def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> bool:
+    """True if a caller has changed an imported memory since, or a conversation has changed or ended it."""
+    if memory.edited:
+        return True
+    applied = [change for change in changes if change.state == "applied" and change.origin.get("actor") not in _OWN_ACTORS]
+    return any(mid == memory.mid and before for change in applied for mid, before, _ in change.memories)
 
 
 def made_of(source: PurgeRequest, record: MemoryRecord, tainted: Collection[str], sources: Sources) -> bool:

@@ -18,6 +18,8 @@ from agent_memory_client.models import MemoryMessage, MemoryRecord, MemoryStrate
 
 # How many dropped messages a session still recognizes in a late retry.
 REMEMBERED_IDS = 1000
+# The field of a session's hash that holds its import's source, until a client writes to the session.
+IMPORT_FIELD = "im"
 
 
 @dataclass(slots=True)
@@ -141,6 +143,7 @@ def write_arguments(scope: Scope, ref: SessionRef, change: SessionWrite) -> dict
     }
     stored_fields = [part for name, value in values.items() if value is not None for part in (name, str(value))]
     removed_fields = [name for name, value in values.items() if value is None and name != "co"] if change.mode == "put" else []
+    removed_fields += [IMPORT_FIELD] if change.moved is None else []
     ttl = -1 if change.ttl_seconds is None else change.ttl_seconds
     updated_at = None
     if change.moved is not None:

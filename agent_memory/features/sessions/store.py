@@ -25,6 +25,7 @@ from agent_memory.features.sessions.codec import (
 )
 from agent_memory.features.sessions.message_ids import with_other_id
 from agent_memory.features.sessions.session_write import (
+    IMPORT_FIELD,
     REMEMBERED_IDS,
     MessageIdsReused,
     SessionStamp,
@@ -419,6 +420,12 @@ class SessionStore:
         k = self._keys.session(sid)
         sizes = {"count": count, "context_tokens": context_tokens, "remembered_ids": REMEMBERED_IDS}
         return bool(await self._summary_script(k, fence=fence, context=context, **sizes))
+
+    async def import_sources(self, scope: Scope, refs: Sequence[SessionRef]) -> list[str | None]:
+        """Return the source of each session's import: "" if it has none or has changed since, None if it is missing."""
+        metas = [self._keys.session(self.sid(scope, ref)).meta for ref in refs]
+        rows = await read(self._client, lambda pipe: [pipe.hmget(meta, ["v", IMPORT_FIELD]) for meta in metas]) if metas else []
+        return [None if version is None else "" if mark is None else untag(mark.decode()) for version, mark in rows]
 
     async def strike(self, scope: Scope, ref: SessionRef, epoch: str, fence: str, seqs: Sequence[int], *, drop_context: bool) -> bool:
         """Remove messages, and also the summary if `drop_context` is true. Return False if the session changed."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
@@ -15,7 +16,7 @@ from agent_memory.features.memories.service import message_memory_id
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.write_decisions import add_details, tells_the_same
 from agent_memory.features.sessions.codec import message_identity
-from agent_memory.features.sessions.session_write import MovedSession, NewMessage, SessionWrite
+from agent_memory.features.sessions.session_write import IMPORT_FIELD, MovedSession, NewMessage, SessionWrite
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.sessions.strategies import check_strategy
 from agent_memory.features.transfer.change_export import ChangeTransfer
@@ -47,6 +48,7 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.erasures import ErasureGuard
 from agent_memory.foundation.storage.keyed_ids import KeyedIds
+from agent_memory.foundation.storage.keyspace import tag
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory.foundation.text.redaction import redact
 from agent_memory_client.models import ImportProblem, ImportReport, MemoryRecord
@@ -261,7 +263,9 @@ class ImportService:
             extract_after_ms=int(debounce * 1000) if self.extracts and any(waits) else -1,
             extract_within_ms=int(debounce * 10_000),
             if_match="absent",
-            moved=MovedSession(created, updated, 1 if ended else line.seconds_left, self._fields(run, line)),
+            moved=MovedSession(
+                created, updated, 1 if ended else line.seconds_left, self._fields(run, line) | {IMPORT_FIELD: tag(run.source)}
+            ),
         )
         state = "new"
         try:
@@ -273,9 +277,20 @@ class ImportService:
             there = {message_identity(stored.message) for stored in here.messages}
             if here.created_at != created and not {message_identity(entry.message()) for entry in line.messages} <= there:
                 return "other"
-            state = "same"
+            state = "new" if await self._continue(run, ref, here.version, change) else "same"
         await self._resume(run, ref, line)
         return state
+
+    async def _continue(self, run: _Run, ref: SessionRef, version: int, change: SessionWrite) -> bool:
+        """Append new messages of a later import to an imported session, unless the session has changed here."""
+        (source,) = await self.sessions.import_sources(run.scope, [ref])
+        if not source or change.moved is None:
+            return False
+        moved = replace(change.moved, fields={IMPORT_FIELD: tag(source)})
+        more = replace(change, mode="append", if_match=str(version), moved=moved, waiting=(), memories=())
+        with suppress(VersionMismatch):  # It changes now, so it stays as it is.
+            return (await self.sessions.write(run.scope, ref, more)).added > 0
+        return False
 
     async def _resume(self, run: _Run, ref: SessionRef, line: SessionLine) -> None:
         for part in self.parts:

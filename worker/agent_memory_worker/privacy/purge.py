@@ -26,6 +26,7 @@ from agent_memory.foundation.core.feature import Group
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
+from agent_memory_worker.privacy.changed_imports import changed_imports
 from agent_memory_worker.privacy.purge_sessions import SourceMessages, strike
 from agent_memory_worker.privacy.unreadable import UnreadableRecords
 
@@ -33,7 +34,7 @@ _MOST_ROUNDS = 20
 _BATCH = 100
 _MOST_PROPOSALS = 10_000
 _MOST_NAMED = 100
-_COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summaries", "messages", "contexts")
+_COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summaries", "messages", "contexts", "sessions")
 
 
 async def purge(runtime: Runtime, order: JobOrder) -> None:
@@ -148,6 +149,9 @@ class _Run:
         names = list(dict.fromkeys(name for memory in page for name in memory.changes))
         loaded = dict(zip(names, await self.runtime[ChangeStore].load_changes(self.scope, names), strict=True))
         changes = {memory.mid: [change for name in memory.changes if (change := loaded[name]) is not None] for memory in page}
+        if self.source.unchanged:
+            changed = await changed_imports(self.runtime, self.scope, self.source, page, changes, tainted)
+            page = [memory for memory in page if memory.mid not in changed]
         return await asyncio.to_thread(self._judge, page, tainted, changes)
 
     def _judge(self, page: list[LineageMemory], tainted: Collection[str], changes: dict[str, list[StoredChange]]) -> list[PurgeVerdict]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from agent_memory.features.memories.records import message_memory_id
 from agent_memory.features.memories.service import message_memory
@@ -57,12 +57,24 @@ async def strike(
     offset = 0
     while True:
         _, refs = await runtime[SessionStore].list(scope, *owner, offset, _PAGE)
+        imported = await _imported(runtime, scope, source, refs)
         for ref in refs:
             with unreadable.passing_over(f"w:{runtime[SessionStore].sid(scope, ref)}"):
-                counts += await _strike_session(runtime, scope, source, ref, source_messages, dry=dry)
+                if ref in imported:
+                    counts["sessions"] += int(dry or await runtime[SessionStore].delete(scope, ref))
+                else:
+                    counts += await _strike_session(runtime, scope, source, ref, source_messages, dry=dry)
         if len(refs) < _PAGE:
             return counts
-        offset += _PAGE
+        offset += _PAGE - (0 if dry else len(imported))
+
+
+async def _imported(runtime: Runtime, scope: Scope, source: PurgeRequest, refs: Sequence[SessionRef]) -> set[SessionRef]:
+    """Return the sessions that came with the import, and that no client has written to since."""
+    if source.import_source is None or source.model_dump(exclude_none=True, exclude={"import_source", "unchanged"}):
+        return set()
+    sources = await runtime[SessionStore].import_sources(scope, refs)
+    return {ref for ref, name in zip(refs, sources, strict=True) if name == source.import_source}
 
 
 async def _strike_session(

@@ -15,6 +15,7 @@ from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.archived_server.layout import OldKind, OldPrefixes, open_old
 from agent_memory.features.transfer.archived_server.migration import MigrationService, MoveOptions, OnProgress, Report
 from agent_memory.features.transfer.archived_server.progress import MoveStore
+from agent_memory.features.transfer.archived_server.report_lines import PLURALS
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import RedisUnavailable, StartupError
 from agent_memory.foundation.core.settings import Settings, load_settings
@@ -25,9 +26,6 @@ from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.interfaces.cli.options import announce, working
 from agent_memory.interfaces.cli.store import check_store_meant, settings_with
 from agent_memory.runtime import Runtime, open_runtime
-
-_PLURALS = {OldKind.MEMORY: "memories", OldKind.SESSION: "sessions", OldKind.VIEW: "views", OldKind.PARTITION: "partitions"}
-_SHOWN = 20
 
 
 def move(source: str | None, target: str | None, data_dir: Path | None, tenant: str, prefixes: OldPrefixes, options: MoveOptions) -> Report:
@@ -46,7 +44,7 @@ def move(source: str | None, target: str | None, data_dir: Path | None, tenant: 
         with working("moving") as status:
 
             def on_progress(kind: OldKind, processed: int, total: int) -> None:
-                status.update(f"{_PLURALS[kind]}: {processed} of {total}")
+                status.update(f"{PLURALS[kind]}: {processed} of {total}")
 
             return asyncio.run(_move(settings, source, tenant, prefixes, options, on_progress))
     except RedisUnavailable as error:
@@ -96,35 +94,3 @@ async def _open_target(settings: Settings, *, begin: bool) -> AsyncGenerator[Run
         runtime = await stack.enter_async_context(open_runtime(settings, url, data_dir=folder, begin=begun))
         announce("store", f"{description}, keys {runtime.keys.prefix}:" + ("" if begun else " (not made yet)"))
         yield runtime
-
-
-def report_lines(report: Report) -> list[str]:
-    lines: list[str] = []
-    would = "would be " if report.dry_run else ""
-    for kind, plural in _PLURALS.items():
-        counts = report.counts[kind.value]
-        parts = {
-            f"{would}written": counts.written,
-            f"{would}merged into what says the same": counts.merged,
-            "already there": counts.there,
-            "deleted here since": counts.deleted_here,
-            "left (other content stands here)": counts.other,
-            "skipped": counts.skipped,
-            "with changes": counts.changed,
-        }
-        always = (f"{would}written", "already there")
-        counted_parts = ", ".join(f"{count} {what}" for what, count in parts.items() if count or what in always)
-        lines.append(f"{plural + ':':12}{counts.read} read: {counted_parts}")
-    lines.append(f"vectors:    {report.vectors_reused} {would}kept, {report.vectors_to_embed} {would}made by a worker")
-    if report.tokens:
-        lines.append(f"tokens:     {report.tokens} cannot be moved, as only hashes are stored: make new ones with `agent-memory token add`")
-    for title, remarks in (("Skipped or left as it is here", report.skipped), ("Moved with changes", report.changed)):
-        if remarks:
-            lines += ["", f"{title}:", *(f"  {remark.kind} {remark.id!r}: {remark.reason}" for remark in remarks[:_SHOWN])]
-        if len(remarks) > _SHOWN:
-            lines.append(f"  and {len(remarks) - _SHOWN} more: --json names up to 1000")
-    if report.dry_run:
-        lines += ["", "This was a dry run: nothing was written. Run it again with --yes to move."]
-    elif report.resumed:
-        lines += ["", "An unfinished move was taken up where it stood; the counts are those of the whole move."]
-    return lines

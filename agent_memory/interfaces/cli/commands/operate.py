@@ -55,11 +55,12 @@ def migrate(
     restart: Annotated[bool, typer.Option("--restart", help="begin again instead of going on with an unfinished move")] = False,
 ) -> Answer:
     """Copy the archived server's data into this server. The old Redis does not change; you can repeat the command."""
+    from agent_memory.features.transfer.archived_server.report_lines import report_lines
     from agent_memory.interfaces.cli.commands import migrate as moving
 
     options = moving.MoveOptions(dry_run=not yes, page=batch_size, vectors=vectors, extract=extract, restart=restart)
     report = moving.move(source, target, data_dir, tenant, moving.OldPrefixes(memory_prefix, session_prefix), options)
-    return Answer(report.model_dump(mode="json"), moving.report_lines(report))
+    return Answer(report.model_dump(mode="json"), report_lines(report))
 
 
 @prints

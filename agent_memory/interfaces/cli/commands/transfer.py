@@ -1,4 +1,4 @@
-"""Define `agent-memory export` and `import`: write all data of a user or an agent to a file, and read it back."""
+"""Define `agent-memory export` and `import`: write all data of an owner to a file, read it back, or read other systems' files."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from agent_memory.features.transfer.import_report import counted, problem_lines, summary_lines
+from agent_memory.features.transfer.sources.order import SOURCES, MoveIn
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.interfaces.cli.decorators import Answer, asks
 from agent_memory.interfaces.cli.options import Agent, Namespace, Owner, say, working
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from agent_memory_client.resources.users import Users
 
 _INCOMPLETE = 4
-_SHOWN = 20
 
 
 def _owners(api: Api, *, agents: bool) -> Users | Agents:
@@ -74,40 +75,80 @@ async def export_owner(
         raise StartupError(f"cannot write {file}: {error.strerror}") from error
     finally:
         part.unlink(missing_ok=True)
-    return Answer({"file": str(file), "counts": counts}, [f"{file}: {_counts(counts)}"])
+    return Answer({"file": str(file), "counts": counts}, [f"{file}: {counted(counts)}"])
 
 
 @asks
 async def import_file(
     api: Api,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="file from `export`")],
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="file from `export`, or of another system")] = None,
+    origin: Annotated[str | None, typer.Option("--from", metavar="SYSTEM", help=f"whose files they are: {', '.join(SOURCES)}")] = None,
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="new owner")] = None,
     agent_id: Annotated[str | None, typer.Option(metavar="ID", help="for an agent's export: new owner")] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="put all of it there")] = None,
-    source: Annotated[str | None, typer.Option(metavar="NAME", help="a name for a later purge by import source (import)")] = None,
+    source: Annotated[str | None, typer.Option(metavar="NAME", help="a name for a later undo or purge (import; made of the files)")] = None,
+    columns: Annotated[list[str] | None, typer.Option("--map", metavar="OURS=THEIRS", help="with --from: which column is which")] = None,
+    extract: Annotated[bool, typer.Option("--extract", help="with --from: a model extracts facts from conversations")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="with --from: only report what would be imported")] = False,
+    undo: Annotated[str | None, typer.Option(metavar="NAME", help="delete what the import of this name made")] = None,
 ) -> Answer:
-    """Import an export without changing existing data. If you specify another user, agent or namespace, import a copy.
+    """Import an export, or another system's files, without changing existing data.
+
+    If you specify another user, agent or namespace, import a copy.
 
     The exit code is 4 if some lines were not imported or the file is incomplete.
     """
+    if undo is not None:
+        return await _undo(api, undo, namespace, user_id, dry_run=dry_run)
+    if not files or (origin is None and (len(files) > 1 or columns or extract or dry_run)):
+        raise StartupError("name one FILE from `export`, or say with --from whose files they are")
+    if origin is not None:
+        mapping = {ours: theirs for ours, _, theirs in (column.partition("=") for column in columns or ())}
+        return await _move_in(api, MoveIn(origin, files, user_id, namespace, mapping, extract, source), dry_run=dry_run)
     try:
-        with file.open("rb") as lines, working("importing") as status:
+        with files[0].open("rb") as lines, working("importing") as status:
             header = next(lines, b"")
             owner, is_agent = (user_id or agent_id, not user_id) if user_id or agent_id else _owner(header)
-            counted = _counted(chain([header], lines), status)
-            report = (await _owners(api, agents=is_agent).import_lines(owner or "", counted, namespace, source)).model_dump(mode="json")
+            counted_lines = _counted(chain([header], lines), status)
+            report = await _owners(api, agents=is_agent).import_lines(owner or "", counted_lines, namespace, source)
     except OSError as error:
-        raise StartupError(f"cannot read {file}: {error.strerror}") from error
+        raise StartupError(f"cannot read {files[0]}: {error.strerror}") from error
     api.announce()
-    summary_lines = [f"brought in: {_counts(report['imported'])}", f"here already: {_counts(report['present'])}"]
-    summary_lines += [f"vectors: {report['vectors_reused']} kept, {report['vectors_to_embed']} made by a worker"]
-    problems = [f"line {each['line']} ({each['kind'] or '?'} {each['id'] or ''}): {each['reason']}" for each in report["problems"]]
-    if report["problem_count"] > _SHOWN:
-        problems[_SHOWN:] = [f"{report['problem_count']} lines were not taken: --json names up to 1000"]
-    if not report["complete"]:
-        problems.append("the file is not whole: its last line is missing, or lines before it are")
-    say(*problems, err=True)
-    return Answer(report, summary_lines, 0 if report["complete"] and not report["problem_count"] else _INCOMPLETE)
+    say(*problem_lines(report), err=True)
+    code = 0 if report.complete and not report.problem_count else _INCOMPLETE
+    return Answer(report.model_dump(mode="json"), summary_lines(report), code)
+
+
+def migrate_prompt() -> None:
+    """Print an instruction for a coding agent that moves a program from Mem0, Zep, Letta or the archived server."""
+    from importlib.resources import files
+
+    typer.echo(files("agent_memory.features.transfer").joinpath("migrate_prompt.md").read_text("utf-8").rstrip())
+
+
+async def _move_in(api: Api, order: MoveIn, *, dry_run: bool) -> Answer:
+    from agent_memory.features.transfer.sources.moving import Moving
+    from agent_memory_client._wire.transfers import add_up_reports
+
+    with Moving(order) as moving, working("reading") as status:
+        for count in moving.read():
+            status.update(f"{count} records read")
+        reports = [
+            await _owners(api, agents=user is None).import_lines(
+                user or agent or "", _counted(moving.lines((user, agent)), status), order.namespace, order.name
+            )
+            for user, agent in (() if dry_run else moving.owners)
+        ]
+        result = moving.result(add_up_reports(reports), dry_run=dry_run)
+    say(*result.problems, err=True)
+    return Answer(result.data, result.lines, _INCOMPLETE if result.problems else 0)
+
+
+async def _undo(api: Api, name: str, namespace: str | None, user_id: str | None, *, dry_run: bool) -> Answer:
+    query = {"namespace": namespace, "user_id": user_id, "dry_run": dry_run, "wait": 20}
+    answer = await api.call("POST", "/v1/long-term-memory/purge", query, {"import_source": name, "unchanged": True})
+    what = "would be deleted" if dry_run else "deleted"
+    return Answer(answer, [f"{what}: {counted(answer['counts'])}" if answer["counts"] else f"pending: operation {answer['operation_id']}"])
 
 
 def _owner(header: bytes) -> tuple[str, bool]:
@@ -118,10 +159,6 @@ def _owner(header: bytes) -> tuple[str, bool]:
             if isinstance(name := names.get(field), str) and name:
                 return name, field == "agent_id"
     raise StartupError("the first line does not name a user or an agent: if this is an export, pass --user-id")
-
-
-def _counts(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "nothing"
 
 
 def _counted(lines: Iterable[bytes], status: Status) -> Generator[bytes]:

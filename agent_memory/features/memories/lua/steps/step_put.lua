@@ -23,7 +23,8 @@ local function replace(mid, from, key)
   local before, standing = history.archive(mid, from)
   standings.unlink(mid, standing)
   if from == key then
-    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', 'ts', 'nt', 'om', unpack(vector_tags.NAMES))
+    -- A changed memory is no longer as its import (`im`) left it.
+    redis.call('HDEL', key, 'k', 'ro', 'of', 'bk', 'q', 'es', 'ts', 'nt', 'om', 'im', unpack(vector_tags.NAMES))
   else
     redis.call('RENAME', from, key)
     local fields, vector = documents.read(mid, key)

@@ -1,0 +1,30 @@
+"""Describe an import's report for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from agent_memory_client.models import ImportReport
+
+_SHOWN = 20
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "nothing"
+
+
+def summary_lines(report: ImportReport) -> list[str]:
+    lines = [f"brought in: {counted(report.imported)}", f"here already: {counted(report.present)}"]
+    return [*lines, f"vectors: {report.vectors_reused} kept, {report.vectors_to_embed} made by a worker"]
+
+
+def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
+    """Return a line for each of the first problems. Lines of files that this server did not write have no numbers."""
+    problems = [
+        f"{f'line {each.line} ' if numbered else ''}({each.kind or '?'} {each.id or ''}): {each.reason}" for each in report.problems
+    ]
+    if report.problem_count > _SHOWN:
+        problems[_SHOWN:] = [f"{report.problem_count} lines were not taken: --json names up to 1000"]
+    if numbered and not report.complete:
+        problems.append("the file is not whole: its last line is missing, or lines before it are")
+    return problems

@@ -1,0 +1,163 @@
+"""What a source yields: facts, conversations, blocks, and records that are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, cast
+
+from agent_memory.features.transfer.archived_server.values import clean_text, instant
+
+
+class Unusable(ValueError):
+    """A record, or a whole file, that cannot be imported. The message is a reason for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A memory of another system. `id` is its id there; `extra` are further fields of our `MemoryRecord`."""
+
+    id: str
+    text: str
+    user_id: str | None = None
+    agent_id: str | None = None
+    session_id: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    topics: list[str] = field(default_factory=list[str])
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of a conversation. Without a time, it gets the time of the message before it."""
+
+    id: str
+    role: str
+    text: str
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation of another system, oldest message first."""
+
+    id: str
+    messages: list[Said]
+    user_id: str | None = None
+    agent_id: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CoreBlock:
+    """A text that is always part of an agent's prompt."""
+
+    label: str
+    text: str
+    user_id: str | None = None
+    agent_id: str | None = None
+    description: str = ""
+    limit: int = 0
+    read_only: bool = False
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A record that is not imported, and why. `name` helps people to find the record."""
+
+    name: str
+    reason: str
+
+
+Item: TypeAlias = Fact | Conversation | CoreBlock | LeftOut
+
+
+class Source(Protocol):
+    """A module that reads the files of one system."""
+
+    KEEPS_IDS: bool
+    """True if ids are unique in the world, so that programs can use them here, too."""
+
+    def read(self, path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
+        """Yield the items of a file or folder. Raises Unusable if the file is of another format."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """An untrusted JSON object. Each method returns a checked field, or raises Unusable with the field's name."""
+
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, value: Any, what: str = "the record") -> Fields:
+        if not isinstance(value, dict):
+            raise Unusable(f"{what} is not an object")
+        return cls(cast("dict[str, Any]", value))
+
+    def text(self, *names: str) -> str | None:
+        """Return the first text that is not blank among these fields, without control characters. Numbers become text."""
+        for name in names:
+            value = self.values.get(name)
+            if value is None or value == "":
+                continue
+            if isinstance(value, bool) or not isinstance(value, str | int | float):
+                raise Unusable(f"{name} is not a text")
+            if (text := clean_text(value, [], name)).strip():
+                return text
+        return None
+
+    def needed(self, *names: str) -> str:
+        text = self.text(*names)
+        if text is None:
+            raise Unusable(f"{' or '.join(names)} is missing")
+        return text
+
+    def time(self, *names: str) -> datetime | None:
+        for name in names:
+            if self.values.get(name) in (None, ""):
+                continue
+            moment = instant(self.values[name], name, notes := [])
+            if moment is None or notes:
+                raise Unusable(f"{name} is not a date")
+            return moment
+        return None
+
+    def list(self, name: str) -> list[Any]:
+        value = self.values.get(name)
+        if value is not None and not isinstance(value, list):
+            raise Unusable(f"{name} is not a list")
+        return cast("list[Any]", value) or []
+
+    def object(self, name: str) -> dict[str, Any]:
+        value = self.values.get(name)
+        if value is not None and not isinstance(value, dict):
+            raise Unusable(f"{name} is not an object")
+        return cast("dict[str, Any]", value) or {}
+
+    def texts(self, name: str) -> list[str]:
+        """Return a list of texts. Ignores empty ones."""
+        values = self.list(name)
+        if not all(isinstance(value, str | int) for value in values):
+            raise Unusable(f"{name} is not a list of texts")
+        return [str(value) for value in values if str(value).strip()]
+
+    def flag(self, name: str) -> bool:
+        return self.values.get(name) is True
+
+
+def guarded(name: str, items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the items of one record. A record that cannot be read becomes a `LeftOut`."""
+    try:
+        yield from items
+    except Unusable as error:
+        yield LeftOut(name, str(error))
+    except RecursionError:
+        yield LeftOut(name, "is nested too deeply")

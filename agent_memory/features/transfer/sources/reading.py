@@ -1,0 +1,222 @@
+"""Read untrusted files with bounded memory: JSON, JSON Lines, ZIP archives and SQLite databases."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zipfile
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+from urllib.parse import quote
+
+import ijson
+
+from agent_memory.features.transfer.sources.model import Fields, Item, LeftOut, Unusable, guarded
+
+MAX_RECORD = 128 * 1024 * 1024
+"""Bytes that one record may take. The largest ChatGPT conversations take about 20 MiB."""
+_MAX_MEMBERS = 1_000
+_MAX_UNPACKED = 16 * 1024**3
+# JSON packs to a tenth. A bomb packs to a thousandth.
+_MAX_RATIO, _RATIO_FROM = 100, 32 * 1024 * 1024
+# If an object ends within the first line, the file has an object on each line.
+_FIRST_LINE = 8 * 1024 * 1024
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A record of a file. `name` tells people where it is; `key` is the name of the list that contains it, if any."""
+
+    name: str
+    key: str
+    value: Any
+
+
+class _Stream:
+    """A stream that refuses to read more than `MAX_RECORD` bytes between two records."""
+
+    def __init__(self, stream: BinaryIO, head: bytes) -> None:
+        self._stream, self._head, self.left = stream, head, MAX_RECORD
+
+    def read(self, size: int = -1) -> bytes:
+        if size == 0:  # ijson finds out whether a stream has bytes.
+            return b""
+        head, self._head = self._head, b""
+        data = head or self._stream.read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise Unusable(f"a record takes more than {MAX_RECORD >> 20} MiB: the rest of the file was not read")
+        return data
+
+
+def records(path: Path, *lists: str) -> Iterator[Found | LeftOut]:
+    """Yield the records of a JSON file, one at a time.
+
+    The file is an array, an object whose members `lists` contain the records, or has an object on each line. If an
+    object has none of the lists, it is a record itself.
+    """
+    with path.open("rb") as stream:
+        yield from stream_records(stream, path.name, *lists)
+
+
+def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[Found | LeftOut]:
+    """Yield the records of an open JSON file, as `records` does."""
+    head = b""
+    while not head.strip() and (more := stream.readline(_FIRST_LINE)):
+        head = more.removeprefix(_BOM).lstrip()
+    first = head[:1]
+    if first not in (b"[", b"{"):
+        raise Unusable(f"{name} is {'neither JSON nor JSON Lines' if head else 'empty'}")
+    if first == b"{" and _is_line(head):
+        yield from _lines(stream, name, head, lists)
+        return
+    source = _Stream(stream, head)
+    count = 0
+    try:
+        for key, value in _elements(source, lists if first == b"{" else None):
+            count += 1
+            source.left = MAX_RECORD
+            yield Found(f"{name} {key or 'record'} {count}", key, value)
+    except (ijson.JSONError, UnicodeDecodeError, Unusable) as error:
+        reason = str(error) if isinstance(error, Unusable) else "the file is not valid JSON from here on"
+        yield LeftOut(f"{name} after record {count}", reason)
+
+
+def _is_line(head: bytes) -> bool:
+    """True if a file's first line is a whole object, so that the file has an object on each line."""
+    try:
+        return isinstance(json.loads(head), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _lines(stream: BinaryIO, name: str, head: bytes, lists: tuple[str, ...]) -> Iterator[Found | LeftOut]:
+    number, line = 1, head
+    while line:
+        place = f"{name} line {number}"
+        if len(line) >= MAX_RECORD and not line.endswith(b"\n"):
+            yield LeftOut(place, f"takes more than {MAX_RECORD >> 20} MiB")
+            while (line := stream.readline(MAX_RECORD)) and not line.endswith(b"\n"):
+                pass
+        elif line.strip():
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                yield LeftOut(place, "is not JSON")
+            else:
+                # `{"results": [...]}` on one line is a list, too.
+                inner = [
+                    (key, each) for key in lists if isinstance(value, dict) and isinstance(value.get(key), list) for each in value[key]
+                ]
+                for position, (key, each) in enumerate(inner, 1):
+                    yield Found(f"{place} {key} {position}", key, each)
+                if not inner and not (isinstance(value, dict) and any(isinstance(value.get(key), list) for key in lists)):
+                    yield Found(place, "", value)
+        line, number = stream.readline(MAX_RECORD), number + 1
+
+
+def _elements(source: _Stream, lists: tuple[str, ...] | None) -> Iterator[tuple[str, Any]]:
+    if lists is None:
+        yield from (("", value) for value in ijson.items(source, "item", use_float=True))
+        return
+    prefixes = {f"{name}.item": name for name in lists}
+    builder: Any = None
+    depth, key, found = 0, "", False
+    for prefix, event, value in ijson.parse(source, use_float=True):
+        if builder is None:
+            found = found or (prefix in lists and event == "start_array")
+            if prefix not in prefixes or event.startswith("end"):
+                source.left = MAX_RECORD
+                continue
+            builder, depth, key = ijson.ObjectBuilder(), 0, prefixes[prefix]
+        builder.event(event, value)
+        depth += event.startswith("start") - event.startswith("end")
+        if depth == 0:
+            yield key, builder.value
+            builder = None
+    if not found:
+        raise Unusable(f"the file has none of the lists {', '.join(lists)}")
+
+
+def each(found: Iterator[Found | LeftOut], convert: Callable[[Fields, str], Iterator[Item]]) -> Iterator[Item]:
+    """Convert each record with `convert(fields, key)`. Records that cannot be converted become `LeftOut`."""
+    for record in found:
+        if isinstance(record, LeftOut):
+            yield record
+            continue
+        # The record is bound now, because `guarded` runs later.
+        yield from guarded(record.name, _converted(record, convert))
+
+
+def _converted(record: Found, convert: Callable[[Fields, str], Iterator[Item]]) -> Iterator[Item]:
+    yield from convert(Fields.of(record.value), record.key)
+
+
+@contextmanager
+def members(path: Path, stem: str) -> Generator[Iterator[tuple[str, BinaryIO]]]:
+    """Open a JSON file, the JSON files in a folder, or those in a ZIP archive, whose names begin with `stem`.
+
+    A file that is given itself may have any name. Raises Unusable for archives that would unpack to too much.
+    """
+    if not path.is_dir() and not zipfile.is_zipfile(path):
+        with path.open("rb") as stream:
+            yield iter([(path.name, stream)])
+        return
+    if path.is_dir():
+        names = [each for each in sorted(path.iterdir()) if each.name.startswith(stem) and each.suffix in (".json", ".jsonl")]
+        yield _wanted(path, stem, ((each.name, each.open("rb")) for each in names), count=len(names))
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = [info for info in archive.infolist() if Path(info.filename).name.startswith(stem) and info.filename.endswith(".json")]
+            _refuse_bombs(path, infos)
+            infos.sort(key=lambda info: info.filename)
+            yield _wanted(path, stem, ((info.filename, archive.open(info)) for info in infos), count=len(infos))
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
+        raise Unusable(f"{path.name} cannot be unpacked: {error}") from None
+
+
+def _wanted(path: Path, stem: str, opened: Iterator[tuple[str, Any]], *, count: int) -> Iterator[tuple[str, BinaryIO]]:
+    if not count:
+        raise Unusable(f"{path.name} contains no file {stem}.json")
+    for name, stream in opened:
+        with closing(stream):
+            yield name, cast("BinaryIO", stream)
+
+
+def _refuse_bombs(path: Path, infos: list[zipfile.ZipInfo]) -> None:
+    if len(infos) > _MAX_MEMBERS or sum(info.file_size for info in infos) > _MAX_UNPACKED:
+        raise Unusable(f"{path.name} would unpack to more than {_MAX_MEMBERS} files or {_MAX_UNPACKED >> 30} GiB")
+    if any(info.file_size > _RATIO_FROM and info.file_size > _MAX_RATIO * max(info.compress_size, 1) for info in infos):
+        raise Unusable(f"{path.name} is packed more than {_MAX_RATIO}-fold: unpack it yourself if you trust it")
+
+
+def rows(path: Path, table: str, columns: str, order: str = "rowid") -> Iterator[Mapping[str, Any]]:
+    """Yield rows of a table of an SQLite file, which is only read. Raises Unusable."""
+    if not path.is_file():
+        raise Unusable(f"{path.name} is not a file")
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as database:
+            database.execute("PRAGMA trusted_schema=OFF")
+            database.row_factory = sqlite3.Row
+            database.text_factory = _text
+            for row in database.execute(f"SELECT {columns} FROM {table} ORDER BY {order}"):
+                yield dict(row)
+    except sqlite3.Error as error:
+        raise Unusable(f"{path.name}: {error}") from None
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def has_table(path: Path, table: str) -> bool:
+    """True if a file is an SQLite database with this table."""
+    with path.open("rb") as stream:
+        if stream.read(16) != b"SQLite format 3\0":
+            return False
+    return any(row["name"] == table for row in rows(path, "sqlite_master", "name"))

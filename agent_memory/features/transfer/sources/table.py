@@ -1,0 +1,81 @@
+"""JSON Lines, JSON and CSV with a mapping: `--map text=note --map user_id=customer`."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from agent_memory.features.transfer.archived_server.values import made_id
+from agent_memory.features.transfer.sources.model import Conversation, Fact, Fields, Item, LeftOut, Said, Unusable
+from agent_memory.features.transfer.sources.reading import Found, each, records
+
+KEEPS_IDS = False
+_FIELDS = {"id", "text", "user_id", "agent_id", "session_id", "created_at", "updated_at", "topics", "role", "memory_type", "event_date"}
+_MAX_CELL = 1024 * 1024
+
+
+def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
+    """Yield a fact for each row, or for rows with a role and a session, its messages as a conversation.
+
+    `mapping` maps our names to columns. A column that is not mapped has our name. All other columns become metadata.
+    """
+    if unknown := mapping.keys() - _FIELDS:
+        raise Unusable(f"--map {', '.join(sorted(unknown))} is unknown: use {', '.join(sorted(_FIELDS))}")
+    columns = {name: mapping.get(name, name) for name in _FIELDS}
+    changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+
+    def convert(fields: Fields, key: str) -> Iterator[Item]:
+        row = Fields({name: fields.values.get(column) for name, column in columns.items()})
+        text, at = row.needed("text"), row.time("created_at") or changed
+        owner = row.text("user_id"), row.text("agent_id")
+        name = row.text("id") or made_id(text, *owner, row.text("session_id"), row.text("created_at"))
+        if (role := row.text("role")) and (session := row.text("session_id")):
+            yield Conversation(session, [Said(name, role, text, at)], *owner)
+            return
+        topics = row.values.get("topics")
+        rest = {column: value for column, value in fields.values.items() if column not in columns.values() and value not in (None, "")}
+        yield Fact(
+            name,
+            text,
+            *owner,
+            session_id=row.text("session_id"),
+            created_at=at,
+            updated_at=row.time("updated_at"),
+            topics=[part.strip() for part in topics.split(",")] if isinstance(topics, str) else row.texts("topics"),
+            metadata=rest,
+            extra={"memory_type": row.text("memory_type") or "semantic", "event_date": row.time("event_date")},
+        )
+
+    found = _csv(path) if path.suffix.lower() in (".csv", ".tsv") else records(path, "items", "records", "data")
+    yield from _joined(each(found, convert))
+
+
+def _joined(items: Iterator[Item]) -> Iterator[Item]:
+    """Join the messages of a session in consecutive rows into one conversation."""
+    last: Conversation | None = None
+    for item in items:
+        if isinstance(item, Conversation):
+            if last is not None and (item.id, item.user_id, item.agent_id) == (last.id, last.user_id, last.agent_id):
+                last.messages.extend(item.messages)
+                continue
+            if last is not None:
+                yield last
+            last = item
+        else:
+            yield item
+    if last is not None:
+        yield last
+
+
+def _csv(path: Path) -> Iterator[Found | LeftOut]:
+    csv.field_size_limit(_MAX_CELL)
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
+        reader = csv.DictReader(lines, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", restkey="")
+        try:
+            for row in reader:
+                values = {name: value for name, value in row.items() if name}
+                yield Found(f"{path.name} line {reader.line_num}", "", values)
+        except csv.Error as error:
+            yield LeftOut(f"{path.name} line {reader.line_num}", f"the rest was not read: {error}")

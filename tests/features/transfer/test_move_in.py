@@ -1,0 +1,280 @@
+"""`agent-memory import --from` against a server over HTTP: what arrives, twice is once, kills, undo."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.interfaces.cli.app import app
+from tests.features.transfer.exports import BASE, DATA, chatgpt_conversation, node, write_all
+from tests.support.stack import stack
+
+LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
+USERS = {"chatgpt": "gita", "claude": "clara", "letta": "lena", "basic-memory": "bea", "memobase": "mona"}
+"""Whom the data of systems without users goes to."""
+
+
+@dataclass
+class Home:
+    url: str
+    http: httpx.AsyncClient
+
+    async def run(self, *words: str) -> tuple[dict[str, Any], int]:
+        result = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--json", "--url", self.url])
+        assert result.exit_code in (0, 4), (result.output, result.exception)
+        return json.loads(result.stdout.splitlines()[-1]), result.exit_code
+
+    async def move_in(self, system: str, files: list[Path], *more: str) -> dict[str, Any]:
+        user = ["--user", USERS[system]] if system in USERS else []
+        return (await self.run("import", "--from", system, *map(str, files), *user, *more))[0]
+
+    async def memories(self, **filters: Any) -> list[dict[str, Any]]:
+        body = {"text": "", "limit": 100} | {name: {"eq": value} for name, value in filters.items()}
+        return (await self.http.post("/v1/long-term-memory/search", json=body)).raise_for_status().json()["memories"]
+
+    async def session(self, session_id: str, user_id: str) -> dict[str, Any] | None:
+        answer = await self.http.get(f"/v1/working-memory/{session_id}", params={"user_id": user_id})
+        return None if answer.status_code == 404 else answer.raise_for_status().json()
+
+
+@pytest.fixture
+async def home(redis_url: str, request: pytest.FixtureRequest) -> AsyncGenerator[Home]:
+    prefix = f"move{abs(hash(request.node.name)) % 10**8}"
+    async with (
+        stack(load_settings(KEY_PREFIX=prefix, **LOCAL), redis_url) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as http,
+    ):
+        yield Home(url, http)
+
+
+async def test_every_system_is_imported_once_and_can_be_undone(home: Home, tmp_path: Path) -> None:
+    names: list[str] = []
+    for system, files in write_all(tmp_path).items():
+        dry = await home.move_in(system, files, "--dry-run")
+        first = await home.move_in(system, files)
+        assert first["problems"] == [], system
+        assert first["read"] == dry["read"], system
+        assert first["imported"] == first["read"], system
+        assert dry["dry_run"]
+        names.append(first["name"])
+        again = await home.move_in(system, files)
+        assert (again["imported"], again["present"], again["problems"]) == ({}, first["imported"], []), system
+        assert again["name"] == first["name"]
+    assert len(await home.memories()) > 20
+    for name in names:
+        undone, _ = await home.run("import", "--undo", name)
+        assert undone["status"] == "ok", name
+        assert undone["counts"]["matched"] > 0, name
+    assert await home.memories() == []
+    assert (await home.http.get("/v1/working-memory/", params={"limit": 10})).json()["sessions"] == []
+
+
+async def test_conversations_keep_branch_order_dates_and_users(home: Home, tmp_path: Path) -> None:
+    files = write_all(tmp_path)
+    report = await home.move_in("chatgpt", files["chatgpt"])
+    assert report["left_out"]["a message of the system or a tool"]["count"] == 4
+    session = await home.session("conv-1", "gita")
+    assert session is not None
+    assert [message["content"].split(",")[0] for message in session["messages"]] == [
+        "I keep bees in a garden near the river",
+        "Bees near a river find plenty of flowers",
+        "Soon I will move to Porto",
+        "Porto is a rainy town by the sea",
+    ]
+    assert session["messages"][0]["created_at"].startswith("2025-01-01T11:13:21")
+    assert session["data"]["title"] == "Bees conv-1"
+    found = await home.http.post("/v1/long-term-memory/search", json={"text": "Where do I move?", "user_id": {"eq": "gita"}, "limit": 3})
+    texts = [memory["text"] for memory in found.json()["memories"]]
+    assert any("Porto" in text for text in texts)
+    assert "Madrid" not in json.dumps(await home.memories(user_id="gita"))
+    ordered = sorted(await home.memories(user_id="gita"), key=lambda memory: memory["created_at"])
+    assert {memory["session_id"] for memory in ordered[:4]} == {"conv-1"}
+    await home.move_in("claude", files["claude"])
+    talk = await home.session("talk-1", "clara")
+    assert talk is not None
+    assert [message["role"] for message in talk["messages"]] == ["user", "assistant", "user"]
+    assert "astronaut" not in json.dumps(talk)
+    assert "hm" not in [message["content"] for message in talk["messages"]]
+
+
+async def test_facts_keep_owner_dates_topics_and_validity(home: Home, tmp_path: Path) -> None:
+    files = write_all(tmp_path)
+    await home.move_in("mem0", files["mem0"], "--namespace", "mem0")
+    by_text = {memory["text"]: memory for memory in await home.memories(namespace="mem0")}
+    porto = by_text["Ada lives in Porto."]
+    assert (porto["id"], porto["user_id"]) == ("f93be0bd-b3b1-41c2-8629-6aa0a2ee0774", "ada")
+    assert porto["created_at"].startswith("2026-11-26T18:02:11.450152")
+    assert (porto["metadata"]["topic"], porto["source_class"]) == ("home", "import")
+    assert by_text["The coach greets everyone by name."].get("user_id") is None
+    assert by_text["The coach greets everyone by name."]["agent_id"] == "coach"
+    assert (by_text["Bo has a dog named Pixel."]["session_id"], by_text["Bo has a dog named Pixel."]["agent_id"]) == ("r1", "coach")
+    await home.move_in("zep", files["zep"])
+    lisbon = await home.http.post(
+        "/v1/long-term-memory/search", json={"text": "", "user_id": {"eq": "ada"}, "as_of": "2025-03-05T00:00:00Z", "limit": 50}
+    )
+    assert "Ada lives in Lisbon." in [memory["text"] for memory in lisbon.json()["memories"]]
+    assert "Ada lives in Lisbon." not in [memory["text"] for memory in await home.memories(user_id="ada")]
+    mapping = ["--map", "text=note", "--map", "user_id=customer", "--map", "created_at=when"]
+    await home.move_in("table", [tmp_path / "table.csv"], *mapping)
+    (cleo,) = await home.memories(user_id="cleo")
+    assert (cleo["text"], cleo["metadata"]["city"]) == ("Cleo, a painter, sells in Lagos.", "Lagos")
+    assert cleo["created_at"].startswith("2025-05-05T10:00:00")
+
+
+async def test_undo_keeps_what_changed_since(home: Home, tmp_path: Path) -> None:
+    files = write_all(tmp_path)
+    for_ada = ["--user", "ada"]
+    mem0 = await home.move_in("mem0", files["mem0"])
+    talks = await home.move_in("chatgpt", files["chatgpt"])
+    own = {"id": "own-1", "text": "Ada repairs clocks.", "user_id": "ada", "memory_type": "semantic"}
+    (await home.http.post("/v1/long-term-memory/", json={"memories": [own]})).raise_for_status()
+    edited = "758d8796-3e7f-48a2-b891-2bc3dc30ec08"
+    patch = {"text": "Bo has a dog named Pixie."}
+    (await home.http.patch(f"/v1/long-term-memory/{edited}", json=patch)).raise_for_status()
+    more = {"messages": [{"role": "user", "content": "Let us go on about the bees and their honey."}], "user_id": "gita"}
+    (await home.http.post("/v1/working-memory/conv-1/messages?wait=searchable", json=more)).raise_for_status()
+
+    dry, _ = await home.run("import", "--undo", mem0["name"], "--dry-run")
+    assert (dry["dry_run"], dry["counts"]["matched"]) == (True, 3)
+    assert len(await home.memories(user_id="bo")) == 2
+    await home.run("import", "--undo", mem0["name"])
+    assert [memory["id"] for memory in await home.memories(user_id="bo")] == [edited]
+    assert [memory["id"] for memory in await home.memories(user_id="ada")] == ["own-1"]
+    assert await home.memories(agent_id="coach") == await home.memories(user_id="bo")
+
+    undone, _ = await home.run("import", "--undo", talks["name"])
+    assert (undone["counts"]["sessions"], undone["counts"]["matched"]) == (1, 4)
+    kept = await home.session("conv-1", "gita")
+    assert kept is not None
+    assert len(kept["messages"]) == 5
+    assert await home.session("conv-2", "gita") is None
+    assert {memory["session_id"] for memory in await home.memories(user_id="gita")} == {"conv-1"}
+    # After an undo, the files can be imported again.
+    again = await home.move_in("mem0", files["mem0"], *for_ada)
+    assert again["problems"] == []
+
+
+async def test_later_export_adds_the_messages_that_are_new(home: Home, tmp_path: Path) -> None:
+    talk = chatgpt_conversation()
+    file = tmp_path / "conversations.json"
+    file.write_text(json.dumps([talk]))
+    await home.move_in("chatgpt", [file])
+    talk["mapping"]["a2"]["children"] = ["q3"]
+    talk["mapping"]["q3"] = node("q3", "a2", "user", "In Porto I will keep goats instead of bees.", BASE + 20)
+    file.write_text(json.dumps([talk | {"current_node": "q3"}]))
+    report = await home.move_in("chatgpt", [file])
+    assert (report["imported"], report["present"], report["problems"]) == ({"memory": 1, "session": 1}, {"memory": 4}, [])
+    session = await home.session("conv-1", "gita")
+    assert session is not None
+    assert [message["content"] for message in session["messages"]][4:] == ["In Porto I will keep goats instead of bees."]
+    again = await home.move_in("chatgpt", [file])
+    assert (again["imported"], again["problems"]) == ({}, [])
+
+
+async def test_two_people_import_the_same_file_apart(home: Home, tmp_path: Path) -> None:
+    files = write_all(tmp_path)["basic-memory"]
+    first = (await home.run("import", "--from", "basic-memory", *map(str, files), "--user", "ann"))[0]
+    second = (await home.run("import", "--from", "basic-memory", *map(str, files), "--user", "ben"))[0]
+    assert first["imported"] == second["imported"]
+    assert second["problems"] == []
+    await home.run("import", "--undo", first["name"])
+    assert await home.memories(user_id="ann") == []
+    assert len(await home.memories(user_id="ben")) == 3
+
+
+async def test_old_requests_to_forget_do_not_forget(home: Home, tmp_path: Path) -> None:
+    own = {"id": "own-2", "text": "Fay lives in Faro.", "user_id": "fay", "memory_type": "semantic"}
+    (await home.http.post("/v1/long-term-memory/", json={"memories": [own]})).raise_for_status()
+    said = ["I planted an olive tree behind the house.", "Forget that I live in Faro."]
+    rows = [{"id": f"q{n}", "text": text, "user_id": "fay", "role": "user", "session_id": "old"} for n, text in enumerate(said)]
+    (tmp_path / "old.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    report = await home.move_in("table", [tmp_path / "old.jsonl"], "--extract")
+    assert report["imported"]["session"] == 1
+    status = await home.http.post(
+        "/v1/working-memory/later/messages?wait=searchable",
+        json={"messages": [{"role": "user", "content": "My olive tree grows."}], "user_id": "fay"},
+    )
+    status.raise_for_status()
+    assert "own-2" in {memory["id"] for memory in await home.memories(user_id="fay")}
+
+
+async def test_killed_import_is_finished_by_the_same_command(home: Home, tmp_path: Path) -> None:
+    import subprocess
+
+    from tests.support.cli import COMMAND, clean_environment
+    from tests.support.waiting import wait_until
+
+    count = 1_200
+    rows = (
+        {"id": f"k{n}", "text": f"Crate {n} holds {n * 7} apples.", "user_id": "kit", "created_at": "2025-05-05T10:00:00Z"}
+        for n in range(count)
+    )
+    (tmp_path / "many.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = [*COMMAND, "import", "--from", "table", str(tmp_path / "many.jsonl"), "--url", home.url]
+    process = await asyncio.to_thread(
+        subprocess.Popen, words, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+    async def stored() -> int:
+        body = {"text": "", "user_id": {"eq": "kit"}, "limit": 1}
+        return (await home.http.post("/v1/long-term-memory/search", json=body)).json()["total"]
+
+    async def begun() -> bool:
+        return await stored() > 0
+
+    await wait_until(begun, "the first line of the import", seconds=120)
+    process.kill()
+    await asyncio.to_thread(process.wait)
+    report = await home.move_in("table", [tmp_path / "many.jsonl"])
+    assert report["imported"].get("memory", 0) + report["present"]["memory"] == count
+    assert report["present"]["memory"] > 0
+    assert await stored() == count
+    await home.run("import", "--undo", report["name"])
+
+    async def gone() -> bool:
+        return await stored() == 0
+
+    await wait_until(gone, "the end of the undo", seconds=120)
+
+
+async def test_unknown_systems_and_wrong_files_are_refused_in_a_line(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("hello")
+    for line, reason in {
+        f"import --from nothing {tmp_path}/x.json": "is unknown",
+        f"import --from mem0 {tmp_path}/x.json": "neither JSON nor JSON Lines",
+        f"import --from mem0 {tmp_path}/missing.json": "cannot read",
+        "import": "name one FILE",
+        f"import --from table {tmp_path}/x.json --map wrong=1": "is unknown",
+    }.items():
+        result = await asyncio.to_thread(CliRunner().invoke, app, [*shlex.split(line), "--url", home.url])
+        assert result.exit_code != 0, line
+        assert reason in str(result.exception) + result.output, line
+
+
+def test_migrate_prompt_prints_an_instruction() -> None:
+    result = CliRunner().invoke(app, ["migrate-prompt"])
+    assert result.exit_code == 0
+    for word in ("Mem0", "Zep", "Letta", "Archived server", "agent-memory import --from"):
+        assert word in result.stdout
+
+
+async def test_stores_of_the_class_memory_are_read(home: Home) -> None:
+    qdrant = await home.move_in("mem0", [DATA / "mem0_qdrant"])
+    assert qdrant["imported"] == {"memory": 4}
+    dump = await home.move_in("mem0", [DATA / "mem0.json"])
+    assert dump["present"] == {"memory": 4}, "a store and its dump are the same memories"
+    chroma = await home.move_in("mem0", [DATA / "mem0_chroma"], "--namespace", "chroma")
+    assert chroma["imported"] == {"memory": 4}
+    history = await home.move_in("mem0", [DATA / "mem0_history.db"], "--user", "hal")
+    assert history["imported"] == {"memory": 4}
+    assert "mornings" not in json.dumps(await home.memories(user_id="hal")), "deleted there"

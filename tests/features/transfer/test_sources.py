@@ -1,0 +1,217 @@
+"""Sources read hostile and huge files without a server: each bad record is reported, none ends an import."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import resource
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_memory.features.transfer.sources.moving import Moving
+from agent_memory.features.transfer.sources.order import SOURCES, MoveIn
+from agent_memory.foundation.core.errors import StartupError
+from tests.features.transfer.exports import chatgpt_conversation, claude_conversation, letta_agent, write_all
+
+
+def moved(source: str, *files: Path, **options: Any) -> tuple[dict[str, int], dict[str, int], list[dict[str, Any]]]:
+    """Return the counts by kind, the counts of records left out by reason, and all lines."""
+    with Moving(MoveIn(source, files, **{"user_id": "u", **options})) as moving:
+        for _ in moving.read():
+            pass
+        lines = [json.loads(line) for owner in moving.owners for line in moving.lines(owner)]
+        return dict(moving.counts), dict(moving.left_out.counts), lines
+
+
+def written(path: Path, value: Any) -> Path:
+    path.write_text(value if isinstance(value, str) else json.dumps(value))
+    return path
+
+
+WRONG: list[Any] = [None, True, 0, -1.5, 10**400, "", "x", "\ud800", "\x00", [], [[]], {}, {"a": None}, [None], "9" * 70_000]
+
+
+def broken(value: Any) -> Iterator[Any]:
+    """Yield a value with each of its parts, at any depth, replaced by each wrong value, or missing."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield {other: kept for other, kept in value.items() if other != key}
+            yield from ({**value, key: wrong} for wrong in (*WRONG, *broken(part)))
+    elif isinstance(value, list):
+        for at, part in enumerate(value[:3]):
+            yield from ([*value[:at], wrong, *value[at + 1 :]] for wrong in (*WRONG, *broken(part)))
+
+
+@pytest.mark.parametrize("source", [name for name in SOURCES if name not in ("basic-memory", "letta")])
+def test_broken_records_are_reported_and_the_rest_is_kept(source: str, tmp_path: Path) -> None:
+    whole = {"chatgpt": chatgpt_conversation(), "claude": claude_conversation()}.get(source)
+    if whole is None:
+        first = next(path for path in write_all(tmp_path)[source] if path.exists())
+        if source == "langgraph":
+            first = first.with_suffix(".json")
+        text = first.read_text()
+        loaded = json.loads(text) if source != "table" else [json.loads(text.splitlines()[0])]
+        whole = next(iter(loaded.values()))[0] if isinstance(loaded, dict) else loaded[0]
+    records = [*broken(whole), *WRONG]
+    good = json.dumps(whole)
+    path = tmp_path / "hostile.jsonl"
+    with path.open("w") as file:
+        for record in records:
+            try:
+                file.write(json.dumps(record) + "\n")
+            except ValueError:  # The number is too long to be written.
+                continue
+        file.write('{"deep": ' + "[" * 5_000 + "]" * 5_000 + "}\n{broken\n\n" + good + "\n")
+    first_line = '{"id": "first", "uuid": "first", "text": "first", "memory": "first"}'
+    path.write_text(first_line + "\n" + path.read_text())
+    counts, left_out, lines = moved(source, path)
+    assert sum(left_out.values()) > 50
+    assert counts.get("memory", 0) > 0
+    assert "is not JSON" in left_out
+    assert all(len(json.dumps(line)) < 2_000_000 for line in lines)
+
+
+def test_broken_letta_files_are_refused_or_reported(tmp_path: Path) -> None:
+    for number, value in enumerate(broken(letta_agent())):
+        try:
+            text = json.dumps(value)
+        except ValueError:
+            continue
+        if number % 7:
+            continue
+        with suppress(StartupError):  # A file without agents is refused.
+            moved("letta", written(tmp_path / "x.af", text))
+
+
+def test_circles_and_missing_parents_in_chatgpt_are_reported(tmp_path: Path) -> None:
+    circle, orphan, lost = chatgpt_conversation("c1"), chatgpt_conversation("c2"), chatgpt_conversation("c3")
+    circle["mapping"]["root"]["parent"] = "a2"
+    orphan["mapping"]["a1"]["parent"] = "nowhere"
+    lost["current_node"] = "nowhere"
+    counts, left_out, lines = moved("chatgpt", written(tmp_path / "conversations.json", [circle, orphan, lost]))
+    assert left_out["its messages form a circle"] == 1
+    assert left_out["a message of the current branch is missing"] == 1
+    assert counts["session"] == 1, "without a current node, the newest branch is taken"
+    assert "Porto" in json.dumps(lines)
+
+
+def test_file_that_breaks_off_keeps_what_came_before(tmp_path: Path) -> None:
+    text = json.dumps([chatgpt_conversation(f"c{n}") for n in range(3)])
+    counts, left_out, _ = moved("chatgpt", written(tmp_path / "conversations.json", text[: len(text) * 5 // 6]))
+    assert counts["session"] == 2
+    assert left_out["the file is not valid JSON from here on"] == 1
+
+
+def test_zip_bombs_and_broken_archives_are_refused(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("conversations.json", "w") as member:
+        for _ in range(64):
+            member.write(b" " * 1024 * 1024)
+    with pytest.raises(StartupError, match="packed more than 100-fold"):
+        moved("chatgpt", bomb)
+    many = tmp_path / "many.zip"
+    with zipfile.ZipFile(many, "w") as archive:
+        for number in range(1_001):
+            archive.writestr(f"conversations-{number}.json", "[]")
+    with pytest.raises(StartupError, match="more than 1000 files"):
+        moved("claude", many)
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("users.json", "[]")
+    with pytest.raises(StartupError, match="contains no file conversations"):
+        moved("claude", tmp_path / "other.zip")
+
+
+def test_record_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_memory.features.transfer.sources.reading.MAX_RECORD", 100_000)
+    monkeypatch.setattr("agent_memory.features.transfer.sources.reading._FIRST_LINE", 50)
+    good, endless = json.dumps({"id": "1", "memory": "Good to know."}), json.dumps({"id": "2", "memory": "x" * 900_000})
+    counts, left_out, _ = moved("mem0", written(tmp_path / "a.json", f"[{good}, {endless}, {good}]"))
+    assert counts == {"memory": 1}
+    assert any("the rest of the file was not read" in reason for reason in left_out)
+    lines = written(tmp_path / "a.jsonl", "\n".join([good, endless, good.replace("1", "3")]))
+    monkeypatch.setattr("agent_memory.features.transfer.sources.reading._FIRST_LINE", 1_000)
+    counts, left_out, _ = moved("mem0", lines)
+    assert counts == {"memory": 2}
+    assert len(left_out) == 1
+
+
+class _Evil:
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return Path.touch, (Path("/tmp/am-import-was-run"),)
+
+
+def test_pickles_in_a_qdrant_folder_run_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "collection" / "mem0"
+    folder.mkdir(parents=True)
+    with sqlite3.connect(folder / "storage.sqlite") as database:
+        database.execute("CREATE TABLE points (id TEXT PRIMARY KEY, point BLOB)")
+        points = [pickle.dumps(_Evil()), pickle.dumps([1]), b"junk", pickle.dumps(subprocess.Popen)]
+        database.executemany("INSERT INTO points VALUES (?, ?)", enumerate(points))
+    database.close()
+    counts, left_out, _ = moved("mem0", tmp_path)
+    assert (counts, left_out) == ({}, {"is no point of a Qdrant store": 4})
+    assert not Path("/tmp/am-import-was-run").exists()
+
+
+def test_notes_outside_the_folder_and_anchors_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("A secret of the machine.")
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "link.md").symlink_to(tmp_path / "secret.md")
+    (notes / "bomb.md").write_text("---\na: &a [x]\nb: [*a, *a]\n---\nText of a bomb.")
+    (notes / "wrong.md").write_text("---\n: : :\n- [\n---\nText of a wrong note.")
+    (notes / "good.md").write_text("---\ntags: a, b\ncreated: 2025-01-01\n---\nAda keeps sheep on the hill.")
+    counts, left_out, lines = moved("basic-memory", notes)
+    assert counts == {"memory": 1}
+    assert sum(left_out.values()) == 3
+    assert "secret" not in json.dumps(lines)
+
+
+def test_huge_export_takes_little_memory(tmp_path: Path) -> None:
+    """Read 120 MB of conversations in a process of its own. Its memory grows by less than the file's size."""
+    path = tmp_path / "conversations.json"
+    one = json.dumps(chatgpt_conversation("NAME") | {"padding": "x" * 100_000})
+    with path.open("w") as file:
+        file.write("[" + ",".join(one.replace("NAME", f"c{n}") for n in range(1_200)) + "]")
+    assert path.stat().st_size > 120_000_000
+    program = (
+        "import resource, sys; from pathlib import Path\n"
+        "from agent_memory.features.transfer.sources.moving import Moving\n"
+        "from agent_memory.features.transfer.sources.order import MoveIn\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "with Moving(MoveIn('chatgpt', [Path(sys.argv[1])], 'u')) as moving:\n"
+        "    for _ in moving.read(): pass\n"
+        "    print(moving.counts['session'], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
+    sessions, grown = map(int, done.stdout.split())
+    assert sessions == 1_200
+    assert grown < 60_000, f"{grown} KB"
+    assert resource.RUSAGE_SELF == 0
+
+
+def test_large_conversations_become_several_sessions(tmp_path: Path) -> None:
+    rows = [{"id": f"m{n}", "text": f"Word {n} of a long talk.", "role": "user", "session_id": "a/b", "user_id": "u"} for n in range(1_100)]
+    counts, left_out, lines = moved("table", written(tmp_path / "t.jsonl", "\n".join(map(json.dumps, rows))))
+    assert (counts["session"], left_out) == (3, {})
+    sessions = [line for line in lines if line["kind"] == "session"]
+    assert [session["session_id"] for session in sessions] == ["a:b", "a:b~2", "a:b~3"]
+    assert [len(session["messages"]) for session in sessions] == [500, 500, 100]
+
+
+def test_lines_are_the_same_each_time_and_in_order_of_time(tmp_path: Path) -> None:
+    for source, files in write_all(tmp_path).items():
+        first, second = (moved(source, *files)[2] for _ in range(2))
+        for line in (*first, *second):
+            line.get("now", {}).get("marks", {}).pop("ra", None)
+        assert first == second, source
+        dated = [line["now"]["record"]["created_at"] for line in first if line["kind"] == "memory"]
+        assert dated == sorted(dated), source

@@ -1,0 +1,56 @@
+"""Find the imported memories that an undo of their import keeps, because they have changed since."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from agent_memory.features.memories.changes.store import StoredChange
+from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
+from agent_memory.features.privacy.purge_policy import changed_since
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.text.normalization import is_turn
+from agent_memory.runtime import Runtime
+from agent_memory_client.models import PurgeRequest
+
+
+async def changed_imports(
+    runtime: Runtime,
+    scope: Scope,
+    source: PurgeRequest,
+    page: Sequence[LineageMemory],
+    changes: Mapping[str, Sequence[StoredChange]],
+    tainted: Collection[str],
+) -> set[str]:
+    """Return the mids of imported memories that have changed, have other evidence, or whose session has new messages."""
+    imported = [memory for memory in page if memory.imported == source.import_source]
+    changed = {memory.mid for memory in imported if changed_since(memory, changes[memory.mid])}
+    changed |= await _confirmed(runtime[LineageStore], scope, source, imported, tainted)
+    return changed | await _continued(runtime[SessionStore], scope, source, imported)
+
+
+async def _confirmed(
+    lineage: LineageStore, scope: Scope, source: PurgeRequest, imported: Sequence[LineageMemory], tainted: Collection[str]
+) -> set[str]:
+    """Return the mids of memories with later evidence from anything but the import."""
+    cited = {
+        memory.mid: {mid for _, piece in memory.pieces for mid in lineage.sources(scope, memory.versions[-1].record, piece)}
+        for memory in imported
+        if memory.pieces
+    }
+    mids = sorted(set().union(*cited.values()))
+    stored = {memory.mid: memory.imported for memory in await lineage.read(scope, mids)}
+    own = {mid for mid, name in stored.items() if name == source.import_source} | set(tainted)
+    others = ({*stored, *await lineage.targets(mids)}) - own
+    return {mid for mid, sources in cited.items() if (sources - {mid}) & others}
+
+
+async def _continued(sessions: SessionStore, scope: Scope, source: PurgeRequest, imported: Sequence[LineageMemory]) -> set[str]:
+    """Return the mids of messages in sessions that a client has written to since the import."""
+    refs: dict[str, SessionRef] = {}
+    for memory in imported:
+        record = memory.versions[-1].record
+        if is_turn(record) and record.session_id is not None:
+            refs[memory.mid] = SessionRef(record.session_id, record.namespace, record.user_id)
+    sources = await sessions.import_sources(scope, list(refs.values()))
+    return {mid for mid, name in zip(refs, sources, strict=True) if name not in (None, source.import_source)}
