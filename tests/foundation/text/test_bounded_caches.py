@@ -14,7 +14,7 @@ from agent_memory.foundation.text.languages.memory_requests import memory_reques
 from agent_memory.foundation.text.languages.phrases import folded
 from agent_memory.foundation.text.terms import terms
 
-COUNT, SIZE = 400, 20_000
+COUNT, SIZE = 40, 20_000
 
 
 @pytest.mark.parametrize("read", [terms, folded, forms, one_line, memory_request, is_filler])
