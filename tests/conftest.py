@@ -22,6 +22,7 @@ from agent_memory.runtime import open_runtime
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
 from tests.support.shared_models import RememberingEmbedder, share_models
+from tests.support.shared_settings import share_settings
 from tests.support.stack import stack
 
 # The same examples in every run of CI: a new find is for a developer's run, which looks at others each time.
@@ -48,6 +49,7 @@ def pytest_configure() -> None:
     # And a test that stands still between a request's head and its body would be told that it is late.
     os.environ["BODY_TIMEOUT_SECONDS"] = "10"
     share_models()
+    share_settings()
 
 
 @pytest.fixture(scope="session")

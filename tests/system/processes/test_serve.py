@@ -16,7 +16,7 @@ from tests.support.waiting import settled
 pytestmark = pytest.mark.slow
 
 WRITERS = 8
-ENOUGH = 400
+ENOUGH = 120
 
 
 def client(base_url: str) -> MemoryAPIClient:
@@ -131,7 +131,7 @@ async def test_acknowledged_writes_survive_sigkill_of_all_processes(tmp_path: Pa
 
 
 async def test_acknowledged_writes_survive_a_stop_under_load(tmp_path: Path) -> None:
-    journal = Journal(ENOUGH // 4)
+    journal = Journal(ENOUGH // 2)
     async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as server, client(await server.base_url()) as memory:
         writers = [asyncio.create_task(journal.write(memory, writer)) for writer in range(2)]
         await journal.reached.wait()
