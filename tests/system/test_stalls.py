@@ -90,6 +90,9 @@ async def filled(redis_url: str, running_lookalike: Lookalike, tmp_path_factory:
         "EMBEDDING_PROVIDER": "openai",
         "OPENAI_BASE_URL": running_lookalike.url,
         "OPENAI_API_KEY": "none",
+        # As many dimensions as the local model has.
+        "EMBEDDING_MODEL": "text-embedding-lookalike",
+        "EMBEDDING_DIMENSIONS": "384",
     }
     async with watched_server(redis_url, tmp_path_factory.mktemp("stalls"), **model) as (client, bound):
         watched = Fields(client, bound)

@@ -122,7 +122,10 @@ async def test_acknowledged_writes_survive_sigkill_of_all_processes(tmp_path: Pa
     for journal in journals:
         async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server:
             await killed_while_writing(server, journal)
-    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server, client(await server.base_url()) as memory:
+    async with (
+        running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server,
+        client(await server.base_url()) as memory,
+    ):
         for journal in journals:
             await journal.check(memory)
         await settled(memory)  # what the killed workers held is done by the new one
@@ -132,10 +135,16 @@ async def test_acknowledged_writes_survive_sigkill_of_all_processes(tmp_path: Pa
 
 async def test_acknowledged_writes_survive_a_stop_under_load(tmp_path: Path) -> None:
     journal = Journal(ENOUGH // 2)
-    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server, client(await server.base_url()) as memory:
+    async with (
+        running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server,
+        client(await server.base_url()) as memory,
+    ):
         writers = [asyncio.create_task(journal.write(memory, writer)) for writer in range(2)]
         await journal.reached.wait()
         assert await server.stop() == 0, server.output
         await asyncio.gather(*writers)
-    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server, client(await server.base_url()) as memory:
+    async with (
+        running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server,
+        client(await server.base_url()) as memory,
+    ):
         await journal.check(memory)
