@@ -21,8 +21,8 @@ from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
-from tests.support.shared_models import RememberingEmbedder, share_models
-from tests.support.shared_settings import share_settings
+from tests.support.shared.models import RememberingEmbedder, share_models
+from tests.support.shared.settings import share_settings
 from tests.support.stack import stack
 
 # The same examples in every run of CI: a new find is for a developer's run, which looks at others each time.

@@ -19,7 +19,7 @@ _IMPORTED = [
     # What a client's first request imports.
     "anyio._backends._asyncio",
     "httpcore",
-    "tests.support.preloaded",
+    "tests.support.shared.preloaded",
 ]
 
 
