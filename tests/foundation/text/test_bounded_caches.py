@@ -31,3 +31,16 @@ def test_long_texts_are_not_cached(read: Callable[[str], object], letter: str) -
     finally:
         tracemalloc.stop()
     assert kept < COUNT * SIZE * 3 / 4
+
+
+def test_few_texts_are_cached() -> None:
+    count, size = 400, 2_000
+    terms("warm up")
+    tracemalloc.start()
+    try:
+        for number in range(count):
+            terms(f"{number}{'a' * size}")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < count * size * 3 / 4
