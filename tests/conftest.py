@@ -15,13 +15,14 @@ from ulid import ULID
 from agent_memory.foundation.core import settings as settings_module
 from agent_memory.foundation.core.settings import Settings, load_settings, variables
 from agent_memory.foundation.embedded.server import embedded_redis
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.support.api import serving
 from tests.support.lookalike import Lookalike
-from tests.support.shared_models import share_models, shared_embedder
+from tests.support.shared.models import RememberingEmbedder, share_models
+from tests.support.shared.settings import share_settings
 from tests.support.stack import stack
 
 # The same examples in every run of CI: a new find is for a developer's run, which looks at others each time.
@@ -48,6 +49,7 @@ def pytest_configure() -> None:
     # And a test that stands still between a request's head and its body would be told that it is late.
     os.environ["BODY_TIMEOUT_SECONDS"] = "10"
     share_models()
+    share_settings()
 
 
 @pytest.fixture(scope="session")
@@ -76,9 +78,9 @@ def _emptied_redis(request: pytest.FixtureRequest) -> Generator[None]:
 
 
 @pytest.fixture(scope="session")
-async def local() -> LocalEmbedder:
+async def local() -> EmbeddingModel:
     """The real local model, one for all tests of a process."""
-    return await shared_embedder(load_settings())
+    return await RememberingEmbedder.open(load_settings())
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import os
 import re
@@ -57,6 +58,7 @@ def docstrings(source: str) -> dict[int, str]:
     return {constant.lineno: constant.value for constant in constants if isinstance(constant.value, str)}
 
 
+@functools.cache
 def names_and_prose() -> tuple[set[str], list[tuple[str, str]]]:
     """Return every word of the code, and the prose beside it as places and texts."""
     names: set[str] = set()

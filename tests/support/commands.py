@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Any
 
 import pytest
@@ -10,24 +11,34 @@ from redis.asyncio.connection import AbstractConnection
 from agent_memory.foundation.storage.lua_files import load
 from tests.support.rig import Rig
 
+_OBSERVED: ContextVar[str] = ContextVar("observed", default="")
+
 
 def commands_of(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Return a list that grows with each packed command (a pipeline is one) that names a key of this rig.
 
-    The runtime's periodic store check is excluded.
+    Includes only what this test and the tasks that it starts from now on send. On a busy machine, the runtime's earlier tasks may
+    send at any time: its store check, deferred writes, and checks of new connections.
     """
-    return commands_under(rig.settings.redis.key_prefix, monkeypatch)
+    prefix = rig.settings.redis.key_prefix
+    _OBSERVED.set(prefix)
+    return _noted(prefix, monkeypatch, _OBSERVED)
 
 
 def commands_under(prefix: str, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """Like `commands_of`, for the keys under a KEY_PREFIX."""
+    """Like `commands_of`, for the keys under a KEY_PREFIX and from all tasks, except the periodic store check."""
+    return _noted(prefix, monkeypatch, None)
+
+
+def _noted(prefix: str, monkeypatch: pytest.MonkeyPatch, observed: ContextVar[str] | None) -> list[bytes]:
     sent: list[bytes] = []
     send = AbstractConnection.send_packed_command
     own, probe = prefix.encode(), load("storage/marker_probe").source.encode()
 
     async def noted(self: Any, command: Any, **more: Any) -> None:
         whole = command if isinstance(command, bytes) else b"".join(command)
-        if own in whole and probe not in whole:
+        checks_store = probe in whole or whole.endswith(b"\r\n$5\r\nstore\r\n")
+        if own in whole and not checks_store and (observed is None or observed.get() == prefix):
             sent.append(whole)
         await send(self, command, **more)
 

@@ -14,7 +14,6 @@ import pytest
 
 from agent_memory.foundation.core.settings import load_settings, variables
 from agent_memory.foundation.llm.base import EmbeddingModel, Reranker
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.llm.tokens import TokenCounter
 from tests.support.lookalike import Lookalike
@@ -32,7 +31,7 @@ def no_settings_around(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def make_rig(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> MakeRig:
+def make_rig(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> MakeRig:
     """Open runtimes: `async with make_rig(chat=…, SETTING=…) as rig`."""
 
     def make(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agent_memory_client import MemoryAPIClient
 
@@ -26,20 +27,18 @@ async def wait_until(condition: Callable[[], Awaitable[Found]], what: str, secon
 
 
 async def settled(memory: MemoryAPIClient, seconds: float = PATIENCE_SECONDS) -> None:
-    """Wait until the workers have done all pending work. Fail if they gave up any."""
-
-    work: dict[str, Any] = {}
-
-    async def nothing_pending() -> bool:
-        work.update((await memory.ready())["checks"]["work"])
+    """Wait until the workers have done all pending work. Fail if they gave up any, or finished none for `seconds`."""
+    least, deadline = math.inf, 0.0
+    while True:
+        work = (await memory.ready())["checks"]["work"]
         assert not any(kind["dead"] for kind in work.values()), f"work was given up: {work}"
-        return not any(kind["pending"] for kind in work.values())
-
-    try:
-        await wait_until(nothing_pending, "the workers' rest", seconds)
-    except AssertionError as error:
-        error.add_note(f"still pending: {work}")
-        raise
+        pending = sum(kind["pending"] for kind in work.values())
+        if not pending:
+            return
+        if pending < least:
+            least, deadline = pending, time.monotonic() + seconds
+        assert time.monotonic() < deadline, f"the workers finished nothing for {seconds:.0f} s: {work}"
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 def wait_for(condition: Callable[[], Found], what: str, seconds: float = PATIENCE_SECONDS) -> Found:

@@ -16,6 +16,10 @@ _IMPORTED = [
     "agent_memory.interfaces.cli.commands.doctor",
     "agent_memory_eval.commands.recall",
     "agent_memory_worker.main",
+    # What a client's first request imports.
+    "anyio._backends._asyncio",
+    "httpcore",
+    "tests.support.shared.preloaded",
 ]
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from agent_memory.foundation.core.settings import load_settings
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.llm.tokens import TokenCounter
 from tests.support.lookalike import Lookalike
@@ -39,7 +39,7 @@ def make_chat(lookalike: Lookalike) -> MakeChat:
 
 
 @pytest.fixture
-def make_proxied(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> MakeProxied:
+def make_proxied(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> MakeProxied:
     """Opens a runtime whose Redis is behind a proxy: `async with make_proxied(chat, SETTING=…) as (rig, proxy)`."""
 
     @asynccontextmanager

@@ -55,10 +55,13 @@ class Fields(Watched):
     async def try_field(self, what: str, text_field: TextField, request: Callable[[Any], httpx.Request]) -> None:
         """Sends hostile texts in one field: of `STALL_KINDS` kinds up to 64 KB, the next field others, and as long as the field takes.
 
-        Short fields, and those of conditions and of callers' own JSON, which are many and alike, are sent few kinds of all.
+        Short fields, and those of conditions and of callers' own JSON, which are many and alike, are sent few kinds of all. What
+        the schema limits to a short text is sent at once, and workers are waited for at the end of all fields.
         """
-        largest = 0
-        for largest in (size for size in _SIZES if text_field.most is None or size <= text_field.most):
+        sizes = [size for size in _SIZES if text_field.most is None or size <= text_field.most]
+        is_short = text_field.most is not None and text_field.most < 1000
+        largest = max(sizes, default=0)
+        for largest in () if is_short else sizes:
             if _is_taken(await self.send(what, request(text_field.build(("word " * (largest // 5 + 1))[:largest])))):
                 break
         direct = largest > 1000 and not re.search(r"metadata|filter|\.note", text_field.path)
@@ -68,7 +71,8 @@ class Fields(Watched):
         tries += [(kind, largest) for kind in (_LARGE_KINDS if _KINDS > _FEW else _LARGE_KINDS[:1]) if largest > _OFTEN]
         for kind, size in tries:
             await self.send(f"{what}, {size} of {kind}", request(text_field.build(hostile_text(kind, size)[:size])))
-        await self.rest(what)
+        if not is_short:
+            await self.rest(what)
 
 
 def _is_taken(answer: httpx.Response) -> bool:
@@ -86,6 +90,9 @@ async def filled(redis_url: str, running_lookalike: Lookalike, tmp_path_factory:
         "EMBEDDING_PROVIDER": "openai",
         "OPENAI_BASE_URL": running_lookalike.url,
         "OPENAI_API_KEY": "none",
+        # As many dimensions as the local model has.
+        "EMBEDDING_MODEL": "text-embedding-lookalike",
+        "EMBEDDING_DIMENSIONS": "384",
     }
     async with watched_server(redis_url, tmp_path_factory.mktemp("stalls"), **model) as (client, bound):
         watched = Fields(client, bound)
@@ -170,6 +177,7 @@ async def test_request_texts_do_not_block_the_event_loop(watched: Fields) -> Non
     for what, text, request in _tries(watched.client):
         fields += 1
         await watched.try_field(what, text, request)
+    await watched.rest("all fields")
     assert fields > 300
     assert not watched.found, "\n".join(watched.found)
 
@@ -189,6 +197,7 @@ async def test_tool_call_texts_do_not_block_the_event_loop(watched: Fields) -> N
             await watched.try_field(
                 f"the tool {tool['name']} {text.path}", text, partial(_call, watched.client, "tools/call", tool["name"])
             )
+    await watched.rest("all tools")
     assert not watched.found, "\n".join(watched.found)
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 import redis.asyncio as aioredis
+from redis import DriverInfo
 from redis.asyncio.client import Pipeline
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -37,6 +38,8 @@ from agent_memory.foundation.storage.round_trip import BoundedPool, StoreGate, e
 
 log = logging.getLogger(__name__)
 
+# Without it, redis-py looks its own version up for every new connection, which takes a millisecond.
+_DRIVER = DriverInfo()
 # These errors mean that Redis cannot serve a command now, not that the command is wrong.
 _AWAY = ("LOADING", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "UNKILLABLE", "BUSY ", "NOREPLICAS", "OOM", "READONLY")
 _TOO_LATE = "Timeout limit was reached"
@@ -59,6 +62,7 @@ def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int =
         retry=Retry(NoBackoff(), 0),
         protocol=protocol,
         gate=gate,
+        driver_info=_DRIVER,
     )
     return aioredis.Redis.from_pool(pool)
 

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from agent_memory.foundation.embedded.engine import Engine, find_engine, quote, spawn, stop
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.profiles import profile_of
 from tests.compat.archived_store.old_server import Left, fill, memory_texts
 from tests.support.rig_fixtures import *  # noqa: F403
@@ -64,7 +64,7 @@ async def old_engine(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator
 
 
 @pytest.fixture(scope="session")
-async def old_redis(old_engine: str, local: LocalEmbedder) -> OldRedis:
+async def old_redis(old_engine: str, local: EmbeddingModel) -> OldRedis:
     """Return the old server's data; no test changes it."""
     texts = memory_texts()
     vectors = dict(zip(texts, await local.embed([profile_of(local.model).prepared(text, "document") for text in texts]), strict=True))

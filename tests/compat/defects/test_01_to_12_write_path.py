@@ -19,7 +19,7 @@ from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.interfaces.http.app import create_app
@@ -73,7 +73,7 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-async def whole(redis_url: str, local: LocalEmbedder, counter: TokenCounter, running_lookalike: Lookalike) -> AsyncGenerator[Server]:
+async def whole(redis_url: str, local: EmbeddingModel, counter: TokenCounter, running_lookalike: Lookalike) -> AsyncGenerator[Server]:
     options = {"OPENAI_BASE_URL": running_lookalike.url, "OPENAI_API_KEY": "sk-test-0000", "MODEL_TIMEOUT_SECONDS": 5}
     chat = await OpenAIChat.open(load_settings(**options))
     async with open_rig(redis_url, local, counter, chat, **_SETTINGS) as rig:

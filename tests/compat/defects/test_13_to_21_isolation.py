@@ -19,7 +19,7 @@ from ulid import ULID
 from agent_memory.features.memories import routes
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.interfaces.http.app import create_app
@@ -73,7 +73,7 @@ def _ok(answer: httpx.Response) -> Any:
 
 
 @pytest.fixture(scope="module")
-async def server(redis_url: str, local: LocalEmbedder, counter: TokenCounter, running_lookalike: Lookalike) -> AsyncGenerator[Server]:
+async def server(redis_url: str, local: EmbeddingModel, counter: TokenCounter, running_lookalike: Lookalike) -> AsyncGenerator[Server]:
     chat = await OpenAIChat.open(load_settings(OPENAI_BASE_URL=running_lookalike.url, OPENAI_API_KEY="sk-test-0000"))
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setattr(routes, "MAX_WAIT_SECONDS", 0.0)  # no worker would end the wait

@@ -49,6 +49,7 @@ async def test_round_trips_are_independent_of_document_count(
         await take_in(rig, "many", PAGE)
         service, sent = SupermemoryService(rig.rt, SCOPE), commands_of(rig, monkeypatch)
         trips: dict[str, list[int]] = {"few": [], "many": []}
+        shown: list[tuple[str, bytes]] = []  # the commands of each listing, for a failure
         for tag, count in (("few", 2), ("many", PAGE), ("few", 2)):
             trips[tag].clear()  # what the first request of a process asks for once is not counted
             for filters in (None, {"AND": [{"key": "kind", "value": "ferry"}]}):
@@ -56,6 +57,7 @@ async def test_round_trips_are_independent_of_document_count(
                 sent.clear()
                 listed, page = await service.list(DocumentListing(container_tag=tag, limit=PAGE, filters=filters))
                 trips[tag].append(len(sent))
+                shown += [(tag, command[:80]) for command in sent]
                 assert (len(listed), page["totalItems"]) == (count, count)
                 assert {document["status"] for document in listed} == {"done"}
             asked = Search(q="ferry to Bergen", container_tag=tag, limit=PAGE, search_mode="documents")
@@ -65,7 +67,7 @@ async def test_round_trips_are_independent_of_document_count(
             documents = await service.documents_of(found)
             trips[tag].append(len(sent))
             assert len(documents) == count
-        assert trips["few"] == trips["many"]
+        assert trips["few"] == trips["many"], shown
         assert max(trips["many"]) <= 7, trips
 
 

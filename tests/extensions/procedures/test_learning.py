@@ -12,7 +12,7 @@ import pytest
 from agent_memory.extensions.procedures.learning.learner import SessionLearner
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.llm.tokens import TokenCounter
 from tests.extensions.procedures.support import Server, call_messages, serve
@@ -26,7 +26,7 @@ REFUSED = {"tool": "book_flight", "arguments": {"flight": 7}, "said": "Error: no
 
 
 @pytest.fixture(scope="module")
-async def server(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> AsyncGenerator[Server]:
+async def server(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> AsyncGenerator[Server]:
     async with open_rig(redis_url, local, counter, None) as rig, serve(rig) as server:
         yield server
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent_memory.extensions.procedures.store import MOST_FEEDBACK
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_worker.procedures import keep_up
 from tests.extensions.procedures.support import Server, serve
@@ -20,7 +20,7 @@ REPORT = "The monthly sales report is to be written"
 
 
 @pytest.fixture(scope="module")
-async def server(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> AsyncGenerator[Server]:
+async def server(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> AsyncGenerator[Server]:
     async with open_rig(redis_url, local, counter, None) as rig, serve(rig) as server:
         yield server
 

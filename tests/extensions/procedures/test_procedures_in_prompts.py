@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client import MemoryAPIClient, MemoryClient, MemoryClientConfig, SyncMemoryClient
 from agent_memory_client.models.features.procedures import CreateProcedureRequest, ToolCallRequest, UpdateProcedureRequest
@@ -20,7 +20,7 @@ FLIGHT = "A flight is to be booked for a trip"
 
 
 @pytest.fixture(scope="module")
-async def server(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> AsyncGenerator[Server]:
+async def server(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> AsyncGenerator[Server]:
     async with open_rig(redis_url, local, counter, None) as rig, serve(rig) as server:
         yield server
 

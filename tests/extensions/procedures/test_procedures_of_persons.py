@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.tokens import TokenCounter
 from tests.extensions.procedures.support import Server, serve
 from tests.support.rig import open_rig
@@ -19,7 +19,7 @@ CALL = {"tool": "search_flights", "arguments": {"to": "Oslo"}, "took": 2}
 
 
 @pytest.fixture(scope="module")
-async def server(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> AsyncGenerator[Server]:
+async def server(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> AsyncGenerator[Server]:
     async with open_rig(redis_url, local, counter, None) as rig, serve(rig) as server:
         yield server
 

@@ -19,7 +19,7 @@ from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.settings import Settings
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.runtime import open_runtime
 from agent_memory_client.models import SearchRequest
@@ -66,7 +66,7 @@ async def lives(rig: Rig) -> None:
 
 
 async def test_documented_redis_acl_user_can_run_the_server_and_nothing_more(
-    redis_url: str, local: LocalEmbedder, counter: TokenCounter
+    redis_url: str, local: EmbeddingModel, counter: TokenCounter
 ) -> None:
     prefix, place = "acl-user", urlsplit(redis_url)
     admin = aioredis.Redis.from_url(redis_url)
@@ -116,7 +116,7 @@ async def tls_in_front_of(redis_url: str, certificate: trustme.LeafCert) -> Asyn
 
 
 async def test_server_verifies_redis_certificates_over_tls(
-    redis_url: str, local: LocalEmbedder, counter: TokenCounter, tmp_path: Path, make_settings: Callable[..., Settings]
+    redis_url: str, local: EmbeddingModel, counter: TokenCounter, tmp_path: Path, make_settings: Callable[..., Settings]
 ) -> None:
     ours, theirs = trustme.CA(), trustme.CA()
     for name, authority in (("ours", ours), ("theirs", theirs)):

@@ -14,7 +14,7 @@ from agent_memory.foundation.text.languages.memory_requests import memory_reques
 from agent_memory.foundation.text.languages.message_kinds import MODEL
 from agent_memory.foundation.text.normalization import QUESTION
 from tests.support.rig import SCOPE, MakeRig, Rig
-from tests.support.shared_models import shared_embedder
+from tests.support.shared.models import shared_embedder
 
 FILLER = "I'll give it a go, thanks again for being so patient"
 FACTS = ["my daughter Mia plays the oboe", "I moved to Porto in May"]

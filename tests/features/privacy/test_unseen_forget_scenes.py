@@ -25,7 +25,7 @@ from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.text.languages.message_kinds import MODEL
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage
 from tests.support.rig import SCOPE, MakeRig, Rig
-from tests.support.shared_models import shared_embedder
+from tests.support.shared.models import shared_embedder
 
 SCENES: list[dict[str, Any]] = [
     json.loads(line) for line in (Path(__file__).parents[2] / "data/unseen/forget_scenes.jsonl").read_text().splitlines()

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agent_memory.features.memories.search.service import SearchService
-from agent_memory.foundation.llm.local.embedder import LocalEmbedder
+from agent_memory.foundation.llm.base import EmbeddingModel
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import SearchRequest
 from tests.support.rig import SCOPE, Rig, open_rig, record
@@ -105,7 +105,7 @@ async def dinners(module_rig: Rig) -> Rig:
 
 
 @pytest.fixture(scope="module")
-async def module_rig(redis_url: str, local: LocalEmbedder, counter: TokenCounter) -> AsyncGenerator[Rig]:
+async def module_rig(redis_url: str, local: EmbeddingModel, counter: TokenCounter) -> AsyncGenerator[Rig]:
     async with open_rig(redis_url, local, counter, None) as one:
         yield one
 

@@ -27,7 +27,7 @@ from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig
 from agent_memory_client.models import ClientMemoryRecord, UserId
 from tests.foundation.llm.reference_encoder import RECORDED, forward
-from tests.support.shared_models import shared_embedder
+from tests.support.shared.models import shared_embedder
 from tests.support.stack import stack
 from tests.support.waiting import settled
 

@@ -14,13 +14,15 @@ from agent_memory.foundation.text.languages.memory_requests import memory_reques
 from agent_memory.foundation.text.languages.phrases import folded
 from agent_memory.foundation.text.terms import terms
 
-COUNT, SIZE = 400, 20_000
+# Longer than the longest text that a cache takes, 65,536 characters.
+COUNT, SIZE = 4, 70_000
 
 
 @pytest.mark.parametrize("read", [terms, folded, forms, one_line, memory_request, is_filler])
 @pytest.mark.parametrize("letter", ["a", "é", "狗"])
 def test_long_texts_are_not_cached(read: Callable[[str], object], letter: str) -> None:
     read("warm up")
+    read(letter * SIZE)  # what is loaded once
     tracemalloc.start()
     try:
         for number in range(COUNT):
@@ -29,3 +31,16 @@ def test_long_texts_are_not_cached(read: Callable[[str], object], letter: str) -
     finally:
         tracemalloc.stop()
     assert kept < COUNT * SIZE * 3 / 4
+
+
+def test_few_texts_are_cached() -> None:
+    count, size = 400, 2_000
+    terms("warm up")
+    tracemalloc.start()
+    try:
+        for number in range(count):
+            terms(f"{number}{'a' * size}")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < count * size * 3 / 4

@@ -20,7 +20,7 @@ from agent_memory.foundation.text.languages.memory_requests import memory_reques
 from agent_memory.foundation.text.languages.message_kinds import MODEL, Kind, message_kinds
 from agent_memory.foundation.text.languages.questions import is_bare_question
 from agent_memory.foundation.text.statements import memorable
-from tests.support.shared_models import shared_embedder
+from tests.support.shared.models import shared_embedder
 
 RecordProperty = Callable[[str, object], None]
 

@@ -25,6 +25,7 @@ from tests.support.lookalike.scripted import Scripted
 
 # Characters of a streamed piece.
 _PIECE = 16
+_PIECES = 8
 MODEL_DIMENSIONS = {"text-embedding-3-large": 3072, "text-embedding-3-small": 1536, "text-embedding-ada-002": 1536}
 
 
@@ -305,14 +306,16 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
 
 
 async def _streamed(state: Lookalike, answer: dict[str, Any]) -> AsyncIterator[bytes]:
-    """An answer as events of a few characters each, as slowly as the look-alike is told; then its usage."""
+    """An answer as at most `_PIECES` events, or as events of a few characters, as slowly as the look-alike is told; then its usage."""
     head = {**answer, "object": "chat.completion.chunk"}
     for choice in answer["choices"]:
         message = choice["message"]
         content = message.get("content")
         pieces: list[Any] = [content]
         if isinstance(content, str):
-            pieces = [content[start : start + _PIECE] for start in range(0, len(content), _PIECE)]
+            # The client's library takes 0.3 ms of CPU for each event.
+            size = _PIECE if state.token_seconds else max(_PIECE, len(content) // _PIECES + 1)
+            pieces = [content[start : start + size] for start in range(0, len(content), size)]
         for piece in pieces:
             await asyncio.sleep(state.token_seconds)
             delta = {**message, "content": piece}

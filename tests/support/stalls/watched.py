@@ -66,8 +66,8 @@ class Watched:
             self.found.append(f"{what}: {held.seconds:.2f} s at\n{held.where}")
             print(self.found[-1], flush=True)
 
-    async def _look(self) -> Held:
-        answer = (await self.client.get("/held")).json()
+    async def _look(self, path: str = "/held") -> Held:
+        answer = (await self.client.get(path)).json()
         self.tasks = answer["tasks"]
         return Held(answer["loop"], answer["where"], bool(answer["waiting"]))
 
@@ -75,7 +75,7 @@ class Watched:
         looks: list[Held] = []
 
         async def idle() -> bool:
-            looks.append(await self._look())
+            looks.append(await self._look("/held?work"))
             return not looks[-1].waiting
 
         await wait_until(idle, "workers rest", seconds=300)

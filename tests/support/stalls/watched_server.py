@@ -1,8 +1,8 @@
 """API and worker in one process, as `agent-memory serve` runs them, that says how long its event loop was held.
 
 `GET /held` answers the longest time since it was asked last, in seconds of CPU, so that a busy machine adds none: `loop`, of the thread
-of the event loop alone; `process`, of all threads, which also counts whoever keeps the interpreter's lock; where that was; the work that
-waits; and the tasks that have run.
+of the event loop alone; `process`, of all threads, which also counts whoever keeps the interpreter's lock; where that was; with `?work`
+the work that waits; and the tasks that have run.
 """
 
 from __future__ import annotations
@@ -104,11 +104,12 @@ async def main() -> None:
         garbage_collection.settle()  # as `agent-memory serve` does
 
         async def held(request: Request) -> Response:
-            try:
-                backlog = await runtime.backlog()
-                waiting = {kind.value: each.pending for kind, each in backlog.items() if each.pending}
-            except RedisUnavailable as error:
-                waiting = {str(error): 1}
+            waiting: dict[str, int] = {}
+            if "work" in request.query_params:
+                try:
+                    waiting = {kind.value: each.pending for kind, each in (await runtime.backlog()).items() if each.pending}
+                except RedisUnavailable as error:
+                    waiting = {str(error): 1}
             answer = {"loop": watch.loop, "process": watch.process, "where": watch.where}
             watch.forget()
             return JSONResponse({**answer, "waiting": waiting, "tasks": dict(tasks)})

@@ -14,7 +14,7 @@ from tests.support.processes import Running, running
 @pytest.fixture(scope="session")
 async def served_process(tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Running, None]:
     """`agent-memory serve` on a free port."""
-    async with running(tmp_path_factory.mktemp("served"), "serve", "--port", "0") as server:
+    async with running(tmp_path_factory.mktemp("served"), "serve", "--port", "0", warm=True) as server:
         await server.base_url()
         yield server
 

@@ -13,7 +13,9 @@ from tests.support.waiting import settled
 
 pytestmark = pytest.mark.slow
 
-WINDOW = 1000
+# A conversation of half of the messages is longer.
+WINDOW = 300
+MESSAGES = 30
 
 
 async def talk(memory: MemoryAPIClient, user: str, numbers: range) -> None:
@@ -40,20 +42,21 @@ async def test_work_continues_while_workers_start_and_stop(tmp_path: Path) -> No
         ):
             for worker in (first, second):
                 await worker.said(r"(agent-memory worker)")
-            users = [f"user-{number}" for number in range(4)]
+            users = [f"user-{number}" for number in range(2)]
 
-            await asyncio.gather(*(talk(memory, user, range(30)) for user in users))
+            await asyncio.gather(*(talk(memory, user, range(MESSAGES // 2)) for user in users))
             assert await first.stop() == 0, first.output
-            await asyncio.gather(*(talk(memory, user, range(30, 60)) for user in users))
+            await asyncio.gather(*(talk(memory, user, range(MESSAGES // 2, MESSAGES)) for user in users))
             await second.kill()
             async with running(tmp_path, "worker", warm=True, REDIS_URL=url) as third:
-                await settled(memory)
+                await third.said(r"(worker ready)")
+                await settled(memory, 120)
 
                 for user in users:
-                    assert await kept(memory, user) == {f"{user}-{number}" for number in range(60)}
+                    assert await kept(memory, user) == {f"{user}-{number}" for number in range(MESSAGES)}
                     session = await memory.get_working_memory("garden", user_id=user)
                     assert session.context
-                    assert len(session.messages) < 60
+                    assert len(session.messages) < MESSAGES
                     prompt = await memory.memory_prompt("How many trees?", session_id="new", user_id=user, long_term_search=True)
                     assert prompt.long_term_memories
                 assert await third.stop() == 0, third.output

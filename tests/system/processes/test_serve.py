@@ -16,7 +16,7 @@ from tests.support.waiting import settled
 pytestmark = pytest.mark.slow
 
 WRITERS = 8
-ENOUGH = 400
+ENOUGH = 120
 
 
 def client(base_url: str) -> MemoryAPIClient:
@@ -40,7 +40,7 @@ async def test_serve_keeps_data_over_a_restart(tmp_path: Path) -> None:
             await settled(memory)
         assert await first.stop() == 0, first.output
 
-    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as second:
+    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as second:
         async with client(await second.base_url()) as memory:
             session = await memory.get_working_memory("s", user_id="ada")
             assert [message.content for message in session.messages] == ["My bicycle is yellow."]
@@ -120,9 +120,12 @@ async def killed_while_writing(server: Running, journal: Journal) -> None:
 async def test_acknowledged_writes_survive_sigkill_of_all_processes(tmp_path: Path) -> None:
     journals = [Journal(ENOUGH), Journal(ENOUGH)]
     for journal in journals:
-        async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as server:
+        async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server:
             await killed_while_writing(server, journal)
-    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as server, client(await server.base_url()) as memory:
+    async with (
+        running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server,
+        client(await server.base_url()) as memory,
+    ):
         for journal in journals:
             await journal.check(memory)
         await settled(memory)  # what the killed workers held is done by the new one
@@ -131,11 +134,17 @@ async def test_acknowledged_writes_survive_sigkill_of_all_processes(tmp_path: Pa
 
 
 async def test_acknowledged_writes_survive_a_stop_under_load(tmp_path: Path) -> None:
-    journal = Journal(ENOUGH // 4)
-    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as server, client(await server.base_url()) as memory:
+    journal = Journal(ENOUGH // 2)
+    async with (
+        running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server,
+        client(await server.base_url()) as memory,
+    ):
         writers = [asyncio.create_task(journal.write(memory, writer)) for writer in range(2)]
         await journal.reached.wait()
         assert await server.stop() == 0, server.output
         await asyncio.gather(*writers)
-    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as server, client(await server.base_url()) as memory:
+    async with (
+        running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as server,
+        client(await server.base_url()) as memory,
+    ):
         await journal.check(memory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
@@ -48,6 +49,7 @@ class Settings(BaseModel):
 GROUPS = cast("dict[str, type[Group]]", {name: field.annotation for name, field in Settings.model_fields.items()})
 
 
+@cache
 def variables() -> dict[str, tuple[str, str]]:
     """Return a dict that maps the name of each environment variable to its group and field."""
     return {
