@@ -63,7 +63,7 @@ async def _read(page: Page, issuer: str) -> _Asked:
         raise BadInput(stringify_pydantic_error(error), field="query", where="query") from None
     client = await Provider(page.runtime[Connections]).get_client(request.client_id)
     if client is None or request.redirect_uri is None:
-        raise BadInput(page.words["connect_unknown"], field="client_id", where="query")
+        raise BadInput("is unknown here: let the app connect again", field="client_id", where="query")
     try:
         uri = client.validate_redirect_uri(request.redirect_uri)
     except InvalidRedirectUriError:
