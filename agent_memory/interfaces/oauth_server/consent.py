@@ -46,7 +46,7 @@ async def show_consent(page: Page) -> Response:
     assert caller is not None, "the page requires a login"
     if page.request.method == "GET":
         may_write = caller.role is not Role.READ and SCOPES[1] in asked.wish.scopes
-        return page.render("connect/ask.html", app=asked.name, goes_to=asked.host, users=sorted(caller.users or ()), may_choose_write=may_write)
+        return page.render("connect/ask.html", app=asked.name, goes_to=asked.host, users=sorted(caller.users or ()), may_write=may_write)
     form = await page.form()
     allows = form.get("answer") == "allow"
     answer = {"code": await _approve(page, caller, asked, form)} if allows else {"error": "access_denied"}
