@@ -46,13 +46,13 @@ async def show_consent(page: Page) -> Response:
     assert caller is not None, "the page requires a login"
     if page.request.method == "GET":
         may_write = caller.role is not Role.READ and SCOPES[1] in asked.wish.scopes
-        return page.render("connect.html", app=asked.name, goes_to=asked.host, users=sorted(caller.users or ()), may_choose_write=may_write)
+        return page.render("connect/ask.html", app=asked.name, goes_to=asked.host, users=sorted(caller.users or ()), may_write=may_write)
     form = await page.form()
     allows = form.get("answer") == "allow"
     answer = {"code": await _approve(page, caller, asked, form)} if allows else {"error": "access_denied"}
     # A redirect would be part of the form's submission, which our content policy allows to this server only.
     target = redirect_to(asked.wish.redirect_uri, issuer, asked.state, **answer)
-    return page.render("connected.html", app=asked.name, target=target)
+    return page.render("connect/return.html", app=asked.name, target=target)
 
 
 async def _read(page: Page, issuer: str) -> _Asked:
@@ -63,7 +63,7 @@ async def _read(page: Page, issuer: str) -> _Asked:
         raise BadInput(stringify_pydantic_error(error), field="query", where="query") from None
     client = await Provider(page.runtime[Connections]).get_client(request.client_id)
     if client is None or request.redirect_uri is None:
-        raise BadInput(page.words["connect_unknown"], field="client_id", where="query")
+        raise BadInput("is unknown here: let the app connect again", field="client_id", where="query")
     try:
         uri = client.validate_redirect_uri(request.redirect_uri)
     except InvalidRedirectUriError:
