@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from agent_memory_client.models import ImportReport
+if TYPE_CHECKING:  # `agent-memory --help` does not wait for the models.
+    from agent_memory_client.models import ImportReport
 
 _SHOWN = 20
 

@@ -88,7 +88,7 @@ def test_help_fits_100_columns() -> None:
 
 
 def test_every_command_with_output_has_a_json_option() -> None:
-    silent = {"serve", "api", "worker", "task-worker", "mcp", "redis", "health", "version", "accept-store"}
+    silent = {"serve", "api", "worker", "task-worker", "mcp", "redis", "health", "version", "accept-store", "migrate-prompt"}
     offered = {name for name, command in _commands(typer.main.get_command(app)) if any("--json" in each.opts for each in command.params)}
     assert {name for name, _ in _commands(typer.main.get_command(app))} - offered == silent
 
