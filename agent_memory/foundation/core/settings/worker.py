@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from agent_memory.foundation.core.settings.base import Group, archived, internal, setting
+from agent_memory.foundation.core.settings.base import Group, archived, internal
 
 
 class WorkerSettings(Group):
@@ -15,7 +15,7 @@ class WorkerSettings(Group):
     """
 
     docket_name: str = archived("agent-memory", "DOCKET_NAME", pattern=r"^[A-Za-z0-9_.-]{1,64}$")
-    concurrency: int = setting(40, "WORKER_CONCURRENCY", meaning="parallel tasks of a worker", ge=1, le=1000)
+    concurrency: int = internal(40, "WORKER_CONCURRENCY", ge=1, le=1000)
     redelivery_timeout_seconds: float = internal(60.0, "WORKER_REDELIVERY_TIMEOUT_SECONDS", ge=1)
     lease_seconds: float = internal(60.0, "WORKER_LEASE_SECONDS", ge=1)
     max_attempts: int = internal(8, "WORKER_MAX_ATTEMPTS", ge=1)
