@@ -9,9 +9,7 @@ from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from agent_memory_client import MemoryClient, MemoryClientConfig, MemoryNotFoundError, MemoryServerError, MemoryValidationError
-from tests.features.access.conftest import Guarded, guarded
-
-__all__ = ["guarded"]
+from tests.features.access.conftest import Guarded
 
 
 async def _status(guarded: Guarded, key: str, user: str, method: str, path: str, **more: object) -> int:
