@@ -5,7 +5,6 @@ Clients are public: they get no secrets, and PKCE (S256) protects their codes.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ _MOST_REDIRECTS = 10
 _MOST_URI_CHARS = 2000
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 # RFC 8252: schemes of native apps are domain names in reverse. These well-known apps have others.
-_APP_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+\Z|cursor\Z|vscode(-insiders)?\Z|windsurf\Z")
+_APP_SCHEMES = frozenset({"cursor", "vscode", "vscode-insiders", "windsurf"})
 
 
 class Code(AuthorizationCode):
@@ -120,7 +119,7 @@ def is_safe_redirect(uri: AnyUrl) -> bool:
         return False
     if uri.scheme == "https":
         return bool(uri.host)
-    return _is_loopback(uri) or _APP_SCHEME.match(uri.scheme) is not None
+    return _is_loopback(uri) or uri.scheme in _APP_SCHEMES or ("." in uri.scheme and all(uri.scheme.split(".")))
 
 
 def redirect_to(uri: str, issuer: str, state: str | None, **answer: str) -> str:

@@ -12,6 +12,7 @@ import re
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from agent_memory.foundation.core.settings import load_settings
@@ -40,6 +41,8 @@ async def test_every_operation_answers_as_documented(redis_url: str, tmp_path: P
     settings = load_settings(**given, **({"AUTH_ADMIN_TOKEN": KEY} if mode == "token" else {}))
     short = 4 if mode == "disabled" else 1
     async with stack(settings, redis_url) as url:
+        async with httpx.AsyncClient(timeout=120) as http:  # Schemathesis waits 10 s for the document, which is made once.
+            (await http.get(f"{url}/openapi.json")).raise_for_status()
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "schemathesis.cli", "run", f"{url}/openapi.json", "--phases", PHASES, "--seed", str(SEED)),
             *("--checks", ",".join(CHECKS), "--max-examples", str(EXAMPLES or short), "--generation-database", "none"),
