@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Keys: TypeAlias = "Tokens | _StoreKeys"
 
 _KEEP = "Keep it now: it is not shown again."
-Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, or its hash, or the begin of that")]
+Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, or its hash, or the beginning of the hash")]
 
 app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -66,8 +66,7 @@ async def export_owner(
         raise StartupError(f"{file} exists: give --force to replace it")
     part = file.with_name(file.name + ".part")
     try:
-        # Only the owner may read the file: it contains all data of a person. The file gets its name once it is
-        # complete.
+        # Only the owner may read the file, which contains personal data. It gets its name once it is complete.
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as output:
             counts = await write(output)
         part.replace(file)
