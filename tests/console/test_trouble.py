@@ -101,6 +101,16 @@ async def test_form_sent_after_the_session_ended_changes_nothing(new_page: Make,
         assert not (await client.get("/v1/extraction-rules")).json().get("instructions")
 
 
+async def test_answer_of_a_stopping_server_does_not_replace_the_page(new_page: Make, open_url: str) -> None:
+    page: Page = await new_page(open_url)
+    await page.goto("/console/people")
+    stopping = {"detail": "the process is stopping: send the request again", "code": "stopping"}
+    await page.route("**/console/memories", lambda route: route.fulfill(status=503, json=stopping))
+    await page.get_by_role("link", name="Memories").click()
+    await expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("People")
+
+
 async def test_server_that_dies_is_told_and_the_page_stays(
     new_page: Make, module_settings: Callable[..., Settings], redis_url: str
 ) -> None:

@@ -19,6 +19,13 @@ const tellWhetherReachable = (isReachable) => {
 };
 document.addEventListener("htmx:error", () => tellWhetherReachable(false));
 document.addEventListener("htmx:before:request", () => tellWhetherReachable(true));
+// A server that is stopping answers in JSON, which must not replace the page.
+document.addEventListener("htmx:before:response", (event) => {
+  const { status, headers } = event.detail.ctx.response;
+  if (status < 500 || headers.get("content-type")?.startsWith("text/html")) return;
+  event.preventDefault();
+  tellWhetherReachable(false);
+});
 
 // Charts: the server draws the lines; uPlot adds axes, and the values under the pointer.
 const charts = new Set();
