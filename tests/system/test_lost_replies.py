@@ -59,7 +59,7 @@ WRITES: dict[str, tuple[list[tuple[str, str, dict[str, Any]]], tuple[str, str, d
 async def test_retried_write_after_a_lost_reply_has_one_effect(make_proxied: MakeProxied, name: str) -> None:
     async def story(rig: Rig, proxy: Proxy, *, lossy: bool) -> tuple[Any, Any, Any]:
         before, (method, path, body) = WRITES[name]
-        async with serving(create_app(rig.settings, rig.rt)) as base_url, httpx.AsyncClient(base_url=base_url) as http:
+        async with serving(create_app(rig.settings, rig.rt)) as base_url, httpx.AsyncClient(base_url=base_url, timeout=60) as http:
             for earlier in before:
                 assert (await http.request(earlier[0], earlier[1], **earlier[2])).status_code == 200
             if lossy:
