@@ -100,7 +100,7 @@ async def test_idempotency_key_prevents_duplicates_whichever_reply_is_lost(make_
     async with (
         make_proxied(REQUEST_TIMEOUT_SECONDS=0.5) as (rig, proxy),
         serving(create_app(rig.settings, rig.rt)) as base_url,
-        httpx.AsyncClient(base_url=base_url) as http,
+        httpx.AsyncClient(base_url=base_url, timeout=60) as http,
     ):
         for path, body in requests:
             scripts_seen = 0
