@@ -33,7 +33,7 @@ class Transport:
         self._max_retries = config.max_retries
         self._timeout = config.timeout
         self._sleep = sleep
-        self._acting: dict[str, str] = {}
+        self.acting_headers: dict[str, str] = {}
         headers = headers_of(config)
 
         def make_pool() -> httpx.AsyncClient:
@@ -50,7 +50,7 @@ class Transport:
         if not user_id.strip():
             raise MemoryValidationError("user_id: must not be empty")
         acting = copy(self)
-        acting._acting = {ACTING_USER_HEADER: quote(user_id, safe="")}  # noqa: SLF001 - its own copy
+        acting.acting_headers = {ACTING_USER_HEADER: quote(user_id, safe="")}
         return acting
 
     async def close(self) -> None:
@@ -79,7 +79,7 @@ class Transport:
         rest = b""
         try:
             pool = await self._pools.current()
-            async with pool.stream(call.method, call.path, params=call.params, headers={**call.headers, **self._acting}) as response:
+            async with pool.stream(call.method, call.path, params=call.params, headers={**call.headers, **self.acting_headers}) as response:
                 if not response.is_success:
                     await response.aread()
                     raise error_of_response(response)
@@ -94,7 +94,7 @@ class Transport:
 
     async def _request(self, call: Call, body: bytes | None) -> httpx.Response:
         media = "application/json" if call.lines is None else MEDIA_TYPE
-        headers = {**call.headers, **self._acting, **({"Content-Type": media} if body is not None else {})}
+        headers = {**call.headers, **self.acting_headers, **({"Content-Type": media} if body is not None else {})}
         timeout = self._timeout + call.wait
         pool = await self._pools.current()
         return await pool.request(call.method, call.path, params=call.params, content=body, headers=headers, timeout=timeout)

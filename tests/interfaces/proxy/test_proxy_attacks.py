@@ -125,7 +125,7 @@ async def test_callers_reach_only_their_user_namespace_and_agent(guarded: Proxie
     assert await guarded.said("s1") == before
 
 
-async def test_who_may_only_read_stores_nothing(guarded: Proxied) -> None:
+async def test_read_only_key_stores_nothing(guarded: Proxied) -> None:
     async with as_caller(guarded, role="read") as reader:
         assert (await reader.chat([NUTS], {"x-memory-session": "s1"})).status_code == 403
         answer = await reader.chat([NUTS], {"x-memory-session": "s1", "x-memory": "read"})

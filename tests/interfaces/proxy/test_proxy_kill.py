@@ -1,4 +1,4 @@
-"""A killed server loses no message of which its caller has seen the answer, or a part of it."""
+"""A killed server loses no message after its caller has seen the answer or a part of it."""
 
 from __future__ import annotations
 

@@ -306,7 +306,7 @@ def _chat(state: Lookalike, body: dict[str, Any], fault: str | None) -> Response
 
 
 async def _streamed(state: Lookalike, answer: dict[str, Any]) -> AsyncIterator[bytes]:
-    """An answer as at most `_PIECES` events, or as events of a few characters, as slowly as the look-alike is told; then its usage."""
+    """Yield an answer in at most `_PIECES` events, or with `token_seconds` in small, slow events. Yield its usage last."""
     head = {**answer, "object": "chat.completion.chunk"}
     for choice in answer["choices"]:
         message = choice["message"]

@@ -19,7 +19,7 @@ def report_lines(report: Report) -> list[str]:
             f"{would}merged into what says the same": counts.merged,
             "already there": counts.there,
             "deleted here since": counts.deleted_here,
-            "left (other content stands here)": counts.other,
+            "left (other content is stored here)": counts.other,
             "skipped": counts.skipped,
             "with changes": counts.changed,
         }

@@ -16,7 +16,7 @@ Message: TypeAlias = dict[str, Any]
 
 INSTRUCTIONS = frozenset({"system", "developer"})
 _CHAT_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
-# Longer strings in parts other than text are encoded files, of which a session keeps only the digest.
+# Longer strings outside text parts are encoded files. A session keeps only their digest.
 _MAX_PART_CHARS = 2048
 
 
