@@ -7,9 +7,11 @@ from typing import TypeAlias
 
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.interfaces.proxy.authorization import OUR_CREDENTIAL
+from agent_memory_client.models import ACTING_USER_HEADER
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
+_ACTING_USER = ACTING_USER_HEADER.lower().encode()
 # RFC 9110, 7.6.1, and older ones.
 _HOP_BY_HOP = frozenset(
     (b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te", b"trailer")
@@ -17,7 +19,7 @@ _HOP_BY_HOP = frozenset(
 _OURS = b"x-memory"
 """The beginning of our own headers, in requests and responses."""
 # The HTTP client sets the first ones. Cookies belong to our own pages. Answers must be readable, so not compressed.
-_NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"content-length", b"expect", b"cookie", b"accept-encoding", OUR_CREDENTIAL}
+_NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"content-length", b"expect", b"cookie", b"accept-encoding", OUR_CREDENTIAL, _ACTING_USER}
 # Our server sets the date. An upstream must not set cookies for our own pages.
 _NOT_RETURNED = _HOP_BY_HOP | {b"date", b"set-cookie"}
 

@@ -139,9 +139,11 @@ async def test_headers_for_one_hop_and_for_us_stop_here(guarded: Proxied) -> Non
     theirs += [("x-memory-status", "added"), ("X-Memory-Ids", "forged"), ("x-outer", "1"), ("date", "long ago")]
     guarded.upstream.answers.append(Answer([b"{}"], headers=theirs))
     headers = {**ours, "connection": "keep-alive, X-Private", "x-public": "1", "x-memory-other": "1", "x-api-key": ADMIN}
+    headers["x-acting-user"] = guarded.user
     answer = await guarded.chat([NUTS], headers)
     sent = guarded.upstream.last
-    assert [name for name in (*ours, "x-api-key", "x-memory-other", "x-memory-user") if sent.header(name) is not None] == []
+    stopped = (*ours, "x-api-key", "x-acting-user", "x-memory-other", "x-memory-user")
+    assert [name for name in stopped if sent.header(name) is not None] == []
     assert (sent.header("x-public"), sent.header("accept-encoding")) == ("1", "identity")
     assert [name for name in ("x-inner", "set-cookie", "keep-alive", "x-memory-ids") if name in answer.headers] == []
     assert (answer.headers["x-outer"], answer.headers["x-memory-status"]) == ("1", "nothing")
