@@ -29,6 +29,7 @@ from agent_memory_client.models import (
     MAX_SEARCH_OFFSET,
     AckResponse,
     ClientMemoryRecord,
+    Condition,
     CreatedAt,
     Entities,
     EventDate,
@@ -47,6 +48,7 @@ from agent_memory_client.models import (
     MemoryRecordResult,
     MemoryRecordResults,
     MemoryType,
+    MetadataFilter,
     Namespace,
     PurgeRequest,
     PurgeResponse,
@@ -170,13 +172,23 @@ class Memories(Resource):
         explain: bool = False,
         min_trust: float | None = None,
         min_relevance: float | None = None,
+        slot: TagFilter | dict[str, Any] | None = None,
+        category: TagFilter | dict[str, Any] | None = None,
+        source_class: TagFilter | dict[str, Any] | None = None,
+        metadata: dict[str, MetadataFilter] | dict[str, dict[str, Any]] | None = None,
+        filter: Condition | dict[str, Any] | None = None,
+        as_of: datetime | None = None,
+        known_at: datetime | None = None,
+        history: bool = False,
+        distinct: bool = False,
+        quarantined: bool = False,
     ) -> MemoryRecordResults:
         """Return a page of memories that match `text` (`limit` 1 to 100). If `text` is empty, list all memories.
 
         By default, the search combines meaning and keywords. `distance_threshold` is the maximum cosine distance (0 to
         2). `hybrid_alpha` sets the balance from keywords only (0) to meaning only (1). `timezone` and `reference_time`
         are used to resolve times in the text ("last week"). `explain` adds a scoring breakdown to each hit. `min_trust`
-        and `min_relevance` (0 to 1) exclude memories that score lower.
+        and `min_relevance` (0 to 1) exclude memories that score lower. `SearchRequest` describes the other options.
         """
         body = search_body(
             self._config.default_namespace,
@@ -204,6 +216,16 @@ class Memories(Resource):
             explain=explain or None,
             min_trust=min_trust,
             min_relevance=min_relevance,
+            slot=slot,
+            category=category,
+            source_class=source_class,
+            metadata=metadata,
+            filter=filter,
+            as_of=as_of,
+            known_at=known_at,
+            history=history or None,
+            distinct=distinct or None,
+            quarantined=quarantined or None,
         )
         return await self._read(MemoryRecordResults, Call("POST", f"{_PATH}/search", query(optimize_query=optimize_query), body))
 

@@ -63,6 +63,11 @@ async def test_memory_can_be_read_as_of_a_date_and_given_a_slot(memory: MemoryAP
         assert edited.slot == "home_city"
     answer = await memory.search_long_term_memory("Ada lives in", user_id={"eq": "ada"})
     assert [one.text for one in answer.memories] == ["Ada lives in Rome"]
+    slot = {"eq": "home_city"}
+    then = await memory.search_long_term_memory("Ada lives in", user_id={"eq": "ada"}, slot=slot, as_of=years[0] + timedelta(days=9))
+    assert [one.text for one in then.memories] == ["Ada lives in Turin"]
+    ever = await memory.search_long_term_memory("Ada lives in", filter={"slot": slot}, history=True, source_class={"eq": "client"})
+    assert {one.text for one in ever.memories} == {f"Ada lives in {name}" for name in names}
     ends = [(await memory.get_long_term_memory(ids[name])).valid_to for name in names]
     assert ends == [*years[1:], None]
     for name, year in zip(names, years, strict=True):

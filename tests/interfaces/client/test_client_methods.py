@@ -26,8 +26,10 @@ from agent_memory_client.models import (
     MemoryMessage,
     MemoryRecord,
     MemoryStrategyConfig,
+    SearchRequest,
     WorkingMemory,
 )
+from agent_memory_client.resources.memories import Memories
 
 METHODS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parents[2] / "compat" / "contract" / "contract.json").read_text())[
     "python_client_methods"
@@ -130,6 +132,11 @@ def test_signatures_match_the_contract(name: str, kind: type[Any]) -> None:
             assert parameter.default == rule["default"]
     waits = inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method)
     assert waits == (wanted["async"] and kind is MemoryAPIClient)
+
+
+def test_search_takes_every_option_of_the_request() -> None:
+    options = set(SearchRequest.model_fields) - {name for name in SearchRequest.model_fields if "recency" in name}
+    assert options <= set(inspect.signature(Memories.search).parameters)
 
 
 async def test_readme_program_works(client: MemoryAPIClient, sessions: Sessions) -> None:
