@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points
 from importlib.resources import files
 
@@ -34,4 +35,17 @@ def find_extensions() -> Iterator[Feature]:
         yield point.load()
 
 
+def check_names(features: Sequence[Feature]) -> None:
+    """Raise ValueError if two features use one name, for a feature, a job, a periodic job or a Redis key."""
+    for kind, names in (
+        ("features", [one.name for one in features]),
+        ("jobs", [name for one in features for name in one.jobs]),
+        ("periodic jobs", [name for one in features for name in one.schedule]),
+        ("Redis keys", [space.name for one in features for space in one.keys]),
+    ):
+        if twice := sorted(name for name, times in Counter(names).items() if times > 1):
+            raise ValueError(f"two {kind} are named {', '.join(twice)}: rename one, or uninstall its package")
+
+
 FEATURES: tuple[Feature, ...] = (ACCESS, JOBS, MEMORIES, SESSIONS, EXTRACTION, *find_extensions(), RECALL, PRIVACY, FORGET, TRANSFER)
+check_names(FEATURES)

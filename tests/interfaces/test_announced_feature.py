@@ -12,7 +12,8 @@ import pytest
 from ulid import ULID
 
 from agent_memory import runtime as opening
-from agent_memory.feature_list import FEATURES
+from agent_memory.feature_list import FEATURES, check_names
+from agent_memory.foundation.core.feature import Feature
 from agent_memory.foundation.core.mcp_tools import Tool
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.http import app as application
@@ -151,3 +152,17 @@ def test_other_tests_never_import_a_registered_feature() -> None:
 async def test_duplicate_tool_name_raises_value_error() -> None:
     with pytest.raises(ValueError, match="two tools 'read_motto'"):
         assemble_tools([MOTTOS, MOTTOS])
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (Feature("blocks"), "two features are named blocks"),
+        (Feature("mine", jobs={next(name for one in FEATURES for name in one.jobs): "my:job"}), "two jobs are named"),
+        (Feature("mine", keys=FEATURES[0].keys[:1]), f"two Redis keys are named {FEATURES[0].keys[0].name}"),
+    ],
+)
+def test_feature_with_a_taken_name_stops_the_start(second: Feature, message: str) -> None:
+    check_names(WITH_MOTTOS)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check_names((*FEATURES, second))
