@@ -37,7 +37,7 @@ async def end_forgotten(runtime: Runtime) -> int:
 
 async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> bool:
     (change,) = await runtime[ChangeStore].load_changes(scope, [change_id])
-    if change is not None and FORGOTTEN in (change.proposal or {}):
+    if change is not None and FORGOTTEN in change.origin:
         await runtime[ChangeStore].delete_record(change_id)
         return True
     names = [(mid, version) for mid, version, _ in change.memories] if change is not None else []

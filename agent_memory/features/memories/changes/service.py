@@ -170,7 +170,7 @@ class HistoryService:
 
     async def _undo(self, scope: Scope, change: StoredChange, batch: str) -> str:
         """Undo a change, and return the id of the change that records it."""
-        if self.undo_forgetting is None or FORGOTTEN not in (change.proposal or {}):
+        if self.undo_forgetting is None or FORGOTTEN not in change.origin:
             return await self._changes.write_undo(scope, change, batch=batch)
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
@@ -235,7 +235,6 @@ class HistoryService:
                     "state": change.state,
                     "batch_id": change.batch,
                     "at": change.at,
-                    **_forgetting(change),
                     "memories": [*_proposed(change, former), *_memories(change, versions)],
                 }
             )
@@ -251,21 +250,6 @@ def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str
     if record is not None:
         return record.get("agent_id") in scope.agents
     return any(versions.get((mid, version)) is not None for mid, *both in change.memories for version in both if version)
-
-
-def _forgetting(change: StoredChange) -> dict[str, Any]:
-    """Return what a change says about a request to forget, if it records one."""
-    body = change.proposal or {}
-    if FORGOTTEN not in body:
-        return {}
-    namespace, user_id = body["owner"]
-    return {
-        "forgotten": body[FORGOTTEN],
-        "receipt_id": change.id,
-        "undo_until": body["until"],
-        "namespace": namespace,
-        "user_id": user_id,
-    }
 
 
 def _proposed_ids(change: StoredChange) -> list[str]:

@@ -29,7 +29,7 @@ from agent_memory_client.models import MemoryRecord
 
 _PAGE = 500
 FORGOTTEN = "forgotten"
-"""In a change's `proposal`: the counts of a request to forget."""
+"""In a change's `origin`: the counts of a request to forget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class StoredChange:
     state: str
     batch: str
     at: datetime
-    origin: dict[str, str | None]
+    origin: dict[str, Any]
     lines: list[list[str]]
     proposal: dict[str, Any] | None = None
 
@@ -155,11 +155,14 @@ class ChangeStore:
 
         The change has the name of the receipt.
         """
+        namespace, user_id = owner
+        origin = {"actor": scope.actor or "conversation", FORGOTTEN: dict(counts), "receipt_id": name, "user_id": user_id}
+        origin |= {"namespace": namespace, "undo_until": None if until is None else until.isoformat()}
+        fields = change_base(scope.tenant, ChangeKind.FORGET, ChangeOrigin(""), name, "applied")
+        fields[-1] = json.dumps(origin)
+        fields += [part for field, value in (("ns", namespace), ("u", user_id)) if value for part in (field, tag(value))]
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        fields = change_base(scope.tenant, ChangeKind.FORGET, ChangeOrigin(scope.actor or "conversation"), name, "applied")
-        fields += [part for field, value in zip(("ns", "u"), owner, strict=True) if value for part in (field, tag(value))]
-        forgotten = {FORGOTTEN: dict(counts), "until": None if until is None else until.isoformat(), "owner": owner}
-        steps.add_group(change={"id": name, "fields": [*fields, "p", json.dumps(forgotten)], "mids": []})
+        steps.add_group(change={"id": name, "fields": fields, "mids": []})
         await steps.run_steps(self._scripts)
 
     async def end_forgetting(self, scope: Scope, name: str) -> None:
@@ -174,7 +177,7 @@ class ChangeStore:
         offset, names = 0, list[str]()
         while (page := await self.find_changes(scope, values, offset, _PAGE))[1]:
             found = await self.load_changes(scope, page[1])
-            names += [change.id for change in found if change is not None and FORGOTTEN in (change.proposal or {})]
+            names += [change.id for change in found if change is not None and FORGOTTEN in change.origin]
             offset += _PAGE
         for name in names:
             await self.delete_record(name)
