@@ -39,7 +39,7 @@ async def show_changes(page: Page) -> Response:
     offset = query.number("offset", 0)
     if tab == "receipts":
         receipts = await page.rest("GET", "/v1/operations", state="done", kind="deletion", limit=_PAGE, offset=offset)
-        return page.render("receipts.html", tab=tab, found=receipts, size=_PAGE)
+        return page.render("erasures/receipts.html", tab=tab, found=receipts, size=_PAGE)
     if tab == "waiting":
         proposals, quarantine = await asyncio.gather(
             page.read_if_allowed("/v1/changes", state="proposed", limit=_PAGE, offset=offset, **whose),

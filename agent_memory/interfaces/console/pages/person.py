@@ -107,4 +107,4 @@ async def show_erasing(page: Page) -> Response:
         _search(page, user, namespace, kinds, 1),
         page.rest("GET", "/v1/working-memory/", limit=1, user_id=user, namespace=namespace),
     )
-    return page.render("erase.html", user=user, namespace=namespace, memories=memories, sessions=sessions)
+    return page.render("erasures/ask.html", user=user, namespace=namespace, memories=memories, sessions=sessions)
