@@ -15,7 +15,7 @@ from agent_memory.features.extraction.fact_support import ExtractionMessage, Gro
 from agent_memory.features.extraction.prompts import VERSION, ExtractedFact
 from agent_memory.features.extraction.rules import Rules
 from agent_memory.features.memories.annotations import annotate, annotations_of
-from agent_memory.features.memories.records import TRUST
+from agent_memory.features.memories.records import TRUST, join_writers
 from agent_memory.features.memories.service import content_hash, fact_memory_id
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.text.data_fences import DATA_RULE
@@ -78,6 +78,7 @@ def _merged_candidate(first: Candidate, second: Candidate) -> Candidate:
     old = first.record
     ref = SessionRef(old.session_id or "", old.namespace, old.user_id)
     record = old.model_copy(update={"id": fact_memory_id(ref, old.text, ids), "extracted_from": ids, "evidence": [evidence]})
+    record.written_by = join_writers((first.record.written_by, second.record.written_by))
     record.trust = min((candidate.record.trust for candidate in (first, second) if candidate.record.trust is not None), default=None)
     return Candidate(record, evidence, first.witnessed or second.witnessed)
 
@@ -137,6 +138,7 @@ def _candidate(
             "trust": None if len(users) == len(cited) else TRUST["assistant"],
             "model": model,
             "prompt_version": VERSION,
+            "written_by": join_writers(message.stored.message.written_by for message in cited),
         },
         # The limits for callers' records do not apply here, because a message id may contain a comma.
         context=ANSWER,

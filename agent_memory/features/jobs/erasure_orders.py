@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from redis.asyncio import Redis
 from ulid import ULID
@@ -64,6 +65,8 @@ class ErasureOrders:
         name = digest("erasure", *names) if what.agent_id is None else digest("erasure of an agent", *names, what.agent_id)
         body = {"tn": scope.tenant, "ns": what.namespace, "us": what.user_id, "sid": what.session_id, "of": str(ULID()), "pl": what.place}
         body |= {} if what.agent_id is None else {"ag": what.agent_id}
+        # The receipt must not name whom it is about.
+        body |= {"by": "self" if scope.actor == what.user_id else scope.actor, "at": datetime.now(UTC).isoformat()}
         await self._order(
             order=self._keys.erasure(name),
             due=self._keys.due(DueKind.DELETION),

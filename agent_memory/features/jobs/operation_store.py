@@ -140,6 +140,12 @@ class OperationStore:
         members = (await read(self._client, lambda pipe: pipe.zrange(key, offset, offset + limit - 1)))[0]
         return [Mark(kind, member.decode()) for member in members]
 
+    async def list_receipts(self, scope: Scope, offset: int, limit: int) -> list[Mark]:
+        """Return the marks of the tenant's finished erasures, newest first."""
+        key = self._keys.erasure_receipts(tag(scope.tenant))
+        members = (await read(self._client, lambda pipe: pipe.zrevrange(key, offset, offset + limit - 1)))[0]
+        return [Mark(DueKind.DELETION, member.decode()) for member in members]
+
     async def revive_mark(self, mark: Mark) -> None:
         """Make a dead mark due again, and reset its number of attempts."""
         await self._forget(mark, due=True)
@@ -250,6 +256,9 @@ def _deletion(scope: Scope, order: bytes | None) -> dict[str, Any] | None:
         "session_id": body.get("sid"),
         "stages": body.get("done", {}),
         "note": body.get("note"),
+        "ordered_by": body.get("by") or None,
+        "ordered_at": body.get("at"),
+        "finished_at": body.get("end"),
     }
 
 

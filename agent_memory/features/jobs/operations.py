@@ -49,7 +49,12 @@ class OperationService:
     async def list_operations(
         self, scope: Scope, *, state: OperationState | None, kind: OperationKind | None, offset: int, limit: int
     ) -> OperationListResponse:
-        """Return a page of unfinished or dead operations. `offset` is 0 or the previous page's `next_offset`."""
+        """Return a page of unfinished or dead operations. `offset` is 0 or the previous page's `next_offset`.
+
+        The state "done" lists the receipts of erasures, newest first, for callers that are not limited.
+        """
+        if state is OperationState.DONE:
+            return await self._list_receipts(scope, kind, offset, limit)
         kinds = [
             DueKind(wanted_kind.value) for wanted_kind in (OperationKind if kind is None else [kind]) if wanted_kind.value in OUTBOX_KINDS
         ]
@@ -71,6 +76,14 @@ class OperationService:
                 if len(marks) < _SCAN:
                     break
         return OperationListResponse(operations=operations, next_offset=None)
+
+    async def _list_receipts(self, scope: Scope, kind: OperationKind | None, offset: int, limit: int) -> OperationListResponse:
+        if scope.limited or kind not in (None, OperationKind.DELETION):
+            return OperationListResponse(operations=[], next_offset=None)
+        marks = await self._store.list_receipts(scope, offset, limit + 1)
+        found = await self._store.load_operations(scope, marks[:limit])
+        operations = [each for each in found if each is not None and each.state is OperationState.DONE]
+        return OperationListResponse(operations=operations, next_offset=offset + limit if len(marks) > limit else None)
 
     async def replay_operation(self, scope: Scope, operation_id: str) -> OperationRecord:
         """Retry a dead operation. Raises NotFound, or Conflict if the operation is not dead."""

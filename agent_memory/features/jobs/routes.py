@@ -42,7 +42,10 @@ OperationPath = Annotated[str, Path(max_length=100, description="The operation's
 async def list_operations(
     services: ServicesDep,
     scope: ScopeDep,
-    state: Annotated[OperationState | None, Query(description="Only operations in this state. Finished operations are not listed.")] = None,
+    state: Annotated[
+        OperationState | None,
+        Query(description="Only operations in this state. Of finished work, only erasures are listed, newest first."),
+    ] = None,
     kind: Annotated[OperationKind | None, Query(description="Only this kind of work.")] = None,
     limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of operations.")] = 20,
     offset: Annotated[int, Query(ge=0, le=10_000_000, description="The previous page's `next_offset`.")] = 0,

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 
-_SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved"}
+_SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved", "written_by"}
 WORDS, TURN, REPLY = "w", "u", "o"
 RESTATED_TURN, RESTATED_REPLY = "n", "p"
 
@@ -276,6 +276,15 @@ def trust_of(record: MemoryRecord) -> float:
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return the source and trust of a memory made from several memories: those of the least trusted one."""
+    """Return the source and trust of a memory made from several memories, those of the least trusted one, and its writers."""
     least = min(records, key=trust_of)
-    return {"source_class": source_of(least), "trust": trust_of(least)}
+    return {
+        "source_class": source_of(least),
+        "trust": trust_of(least),
+        "written_by": join_writers(record.written_by for record in records),
+    }
+
+
+def join_writers(writers: Iterable[str | None]) -> str | None:
+    """Return the writer of a text made from several others: all their writers, or None if none is known."""
+    return ", ".join(dict.fromkeys(writer for writer in writers if writer)) or None

@@ -81,6 +81,7 @@ def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> Memory
             "extraction_strategy": "message",
             "discrete_memory_extracted": "t",
             "metadata": speaker_of(message) | marks,
+            "written_by": message.written_by,
         },
         context=ANSWER,
     )
@@ -176,11 +177,11 @@ class MemoryService:
         With `dedupe`, a record that repeats a memory becomes evidence for that memory. A record with a slot supersedes
         the slot's current fact.
         """
-        prepared = await run_in_thread(lambda: self._prepared(records), memories_work(records))
+        prepared = await run_in_thread(lambda: self._prepared(records, scope.actor), memories_work(records))
         await store_settled(self._store, self._neighbors, self._commits, scope, prepared, dedupe=dedupe)
 
-    def _prepared(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Redact secrets, screen records for quarantine, and set their hashes. Return one record for each id."""
+    def _prepared(self, records: Sequence[MemoryRecord], writer: str) -> list[MemoryRecord]:
+        """Redact secrets, screen records for quarantine, and set hashes and writer. Return one record for each id."""
         if self._settings.longterm.redact_secrets:
             texts = [record.text for record in records]
             clean = redact_all(texts)
@@ -191,6 +192,7 @@ class MemoryService:
         unique = {record.id: screen_caller_record(self._settings, record, rules) for record in records}
         prepared = list(unique.values())
         for record in prepared:
+            record.written_by = writer or None
             if not record.memory_hash:
                 record.memory_hash = content_hash(record)
             if record.persisted_at is not None:
@@ -247,7 +249,7 @@ class MemoryService:
                 update = {**update, "metadata": {**old.metadata, **update["metadata"]}}
             new = old.model_copy(update={**update, "updated_at": datetime.now(UTC)})
             if "text" in changes:
-                new.memory_hash = content_hash(new)
+                new.memory_hash, new.written_by = content_hash(new), scope.actor or None
                 # An edit does not end a quarantine; only an approval does.
                 new = new if old.quarantine is not None else screen_record(self._settings, new)
             claims_slot = new.slot is not None and new.quarantine is None and not _SLOT_FIELDS.isdisjoint(changes)

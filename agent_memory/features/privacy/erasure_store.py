@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from redis.asyncio import Redis
 
@@ -67,10 +68,14 @@ class ErasureStore:
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
         """Replace a finished order with a receipt that does not name the owner, unless another worker did so."""
-        receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | ({} if note is None else {"note": note}))
+        ordered, ends = json.loads(order.raw), {"end": datetime.now(UTC).isoformat()}
+        about = {name: ordered[name] for name in ("by", "at") if ordered.get(name)} | ends | ({} if note is None else {"note": note})
+        receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | about)
         name = self._keys.erasure(order.name)
         await self._finish(
             order=name,
+            receipts=self._keys.erasure_receipts(tag(order.what.tenant)),
+            name=order.name,
             root=self._keys.root,
             place=order.what.place,
             remembered_seconds=_REMEMBERED_SECONDS,

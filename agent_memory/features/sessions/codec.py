@@ -20,6 +20,9 @@ from agent_memory.foundation.core.scope import Rights, Scope, SessionRef
 from agent_memory.foundation.text.chat_messages import ToolCallLinks, links_of
 from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, MemoryStrategyConfig
 
+# `lua/session_write.lua` reads this field of an entry, too.
+_WRITER = "w"
+
 
 class StoredMessage(NamedTuple):
     """A stored message. `seq` is its number among all messages that the session has ever had, starting at 1."""
@@ -82,8 +85,8 @@ def encode_beside(message: MemoryMessage) -> str:
     return to_json(beside).decode() if beside else ""
 
 
-def encode_message(message: MemoryMessage) -> str:
-    """Return a message's text and metadata as JSON, in the form that entries store."""
+def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
+    """Return a message's text and metadata as JSON, in the form that entries store. The writer comes last: scripts keep it."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if (metadata := message.own_fields.get("metadata")) is not None:
         body["d"] = iso(said_at(metadata, message.created_at))
@@ -96,6 +99,8 @@ def encode_message(message: MemoryMessage) -> str:
         body["f"] = 1
     if message.persisted_at is not None:
         body["p"] = iso(message.persisted_at)
+    if writer:
+        body[_WRITER] = writer
     return to_json(body).decode()
 
 
@@ -111,6 +116,7 @@ def decode_entry(raw: bytes) -> StoredMessage:
         "created_at": body["t"],
         "persisted_at": body.get("p"),
         "discrete_memory_extracted": "t" if "f" in body else "f",
+        "written_by": body.get(_WRITER),
     }
     if (beside := body.get("x")) is not None:
         values |= _fields_beside(beside)
@@ -262,7 +268,8 @@ def encode_own(record: MemoryRecord, scope: Scope) -> str:
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})
-    return json.dumps({"given": named_fields, "record": record.model_dump(mode="json"), "by": rights}, ensure_ascii=False)
+    written = record.model_dump(mode="json") | {"written_by": record.written_by or scope.actor or None}
+    return json.dumps({"given": named_fields, "record": written, "by": rights}, ensure_ascii=False)
 
 
 def decode_own(raw: str) -> OwnMemory:
@@ -277,7 +284,17 @@ def decode_own(raw: str) -> OwnMemory:
 
 _RIGHTS = ("ns", "us", "ag")
 # Fields that do not count as content: times and the server's own fields. The creation time is compared separately.
-_NOT_CONTENT = {"created_at", "updated_at", "last_accessed", "persisted_at", "access_count", "memory_hash", "quarantine", "approved"}
+_NOT_CONTENT = {
+    "created_at",
+    "updated_at",
+    "last_accessed",
+    "persisted_at",
+    "access_count",
+    "memory_hash",
+    "quarantine",
+    "approved",
+    "written_by",
+}
 
 
 def content_mark(record: MemoryRecord) -> str:

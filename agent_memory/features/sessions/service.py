@@ -103,7 +103,7 @@ class SessionService:
             return timed, identified, with_distinct_ids(identified), [self._with_stable_id(ref, record) for record in body.memories]
 
         timed, identified, distinct, memories = await run_in_thread(prepare, work)
-        messages = await self._new(distinct)
+        messages = await self._new(distinct, scope.actor)
         if shown_as_semantic and any(record.memory_type is MemoryTypeEnum.SEMANTIC for record in memories):
             memories = _with_kept_types(memories, await self._store.procedural_memories(scope, ref))
         waiting = (
@@ -175,7 +175,7 @@ class SessionService:
 
         named, distinct = await run_in_thread(prepare, messages_work(body.messages))
         await self._room(scope, body.messages)
-        messages = await self._new(distinct)
+        messages = await self._new(distinct, scope.actor)
         change = SessionWrite(
             mode="append",
             messages=messages,
@@ -301,13 +301,13 @@ class SessionService:
             lambda: any(own_words(message.content, message.role) != message.content for message in messages), messages_work(messages)
         )
 
-    async def _new(self, messages: Sequence[MemoryMessage]) -> list[NewMessage]:
+    async def _new(self, messages: Sequence[MemoryMessage], writer: str) -> list[NewMessage]:
         longterm = self._settings.longterm
         promotes = longterm.enabled and (longterm.promote_messages or self._extracts)
         read = await run_in_thread(lambda: [counted(message) for message in messages], messages_work(messages))
         tokens = await self._counter.count_messages([(message.role, text) for message, (text, _) in zip(messages, read, strict=True)])
         return [
-            NewMessage(message, number + more, promotes and _is_promoted(message), promotes and not is_blank(message.content))
+            NewMessage(message, number + more, promotes and _is_promoted(message), promotes and not is_blank(message.content), writer)
             for message, number, (_, more) in zip(messages, tokens, read, strict=True)
         ]
 
@@ -332,12 +332,16 @@ class SessionService:
 
     def _check_session(self, scope: Scope, body: UpdateWorkingMemory) -> bool:
         timed = self._check_messages(scope, body.messages)
+        for record in body.memories:
+            record.written_by = None
         note_unreadable_dates(record.metadata for record in body.memories)
         check_strategy(body.long_term_memory_strategy)
         return timed
 
     def _check_messages(self, scope: Scope, messages: Sequence[MemoryMessage]) -> bool:
         timed = self._set_times(messages)
+        for message in messages:
+            message.written_by = None
         check_annotations(scope, messages)
         check_messages(messages, self._settings.limits.message_bytes)
         notice_roles(messages)

@@ -26,17 +26,19 @@ IMPORT_FIELD = "im"
 class NewMessage:
     """A message to write. `promote` is True if background work must process the message.
 
-    With `promote_correction`, background work also processes it if the PUT changes the stored text of its id.
+    With `promote_correction`, background work also processes it if the PUT changes the stored text of its id. A PUT keeps
+    the stored writer of a message that it does not change.
     """
 
     message: MemoryMessage
     tokens: int
     promote: bool = True
     promote_correction: bool = False
+    writer: str | None = None
 
     def arguments(self) -> list[Arg]:
         message, promote = self.message, 1 if self.promote else 2 * self.promote_correction
-        return [message_identity(message), self.tokens, promote, encode_message(message), encode_beside(message)]
+        return [message_identity(message), self.tokens, promote, encode_message(message, self.writer), encode_beside(message)]
 
 
 @dataclass(frozen=True, slots=True)

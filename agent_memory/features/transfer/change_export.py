@@ -9,7 +9,7 @@ from typing import Any, Literal
 from redis.asyncio import Redis
 
 from agent_memory.features.jobs.erasure_orders import Erasure
-from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.features.memories.changes.store import FORGOTTEN, ChangeStore, StoredChange
 from agent_memory.features.memories.commit import ChangeKind
 from agent_memory.features.transfer.memory_export import MemoryExportReader
 from agent_memory.features.transfer.restore import Restorer
@@ -54,11 +54,13 @@ class ChangeTransfer:
     async def _read(self, scope: Scope, ids: Sequence[str]) -> list[ChangeExport]:
         loaded = await self._changes.load_changes(scope, ids)
         rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.change(change), ["ms", "ns"]) for change in ids])
-        # A proposal to forget is only for the reviewers of this store, so it is not exported.
+        # Proposals and requests to forget are only for the reviewers of this store, so they are not exported.
         present = [
             (change, *row)
             for change, row in zip(loaded, rows, strict=True)
-            if change is not None and not (change.kind is ChangeKind.FORGET and change.proposal is not None)
+            if change is not None
+            and FORGOTTEN not in change.origin
+            and not (change.kind is ChangeKind.FORGET and change.proposal is not None)
         ]
         mids: set[str] = set()
         for change, memories, _ in present:

@@ -220,6 +220,8 @@ def _message(stored: StoredMessage, session: SessionExport) -> dict[str, Any]:
         "promoted": promoted,
         "waits": stored.promote and stored.seq > min(session.promoted, session.extracted),
     }
+    if message.written_by is not None:
+        line["written_by"] = message.written_by
     return line | {name: True for name, holds in flags.items() if holds}
 
 

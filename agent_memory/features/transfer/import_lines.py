@@ -108,6 +108,7 @@ class MessageLine(BaseModel):
     extracted: bool = False
     promoted: bool = False
     waits: bool = False
+    written_by: OptionalIdentifier = None
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
@@ -119,7 +120,11 @@ class MessageLine(BaseModel):
 
     def message(self) -> MemoryMessage:
         values: dict[str, Any] = {"role": self.role, "content": self.content, "id": self.id, "created_at": self.created_at}
-        values |= {"persisted_at": self.persisted_at, "discrete_memory_extracted": "t" if self.extracted else "f"}
+        values |= {
+            "written_by": self.written_by,
+            "persisted_at": self.persisted_at,
+            "discrete_memory_extracted": "t" if self.extracted else "f",
+        }
         message = MemoryMessage.model_validate(values, context=ANSWER)
         return message if self.chat is None else with_beside(message, beside_of(self.chat))
 

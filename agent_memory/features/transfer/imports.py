@@ -134,7 +134,8 @@ class ImportService:
         def screen(record: MemoryRecord) -> MemoryRecord:
             # Administrators may import memories that were approved. Quarantined memories stay quarantined.
             judged = screen_record(self.settings, record) if scope.may_administer else screen_caller_record(self.settings, record)
-            return judged if record.quarantine is None else record
+            kept = judged if record.quarantine is None else record
+            return kept.model_copy(update={"written_by": _writer(scope, record.written_by)})
 
         return ImportPlacement(header, user_id, namespace, now, self.restorer.vector, clean, screen, self.ids, agent_id)
 
@@ -243,7 +244,7 @@ class ImportService:
         change = SessionWrite(
             mode="put",
             messages=[
-                NewMessage(message, self.counter.count_chat(message), is_waiting)
+                NewMessage(message, self.counter.count_chat(message), is_waiting, writer=_writer(run.scope, message.written_by))
                 for message, is_waiting in zip((entry.message() for entry in line.messages), waits, strict=True)
             ],
             context=line.context,
@@ -318,3 +319,8 @@ class ImportService:
             records = await self.memories.get(run.scope, [message_memory_id(ref, entry.id) for entry in half])
             texts = {entry.id: record.text for entry, record in zip(half, records, strict=True) if record is not None}
         return [entry.waits and (not entry.promoted or texts.get(entry.id) == entry.content) for entry in line.messages]
+
+
+def _writer(scope: Scope, given: str | None) -> str | None:
+    """Return the writer of an imported text: only administrators may give another than themselves."""
+    return (given if scope.may_administer else None) or scope.actor or None

@@ -35,6 +35,7 @@ am:{0}:try:<kind>   hash    failed tries of a mark since it last succeeded, and 
 am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
 am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
 am:{0}:del:<name>   string  an order to delete all data of a session or a user, then its receipt   30 days after the deletion
+am:{0}:delr:<tenant> zset   names of receipts of finished erasures, by time (ms)            30 days
 am:{0}:erasing      zset    owners (digests) whose erasure is requested, by time (ms)       until it is done
 am:{0}:erased       zset    owners (digests) whose erasure is done, by time (ms)            2 hours
 am:{0}:xo:<id>      string  the receipt of an export: counts, without the owner                  30 days
@@ -194,6 +195,7 @@ class Keys:
     by = _named("by:")
     change = _named("ch:")
     erasure = _named("del:")
+    erasure_receipts = _named("delr:")
     forgetting = _named("fg:")
     export = _named("xo:")
     token = _named("tok:")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from starlette.responses import Response
 
@@ -31,6 +32,8 @@ class Action:
 
 
 ACTIONS: dict[str, Action] = {}
+# After these, the page shows the memory with its change.
+_SHOWN_AGAIN = ("edit-memory", "undo-edit")
 _MEMORY = "/v1/long-term-memory/{memory_id}"
 # Actions that send one request about the id in the form, each with its operation and body.
 _REQUESTS: dict[str, tuple[str, Any]] = {
@@ -55,14 +58,15 @@ async def do_action(page: Page) -> Response:
     done = await ACTIONS[name].run(page, form)
     if isinstance(done, Response):
         return done
-    return page.redirect(_with_query(page.local(form.get("back")), done=name, undo=done))
+    changed = (form["id"].rpartition(":")[2] if name == "undo-edit" else form["id"]) if name in _SHOWN_AGAIN else None
+    return page.redirect(_with_query(page.local(form.get("back")), changed, done=name, undo=done, changed=changed))
 
 
-def _with_query(address: str, **changes: str | None) -> str:
+def _with_query(address: str, memory_id: str | None, **changes: str | None) -> str:
     parts = urlsplit(address)
     query = {name: value for name, value in parse_qsl(parts.query) if name not in ("edit", *changes)}
     query |= {name: value for name, value in changes.items() if value is not None}
-    return urlunsplit(parts._replace(query=urlencode(query), fragment=""))
+    return urlunsplit(parts._replace(query=urlencode(query), fragment="" if memory_id is None else f"memory-{quote(memory_id)}"))
 
 
 def _action(name: str, *twins: str) -> Callable[[Run], Run]:
@@ -110,6 +114,15 @@ async def _undo_edit(page: Page, form: Fields) -> None:
 async def _pin_chosen(page: Page, form: Fields) -> None:
     paths = [f"/v1/long-term-memory/{name}" for name in chosen_ids(page, form)]
     await asyncio.gather(*(page.rest("PATCH", path, {"pinned": True}) for path in paths))
+
+
+@_action("export-chosen", f"GET {_MEMORY}")
+async def _export_chosen(page: Page, form: Fields) -> Response:
+    """Send the chosen memories as JSON Lines."""
+    paths = [f"/v1/long-term-memory/{name}" for name in chosen_ids(page, form)]
+    lines = [json.dumps(each, ensure_ascii=False) for each in await asyncio.gather(*(page.rest("GET", path) for path in paths))]
+    headers = {"content-disposition": 'attachment; filename="memories.jsonl"'}
+    return Response("\n".join([*lines, ""]), media_type="application/x-ndjson", headers=headers)
 
 
 @_action("forget", "POST /v1/memory/forget")

@@ -6,6 +6,7 @@ import gzip
 import hmac
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -88,6 +89,10 @@ class Page:
         if len(self._cookie) < 32:
             self._cookie = self._new_cookie = token_urlsafe(32)
         self.principal: Principal | None = None
+        self.decisions = 0
+        """The number of proposals and quarantined memories that await a decision."""
+        self.key_names: dict[str, str] = {}
+        """What administrators called each API key, by its name as a writer."""
 
     @property
     def runtime(self) -> Runtime:
@@ -131,6 +136,18 @@ class Page:
                 raise
             return None
 
+    async def count_decisions(self) -> None:
+        """Count what awaits a decision, for the navigation. A refusal hides the counter."""
+        for path in ("/v1/changes", "/v1/quarantine"):
+            with suppress(RestError):
+                self.decisions += (await self.rest("GET", path, limit=1, state="proposed" if path == "/v1/changes" else None))["total"]
+
+    async def name_keys(self) -> None:
+        """Learn the names of API keys, which only administrators may read."""
+        if self.settings.auth.required and self.principal is not None and self.principal.role is Role.ADMIN:
+            found = await self.read_if_allowed("/v1/auth/tokens") or {"tokens": []}
+            self.key_names = {f"token:{key['id']}": key["description"] for key in found["tokens"] if key["description"]}
+
     async def readiness(self) -> Any:
         try:
             return await self.rest("GET", "/v1/ready")
@@ -165,7 +182,7 @@ class Page:
 
     def here(self, **query: Any) -> str:
         """Return this page's URL with changes to its query."""
-        return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, **query})
+        return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, "changed": None, **query})
 
     def local(self, address: str | None) -> str:
         """Return the URL if it belongs to the console, else the URL of the overview."""
@@ -195,9 +212,11 @@ class Page:
             can_administer=self.principal is not None and self.principal.role is Role.ADMIN,
             can_write=self.principal is not None and self.principal.role is not Role.READ,
             csrf=self.csrf,
+            decisions=self.decisions,
             here=self.here,
             host=self.host,
             is_open=not self.settings.auth.required,
+            key_names=self.key_names,
             language=self.words["language"],
             path=self.path,
             principal=self.principal,
@@ -246,6 +265,8 @@ def page_endpoint(
         try:
             if not await page.identify() and not public:
                 return page.redirect(page.url("/login", next=page.here() if request.method == "GET" else None))
+            if page.principal is not None and request.method == "GET" and not public:
+                await page.count_decisions()
             return await handler(page)
         except RestError as error:
             return page.render("parts/error.html", error.status, message=error.message)

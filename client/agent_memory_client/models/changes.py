@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agent_memory_client.models._types import Instant
+from agent_memory_client.models._types import Absent, Instant
 from agent_memory_client.models.memories import Evidence, MemoryRecord
 from agent_memory_client.models.messages import MemoryMessage
 
@@ -38,7 +38,7 @@ class ChangedMemory(BaseModel):
     before: MemoryRecord | None = None
     """The memory before the change. Null if it did not exist."""
     after: MemoryRecord | None = None
-    """The memory after the change. Null if the change deleted the memory, or proposes to delete it."""
+    """The memory after the change. Null if the change deleted the memory, or proposes to delete or end it."""
     diff: dict[str, list[Any]]
     """The fields that differ, each with its old and new values: `{"text": ["old", "new"]}`."""
 
@@ -70,7 +70,13 @@ class Change(BaseModel):
     memories: list[ChangedMemory]
     """The changed memories."""
     receipt_id: str | None = None
-    """The receipt of a deletion that was just approved. Pass it to `undo_forget_memory` to undo the deletion."""
+    """The receipt of a deletion on request. Pass it to `undo_forget_memory` to undo the deletion."""
+    user_id: str | None = Absent
+    """The user whose memories a request deleted."""
+    namespace: str | None = Absent
+    """The namespace of these memories."""
+    forgotten: dict[str, int] | None = Absent
+    """The number of `facts`, `messages`, `session_messages` and `summaries` that a request deleted."""
     undo_until: Instant | None = None
     """The deadline for undoing the deletion. Null if the deletion cannot be undone."""
 

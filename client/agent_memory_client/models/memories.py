@@ -175,6 +175,9 @@ class MemoryRecord(BaseModel):
     """The language model that extracted the memory."""
     prompt_version: OptionalIdentifier = Absent
     """The version of the prompt given to the language model."""
+    written_by: OptionalIdentifier = Absent
+    """The API key (`token:` and its id) or the token's subject that wrote the text, or the messages it comes from:
+    `anonymous` without credentials. The server sets it; null means unknown."""
 
 
 class ClientMemoryRecord(MemoryRecord):

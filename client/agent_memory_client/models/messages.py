@@ -65,6 +65,8 @@ class MemoryMessage(BaseModel):
     """The parts, if the content was sent as a list. Omitted for text."""
     no_content: NoContent | None = Absent
     """Why `content` is empty: it was sent as null (`null`) or not sent (`missing`). Omitted if there is content."""
+    written_by: OptionalIdentifier = Absent
+    """The API key (`token:` and its id) or the token's subject that wrote the message. The server sets it."""
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> Self:

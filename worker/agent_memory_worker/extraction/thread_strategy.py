@@ -12,7 +12,7 @@ from agent_memory.features.extraction.rules import Rules
 from agent_memory.features.extraction.thread_prompts import VERSION, ThreadSummary, summarize_thread
 from agent_memory.features.memories.commit import Add, Decision, Update
 from agent_memory.features.memories.quarantine.service import screen_record
-from agent_memory.features.memories.records import TRUST, StoredMemory, trust_of
+from agent_memory.features.memories.records import TRUST, StoredMemory, join_writers, trust_of
 from agent_memory.features.memories.service import content_hash
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.foundation.core.scope import Scope, SessionRef
@@ -123,6 +123,7 @@ def _record(
         "model": model,
         "prompt_version": VERSION,
         "evidence": [Evidence(session_id=ref.session_id, message_ids=cited, at=last)],
+        "written_by": join_writers([old and old.written_by, *(message.stored.message.written_by for message in messages)]),
     }
     if old is not None:
         record = old.model_copy(update=fields | {"trust": min(trust_of(old), trust)})

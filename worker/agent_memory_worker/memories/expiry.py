@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from agent_memory.features.memories.changes.store import ChangeStore
+from agent_memory.features.memories.changes.store import FORGOTTEN, ChangeStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.features.memories.usage.store import UsageStore
@@ -37,6 +37,9 @@ async def end_forgotten(runtime: Runtime) -> int:
 
 async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> bool:
     (change,) = await runtime[ChangeStore].load_changes(scope, [change_id])
+    if change is not None and FORGOTTEN in change.origin:
+        await runtime[ChangeStore].delete_record(change_id)
+        return True
     names = [(mid, version) for mid, version, _ in change.memories] if change is not None else []
     versions = [version for version in await runtime[ChangeStore].load_versions(scope, names) if version is not None]
     here = await runtime[MemoryStore].find(scope, [version.record.id for version in versions])

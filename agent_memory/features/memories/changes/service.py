@@ -8,7 +8,7 @@ from typing import Any
 
 from ulid import ULID
 
-from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
+from agent_memory.features.memories.changes.store import FORGOTTEN, ChangeStore, StoredChange
 from agent_memory.features.memories.commit import MemoryCommits
 from agent_memory.features.memories.records import StoredMemory, evidence_of, message_memory_id
 from agent_memory.features.memories.store import MemoryStore
@@ -48,6 +48,8 @@ class HistoryService:
         self._changes = changes
         self._commits = commits
         self._approvals: dict[str, Approval] = {}
+        self.undo_forgetting: Callable[[Scope, str], Awaitable[Any]] | None = None
+        """Undoes a request to forget, by its receipt. The feature that forgets sets it."""
 
     def register_approval(self, kind: str, approval: Approval) -> None:
         """Register `approval` to run when a caller approves a proposal that contains the key `kind`."""
@@ -151,7 +153,7 @@ class HistoryService:
 
     async def undo_by_id(self, scope: Scope, change_id: str) -> Change:
         """Undo a change, and return the new change that records the undo. Raises NotFound or Conflict."""
-        name = await self._changes.write_undo(scope, await self._require(scope, change_id), batch=str(ULID()))
+        name = await self._undo(scope, await self._require(scope, change_id), str(ULID()))
         return await self.read_change(scope, name)
 
     async def undo_batch(self, scope: Scope, batch_id: str) -> ChangeListResponse:
@@ -162,9 +164,18 @@ class HistoryService:
         if not applied:
             raise NotFound(f"no applied change of batch {batch_id} found")
         for change in sorted(applied, key=lambda change: (change.at, change.id), reverse=True):
-            undone.append(await self._changes.write_undo(scope, change, batch=batch))
+            undone.append(await self._undo(scope, change, batch))
         changes = await self._render_changes(scope, await self._changes.load_changes(scope, undone[:100]))
         return ChangeListResponse(changes=changes, total=len(undone))
+
+    async def _undo(self, scope: Scope, change: StoredChange, batch: str) -> str:
+        """Undo a change, and return the id of the change that records it."""
+        if self.undo_forgetting is None or FORGOTTEN not in change.origin:
+            return await self._changes.write_undo(scope, change, batch=batch)
+        if change.state != "applied":
+            raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
+        await self.undo_forgetting(scope, change.id)
+        return change.id
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
         """Carry out a proposal. Raises NotFound, and Conflict if the change is no proposal or a memory has changed."""
@@ -211,6 +222,10 @@ class HistoryService:
         stored = [change for change in changes if change is not None]
         versions = await self._versions_in(scope, stored)
         visible = [change for change in stored if _reaches_change(scope, change, versions)]
+        named = list(dict.fromkeys(name for change in visible for name in _proposed_ids(change)))
+        former = {
+            name: memory.record for name, memory in zip(named, await self._store.find(scope, named), strict=True) if memory is not None
+        }
         return [
             Change.model_validate(
                 {
@@ -220,7 +235,7 @@ class HistoryService:
                     "state": change.state,
                     "batch_id": change.batch,
                     "at": change.at,
-                    "memories": _memories(change, versions),
+                    "memories": [*_proposed(change, former), *_memories(change, versions)],
                 }
             )
             for change in visible
@@ -237,13 +252,32 @@ def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str
     return any(versions.get((mid, version)) is not None for mid, *both in change.memories for version in both if version)
 
 
+def _proposed_ids(change: StoredChange) -> list[str]:
+    """Return the ids of the memories that an open proposal would change, end or delete."""
+    if change.proposal is None or change.state != "proposed":
+        return []
+    former = [change.proposal["record"]["id"]] if "former" in change.proposal else []
+    return [*(name for name, _ in change.proposal.get("old", ())), *former, *change.proposal.get("forget", {}).get("ids", ())]
+
+
+def _proposed(change: StoredChange, former: Mapping[str, MemoryRecord]) -> list[ChangedMemory]:
+    """Return what a proposal would do to each memory. `former` maps ids to the memories as they are now."""
+    if change.proposal is None:
+        return []
+    names = _proposed_ids(change)
+    pairs: list[tuple[str, MemoryRecord | None, MemoryRecord | None]] = []
+    if "record" in change.proposal:
+        new = MemoryRecord.model_validate(change.proposal["record"], context={"answer": True})
+        pairs.append((new.id, former.get(new.id) if new.id in names else None, new))
+        names = [name for name in names if name != new.id]
+    else:
+        names = list(change.proposal.get("forget", {}).get("ids", ()))
+    pairs += [(name, former.get(name), None) for name in names]
+    return [ChangedMemory.model_construct(memory_id=name, before=old, after=new, diff=diff(old, new)) for name, old, new in pairs]
+
+
 def _memories(change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> list[ChangedMemory]:
     changed_memories: list[ChangedMemory] = []
-    if change.proposal is not None and "record" in change.proposal:
-        new = MemoryRecord.model_validate(change.proposal["record"], context={"answer": True})
-        changed_memories.append(ChangedMemory.model_construct(memory_id=new.id, before=None, after=new, diff=diff(None, new)))
-    for memory_id in (change.proposal or {}).get("forget", {}).get("ids", ()):
-        changed_memories.append(ChangedMemory.model_construct(memory_id=memory_id, before=None, after=None, diff={}))
     for mid, *both in change.memories:
         before, after = (None if (memory := versions.get((mid, version))) is None else memory.record for version in both)
         record = after or before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -13,19 +13,23 @@ from redisvl.query import FilterQuery
 from redisvl.query.filter import Num
 from ulid import ULID
 
-from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_fields
+from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_base, change_fields
 from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
 from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups, order_of
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.storage.connection import read
+from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys, tag, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import change_index_name
 from agent_memory.foundation.storage.search.queries import name_query, search
 from agent_memory.foundation.storage.search.syntax import all_of
 from agent_memory_client.models import MemoryRecord
+
+_PAGE = 500
+FORGOTTEN = "forgotten"
+"""In a change's `origin`: the counts of a request to forget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,7 @@ class StoredChange:
     state: str
     batch: str
     at: datetime
-    origin: dict[str, str | None]
+    origin: dict[str, Any]
     lines: list[list[str]]
     proposal: dict[str, Any] | None = None
 
@@ -143,6 +147,45 @@ class ChangeStore:
         if (await steps.run_steps(self._scripts))[0] != "ok":
             raise Conflict(f"change {change.id} cannot be undone: a memory of it was changed since, undo that first")
         return name
+
+    async def record_forgetting(
+        self, scope: Scope, owner: tuple[str | None, str | None], name: str, counts: Mapping[str, int], until: datetime | None
+    ) -> None:
+        """Record that a request forgot memories: whose, how many, and until when an undo is possible, but no content.
+
+        The change has the name of the receipt.
+        """
+        namespace, user_id = owner
+        origin = {"actor": scope.actor or "conversation", FORGOTTEN: dict(counts), "receipt_id": name, "user_id": user_id}
+        origin |= {"namespace": namespace, "undo_until": None if until is None else until.isoformat()}
+        fields = change_base(scope.tenant, ChangeKind.FORGET, ChangeOrigin(""), name, "applied")
+        fields[-1] = json.dumps(origin)
+        fields += [part for field, value in (("ns", namespace), ("u", user_id)) if value for part in (field, tag(value))]
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
+        steps.add_group(change={"id": name, "fields": fields, "mids": []})
+        await steps.run_steps(self._scripts)
+
+    async def end_forgetting(self, scope: Scope, name: str) -> None:
+        """Record that a receipt was undone."""
+        steps = StepGroups(self._keys, scope.tenant, atomic=True)
+        steps.add_group({"op": "claim", "id": name, "state": tag("applied"), "to": tag("undone")})
+        await steps.run_steps(self._scripts)
+
+    async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:
+        """Delete the records of a user's requests to forget. The other changes go with their memories."""
+        values = {"kd": ChangeKind.FORGET.value, "u": user_id} | ({} if namespace is None else {"ns": namespace})
+        offset, names = 0, list[str]()
+        while (page := await self.find_changes(scope, values, offset, _PAGE))[1]:
+            found = await self.load_changes(scope, page[1])
+            names += [change.id for change in found if change is not None and FORGOTTEN in change.origin]
+            offset += _PAGE
+        for name in names:
+            await self.delete_record(name)
+
+    async def delete_record(self, change_id: str) -> None:
+        """Delete a change that contains no memories."""
+        with redis_errors():
+            await self._client.delete(self._keys.change(change_id))
 
     async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
         """Reject a proposal. Raises Conflict if the change is not an open proposal."""

@@ -23,8 +23,8 @@ from agent_memory.foundation.foundation import Foundation
 def open_forget(foundation: Foundation, services: Services) -> None:
     settings, client, keys = foundation.settings, foundation.client, foundation.keys
     sessions, lineage = services[SessionStore], services[LineageStore]
-    store = ForgetStore(client, keys, undo_seconds=settings.longterm.forget_undo_seconds, fsync=foundation.fsync)
     changes = services[ChangeStore]
+    store = ForgetStore(client, keys, changes, undo_seconds=settings.longterm.forget_undo_seconds, fsync=foundation.fsync)
     forget = ForgetService(
         store,
         CandidateFinder(client, services[MemoryStore], lineage, services[EmbeddingBudget], latin_only=settings.models.embeds_latin_only),
@@ -38,6 +38,7 @@ def open_forget(foundation: Foundation, services: Services) -> None:
     )
     requests = ForgetRequests(keys, services[MemoryScripts], changes, forget, settings.longterm.forget_in_conversation)
     services[HistoryService].register_approval(APPROVED, requests.approve)
+    services[HistoryService].undo_forgetting = forget.undo
     services.add(store, forget, requests)
 
 

@@ -131,6 +131,7 @@ class ForgetService:
         restored = await self.store.undo(scope, receipt_id)
         if restored is None:
             raise NotFound(f"no receipt {receipt_id} found: it cannot be undone any more, or never could")
+        await self.changes.end_forgetting(scope, receipt_id)
         memories, messages, newer = restored
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
 
@@ -153,6 +154,7 @@ class ForgetService:
             await self._purge(scope, plan)
             await self.followers.follow(list(dict.fromkeys([*plan.removed_memories, *(chosen.memory.mid for chosen in plan.dropped)])))
             moment = None if until is None or until is True else until
+            await self.changes.record_forgetting(scope, _owner_of(targets.whose, plan), name, plan.counts, moment)
             return ForgetMemoryResponse(matches=matches, forgotten=dict(plan.counts), receipt_id=name, undo_until=moment)
         raise Conflict("the memories to forget changed during the request: try again")
 
@@ -310,6 +312,12 @@ class ForgetService:
         proposals = [(change.id, change.proposal) for change in await self.changes.load_changes(scope, names) if change and change.proposal]
         texts = [(name, str(proposal["record"]["text"])) for name, proposal in proposals if "record" in proposal]
         return await asyncio.to_thread(lambda: [each for each, text in texts if planner.states(text)])
+
+
+def _owner_of(whose: Whose, plan: Plan) -> tuple[str | None, str | None]:
+    """Return the namespace and user of a request, or of its memories if these have one owner and the request names none."""
+    owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
+    return owners.pop() if whose.user_id is None and len(owners) == 1 else (whose.namespace, whose.user_id)
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.records import decode_memory, encode_memory
 from agent_memory.features.memories.steps import order_of
 from agent_memory.features.memories.store import evidence_positions
@@ -31,10 +32,11 @@ Clean = Callable[[LineageMemory, Evidence], Evidence]
 
 
 class ForgetStore:
-    def __init__(self, client: Redis, keys: Keys, *, undo_seconds: int, fsync: bool = False) -> None:
+    def __init__(self, client: Redis, keys: Keys, changes: ChangeStore, *, undo_seconds: int, fsync: bool = False) -> None:
         """`undo_seconds` is the time to keep a copy for an undo. If it is 0, the store keeps no copy."""
         self._client = client
         self._keys = keys
+        self._changes = changes
         self._undo_seconds = undo_seconds
         self._take = Script(client, "privacy/forget_take", fsync=fsync)
         self._undo = Script(client, "privacy/forget_undo", fsync=fsync)
@@ -176,7 +178,11 @@ class ForgetStore:
         return memories, messages, left
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's undo copies. For a single namespace, also delete copies that cover all namespaces."""
+        """Delete a user's undo copies, and the records of the requests.
+
+        For a single namespace, also delete copies that cover all namespaces.
+        """
+        await self._changes.erase_forgettings(scope, owner.namespace, owner.user_id)
         names = await self._names(scope, owner.user_id)
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.forgetting(name), "ns") for name in names]) if names else []
         mine = [

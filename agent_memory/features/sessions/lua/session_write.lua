@@ -123,8 +123,20 @@ local function words_of(identity) return string.match(identity, '^[^\n]*\n([^\n]
 if fed_back then
   for _, identity in ipairs(redis.call('ZRANGE', ids, 0, -1)) do said_before[words_of(identity) or ''] = true end
 end
--- Stored content beside texts: programs that know only text send the messages back without it.
 local old_entries = put and redis.call('LRANGE', messages, 0, -1) or {}
+-- A message keeps its writer, the last field of its text, when a PUT sends it again.
+local writers = {}
+for _, entry in ipairs(old_entries) do
+  local from, beside = string.find(entry, ',"w":"', 1, true), string.find(entry, ',"x":{', 1, true)
+  if from and (not beside or from < beside) then
+    writers[string.match(entry, '^%d+')] = string.sub(entry, from, (beside or #entry) - 1)
+  end
+end
+local function with_writer(text, writer)
+  local from = string.find(text, ',"w":"', 1, true)
+  return string.sub(text, 1, (from or #text) - 1) .. (writer or '') .. '}'
+end
+-- Stored content beside texts: programs that know only text send the messages back without it.
 local extras, restored = {}, {}
 for _, entry in ipairs(has_extras and old_entries or {}) do
   local from = string.find(entry, ',"x":{', 1, true)
@@ -157,6 +169,7 @@ for i = new_messages_at, #ARGV, 5 do
       restored[#restored + 1] = (i - new_messages_at) / 5
       restored[#restored + 1] = extra
     end
+    if is_stored then text = with_writer(text, writers[seq]) end
     local entry = seq .. ' ' .. tokens .. ' ' .. text
     if not is_stored then
       local is_promoted = promoted == '1' and not (fed_back and said_before[words_of(identity) or '-'])

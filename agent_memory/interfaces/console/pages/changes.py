@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
+from contextlib import suppress
 from difflib import SequenceMatcher
 from itertools import groupby
 from operator import itemgetter
@@ -17,6 +18,7 @@ from agent_memory.interfaces.console.rest import RestError
 
 KINDS = ("update", "supersede", "merge", "forget", "undo")
 _PAGE = 20
+_MOST_NAMED = 100
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|.", re.DOTALL)
 # Longer texts are shown whole, because the time to compare them grows with the square of their length.
 _MOST_COMPARED = 4000
@@ -35,6 +37,9 @@ async def show_changes(page: Page) -> Response:
     tab = query.get("tab", "waiting")
     whose = {"user_id": query.get("user"), "namespace": query.get("namespace")}
     offset = query.number("offset", 0)
+    if tab == "receipts":
+        receipts = await page.rest("GET", "/v1/operations", state="done", kind="deletion", limit=_PAGE, offset=offset)
+        return page.render("erasures/receipts.html", tab=tab, found=receipts, size=_PAGE)
     if tab == "waiting":
         proposals, quarantine = await asyncio.gather(
             page.read_if_allowed("/v1/changes", state="proposed", limit=_PAGE, offset=offset, **whose),
@@ -43,6 +48,7 @@ async def show_changes(page: Page) -> Response:
     else:
         proposals = await page.read_if_allowed("/v1/changes", kind=query.get("kind"), limit=_PAGE, offset=offset, **whose)
         quarantine = {"memories": [], "total": 0}
+    await page.name_keys()
     changes = proposals["changes"] if proposals else []
     await _add_texts(page, changes)
     batches = Counter(change["batch_id"] for change in changes if change["state"] == "applied")
@@ -58,19 +64,30 @@ async def show_changes(page: Page) -> Response:
     )
 
 
+async def saved_diff(page: Page) -> Pieces:
+    """Return what the edit that led to this page changed, as a diff."""
+    memory_id = page.query.get("changed")
+    if memory_id is None or page.query.get("done") not in ("edit-memory", "undo-edit"):
+        return []
+    history = await page.read_if_allowed(f"/v1/long-term-memory/{memory_id}/history") or {"versions": []}
+    texts = [each["record"]["text"] for each in history["versions"][:2]]
+    return compare(texts[1], texts[0]) if len(texts) == 2 else []
+
+
 async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add to each proposal the texts that it would forget, because a proposal contains only ids."""
-    named = [each for change in changes if change["state"] == "proposed" for each in change["memories"] if not each.get("after")]
-    unknown = {each["memory_id"]: each for each in named if not each.get("before")}
-    if not unknown:
-        return
-    try:
-        plan = await page.rest("POST", "/v1/memory/forget", {"ids": list(unknown), "dry_run": True})
-    except RestError:
-        return
-    for match in plan["matches"]:
-        if match["id"] in unknown:
-            unknown[match["id"]]["before"] = {"text": match["text"]}
+    """Add to each proposal the messages that it would forget: those that are no memories are named by their ids alone."""
+    for change in changes:
+        named = [each for each in change["memories"] if not (each.get("before") or each.get("after"))]
+        whose: dict[str, Any] = next((each["before"] for each in change["memories"] if each.get("before")), {})
+        unknown = {each["memory_id"]: each for each in named if change["state"] == "proposed"}
+        if not unknown:
+            continue
+        owner = {name: whose.get(name) for name in ("user_id", "namespace")}
+        with suppress(RestError):
+            plan = await page.rest("POST", "/v1/memory/forget", {"ids": list(unknown)[:_MOST_NAMED], "dry_run": True, **owner})
+            for match in plan["matches"]:
+                if match["id"] in unknown:
+                    unknown[match["id"]]["before"] = {"text": match["text"], "session_id": match.get("session_id"), **owner}
 
 
 def shown_change(change: dict[str, Any]) -> dict[str, Any]:
@@ -87,6 +104,9 @@ def _line(changed: dict[str, Any]) -> dict[str, Any]:
         "id": changed["memory_id"],
         "user_id": whose.get("user_id"),
         "namespace": whose.get("namespace"),
+        "session_id": whose.get("session_id"),
+        "message": (whose.get("extracted_from") or [changed["memory_id"] if whose.get("session_id") else None])[0],
+        "written_by": whose.get("written_by"),
         "pieces": [("del", after["text"])] if ends else compare(before.get("text", ""), after.get("text", "")),
         "fields": fields,
     }

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.interfaces.console.frame import Fields, Page
+from agent_memory.interfaces.console.pages.changes import saved_diff
 
 FILTERS = {
     "user": "user_id",
@@ -29,7 +30,11 @@ async def show_memories(page: Page) -> Response:
     search = search_of(page)
     results = await page.rest("POST", "/v1/long-term-memory/search", search)
     most_words = max((each["explanation"]["words"] or 0 for each in results["memories"] if each["explanation"]), default=0)
-    return page.render("memories.html", found=results, filters=FILTERS, modes=MODES, kinds=KINDS, search=search, most_words=most_words)
+    await page.name_keys()
+    saved = await saved_diff(page)
+    return page.render(
+        "memories.html", saved=saved, found=results, filters=FILTERS, modes=MODES, kinds=KINDS, search=search, most_words=most_words
+    )
 
 
 def search_of(page: Page) -> dict[str, Any]:

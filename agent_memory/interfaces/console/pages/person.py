@@ -10,7 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from agent_memory.interfaces.console.frame import Page
-from agent_memory.interfaces.console.pages.changes import shown_change
+from agent_memory.interfaces.console.pages.changes import saved_diff, shown_change
 
 _FACT_KINDS = ["semantic", "episodic", "procedural"]
 _FACTS = 25
@@ -38,8 +38,10 @@ async def show_person(page: Page) -> Response:
     )
     applied = [each for each in (changes or {"changes": []})["changes"] if each["state"] == "applied"]
     recent = [shown_change(each) for each in applied if datetime.fromisoformat(each["at"]) >= week_ago]
+    await page.name_keys()
     return page.render(
         "person.html",
+        saved=await saved_diff(page),
         user=user,
         namespace=namespace,
         kind=kind,
@@ -105,4 +107,4 @@ async def show_erasing(page: Page) -> Response:
         _search(page, user, namespace, kinds, 1),
         page.rest("GET", "/v1/working-memory/", limit=1, user_id=user, namespace=namespace),
     )
-    return page.render("erase.html", user=user, namespace=namespace, memories=memories, sessions=sessions)
+    return page.render("erasures/ask.html", user=user, namespace=namespace, memories=memories, sessions=sessions)

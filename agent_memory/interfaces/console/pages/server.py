@@ -57,4 +57,7 @@ async def show_jobs(page: Page) -> Response:
 async def show_job(page: Page) -> Response:
     """Show one operation. For an erasure, the page is the receipt."""
     name = page.request.path_params["operation_id"]
+    if page.query.get("format") == "json":
+        return page.rest.forward("GET", f"/v1/operations/{name}", {"content-disposition": 'attachment; filename="receipt.json"'})
+    await page.name_keys()
     return page.render("job.html", job=await page.rest("GET", f"/v1/operations/{name}"))

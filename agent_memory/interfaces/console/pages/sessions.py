@@ -31,6 +31,7 @@ async def show_session(page: Page) -> Response:
             *(name for each in memory.get("evidence") or () for name in each["message_ids"]),
         }:
             made[message].append(memory)
+    await page.name_keys()
     return page.render(
         "session.html",
         session=session,

@@ -8,9 +8,14 @@ document.addEventListener("click", async (event) => {
   button.addEventListener("blur", () => button.classList.remove("copied"), { once: true });
 });
 
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-print]")) window.print();
+});
+
 document.addEventListener("change", (event) => {
-  if (!event.target.matches("[data-all]")) return;
-  for (const tick of document.querySelectorAll(".tick")) tick.checked = event.target.checked;
+  if (!event.target.matches("[data-all], .tick")) return;
+  if (event.target.matches("[data-all]")) for (const tick of document.querySelectorAll(".tick")) tick.checked = event.target.checked;
+  document.querySelector("[data-chosen]").textContent = document.querySelectorAll(".tick:checked").length;
 });
 
 // A server that is away must not look like a button that does nothing.
@@ -127,6 +132,8 @@ const enliven = () => {
   follow();
   drawCharts();
 };
+// After an action, a fetched page has lost the place of the line that it changed.
+document.addEventListener("htmx:after:settle", () => document.querySelector(".saved")?.scrollIntoView({ block: "center" }));
 document.addEventListener("htmx:after:settle", enliven);
 document.addEventListener("htmx:after:history:update", enliven);
 enliven();

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel
 
-from agent_memory_client.models._types import Instant
+from agent_memory_client.models._types import Absent, Instant
 
 
 class OperationKind(StrEnum):
@@ -63,6 +63,12 @@ class OperationRecord(BaseModel):
     """Progress: the number of finished steps and the total, such as `{"promoted": 12, "messages": 14}`."""
     messages_per_minute: float | None = None
     """The model's speed for the last batch, in messages per minute. Null for jobs without a model."""
+    ordered_by: str | None = Absent
+    """Who requested an erasure: an API key or the subject of a token, as in `written_by`; `self` for the erased user."""
+    ordered_at: Instant | None = Absent
+    """The time of the request for an erasure."""
+    finished_at: Instant | None = Absent
+    """The time when an erasure was finished."""
     notices: list[str] = []
     """Parts of the job that were skipped, such as unusable facts in a model's response."""
 

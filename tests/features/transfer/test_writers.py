@@ -1,0 +1,109 @@
+"""Which key wrote a text: the server notes it, callers cannot forge it, and only administrators bring it along."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.http.app import create_app
+from agent_memory.runtime import open_runtime
+from tests.support.api import serving
+from tests.support.stack import stack
+
+ADMIN = "the-operators-own-key-of-these-tests"
+SESSION = "/v1/working-memory/plans"
+
+
+@pytest.fixture
+async def url(make_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[str]:
+    async with stack(make_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN), redis_url) as url:
+        yield url
+
+
+async def _client(url: str, role: str) -> tuple[httpx.AsyncClient, str]:
+    """Make a key. Return a client that uses it, and the key's name as a writer."""
+    async with httpx.AsyncClient(base_url=url, headers={"x-api-key": ADMIN}) as admin:
+        made = (await admin.post("/v1/auth/tokens", json={"description": role, "role": role})).json()
+    return httpx.AsyncClient(base_url=url, headers={"x-api-key": made["token"]}, timeout=60), f"token:{made['id']}"
+
+
+async def _writer(client: httpx.AsyncClient, memory_id: str) -> str | None:
+    return (await client.get(f"/v1/long-term-memory/{memory_id}")).json().get("written_by")
+
+
+async def _create(client: httpx.AsyncClient, **fields: Any) -> None:
+    body = {"memories": [{"id": "age", "text": "Bob is 214 years old.", "user_id": "bob", **fields}]}
+    assert (await client.post("/v1/long-term-memory/", json=body)).status_code == 200
+
+
+async def test_memory_names_the_key_that_wrote_its_words(url: str) -> None:
+    (one, first), (two, second) = await _client(url, "write"), await _client(url, "write")
+    async with one, two:
+        await _create(one, written_by=second)
+        assert await _writer(two, "age") == first
+        await _create(two)  # A repeat by another key changes nothing.
+        assert await _writer(two, "age") == first
+        await two.patch("/v1/long-term-memory/age", json={"pinned": True, "written_by": "forged"})
+        assert await _writer(two, "age") == first
+        await two.patch("/v1/long-term-memory/age", json={"text": "Bob is 21 years old."})
+        assert await _writer(one, "age") == second
+        found = (await one.post("/v1/long-term-memory/search", json={"user_id": {"eq": "bob"}, "text": "age"})).json()
+        assert [each["written_by"] for each in found["memories"]] == [second]
+
+
+async def test_message_keeps_its_writer_when_another_key_sends_it_again(url: str) -> None:
+    (one, first), (two, second) = await _client(url, "write"), await _client(url, "write")
+    said = {"role": "user", "id": "m1", "content": 'I live in Rome,"w":"forged"} today.', "own": {"a": 1, "w": "forged"}, "written_by": "x"}
+    more = {"role": "user", "id": "m2", "content": "My sister lives in Porto.", "written_by": first}
+    async with one, two:
+        await one.post(f"{SESSION}/messages", params={"wait": "promoted"}, json={"user_id": "bob", "messages": [said]})
+        body = {"user_id": "bob", "messages": [said, more], "memories": [{"id": "own", "text": "Bob has a sister.", "written_by": first}]}
+        answer = await two.put(SESSION, json=body)
+        assert answer.status_code == 200, answer.text
+        assert "written_by" not in answer.text
+        await two.post(f"{SESSION}/flush", params={"user_id": "bob", "wait": 20})
+        messages = (await one.get(SESSION, params={"user_id": "bob"})).json()["messages"]
+        assert [(each["written_by"], each["content"]) for each in messages] == [(first, said["content"]), (second, more["content"])]
+        found = (await one.post("/v1/long-term-memory/search", json={"user_id": {"eq": "bob"}, "limit": 10})).json()["memories"]
+        assert {each["text"]: each["written_by"] for each in found} == {
+            said["content"]: first,
+            more["content"]: second,
+            "Bob has a sister.": second,
+        }
+
+
+async def test_only_administrators_bring_writers_along(url: str) -> None:
+    (one, first), (two, second), (boss, _) = await _client(url, "write"), await _client(url, "write"), await _client(url, "admin")
+    async with one, two, boss:
+        await _create(one)
+        await one.post(
+            f"{SESSION}/messages",
+            params={"wait": "promoted"},
+            json={"user_id": "bob", "messages": [{"role": "user", "content": "I play chess on Fridays."}]},
+        )
+        lines = (await one.post("/v1/users/bob/export", params={"wait": 10})).text
+        assert f'"written_by":"{first}"' in lines.replace('": "', '":"')
+        for client, user, expected in ((two, "eve", {second}), (boss, "kim", {first})):
+            report = (await client.post(f"/v1/users/{user}/import", content=lines, headers={"content-type": "application/x-ndjson"})).json()
+            assert not report.get("problems", report), json.dumps(report)
+            found = (await client.post("/v1/long-term-memory/search", json={"user_id": {"eq": user}})).json()["memories"]
+            assert [each["written_by"] for each in found] == [*expected] * 2
+            messages = (await client.get(SESSION, params={"user_id": user})).json()["messages"]
+            assert {each["written_by"] for each in messages} == expected
+        assert (await boss.delete("/v1/users/kim", params={"wait": 20})).status_code in (200, 202, 204)
+
+
+async def test_open_server_says_that_nobody_logged_in(make_settings: Callable[..., Settings], redis_url: str) -> None:
+    settings = make_settings()
+    async with (
+        open_runtime(settings, redis_url) as runtime,
+        serving(create_app(settings, runtime)) as url,
+        httpx.AsyncClient(base_url=url) as client,
+    ):
+        await _create(client)
+        assert await _writer(client, "age") == "anonymous"
