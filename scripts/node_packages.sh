@@ -2,7 +2,7 @@
 # `node_packages.sh install` writes the types of the server's API into src/types.ts, and installs the TypeScript client's developer packages into
 # client-ts/node_modules, from its lock and with the node of .venv. It runs no script of a package, and skips an installed lock (by a stamp).
 # `node_packages.sh pack` builds the package as a file that npm installs, `node_packages.sh try` also installs it elsewhere and imports it,
-# `node_packages.sh lock` pins the newest versions.
+# `node_packages.sh inspector` installs MCP Inspector into .venvs/inspector, `node_packages.sh lock` pins the newest versions.
 set -eu
 cd "$(dirname "$0")/../client-ts"
 
@@ -35,6 +35,14 @@ try)
     cd "$folder"
     node --input-type=module -e 'import { MemoryClient } from "agent-memory-client"; new MemoryClient({ baseUrl: "http://127.0.0.1" })'
     ;;
+inspector)
+    inspector=@modelcontextprotocol/inspector@2.12.0
+    folder=$PWD/../.venvs/inspector
+    if [ -f "$folder/.installed" ] && [ "$(cat "$folder/.installed")" = $inspector ]; then exit 0; fi
+    mkdir -p "$folder"
+    npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund $inspector
+    echo $inspector >"$folder/.installed"
+    ;;
 lock) npm update --package-lock-only --ignore-scripts ;;
-*) echo "usage: node_packages.sh install|pack|try|lock" >&2; exit 2 ;;
+*) echo "usage: node_packages.sh install|pack|try|inspector|lock" >&2; exit 2 ;;
 esac

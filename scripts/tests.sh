@@ -27,6 +27,7 @@ compat)
     ;;
 typescript)
     scripts/node_packages.sh install
+    scripts/node_packages.sh inspector
     .venv/bin/python -m pytest tests/interfaces/typescript "$@"
     ;;
 again)

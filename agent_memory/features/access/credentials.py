@@ -36,14 +36,36 @@ class Authenticator:
     gate: CredentialGate
 
 
-def open_oauth(settings: Settings) -> tuple[CredentialGate, LoginProvider | None]:
-    """Return the gate for AUTH_MODE=oauth2, and the provider for logins. Raises StartupError if the settings are incomplete."""
+class EitherGate:
+    """Accepts API keys and JWTs. A credential with the form of a JWT is never tried as a key."""
+
+    def __init__(self, keys: CredentialGate, jwts: CredentialGate) -> None:
+        self._keys = keys
+        self._jwts = jwts
+
+    async def admit(self, credential: str) -> Principal:
+        return await self._gate(credential).admit(credential)
+
+    def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
+        return self._gate(credential).recall_principal(credential)
+
+    def _gate(self, credential: str) -> CredentialGate:
+        # The header of a JWT is a JSON object in Base64.
+        return self._jwts if credential.startswith("ey") and credential.count(".") == 2 else self._keys
+
+
+def open_oauth(settings: Settings, keys: CredentialGate) -> tuple[CredentialGate, LoginProvider | None]:
+    """Return the gate for AUTH_MODE=oauth2 or both, and the provider for logins. `keys` admits API keys.
+
+    Raises StartupError if the settings are incomplete.
+    """
     # Import PyJWT only if the server uses OAuth.
     from agent_memory.features.access.login_provider import LoginProvider  # noqa: PLC0415
     from agent_memory.features.access.oauth import JwtGate, ProviderDocument, fetch_keys, parse_keys  # noqa: PLC0415
 
     gate = JwtGate(settings.auth, ProviderDocument(partial(fetch_keys, settings.auth), parse_keys))
-    return gate, LoginProvider(settings, gate) if settings.auth.oauth2_client_id else None
+    provider = LoginProvider(settings, gate) if settings.auth.oauth2_client_id else None
+    return EitherGate(keys, gate) if settings.auth.takes_keys else gate, provider
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

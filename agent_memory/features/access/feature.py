@@ -23,12 +23,12 @@ def open_access(foundation: Foundation, services: Services) -> None:
     tokens = TokenStore(client, keys)
     token_gate = TokenGate(settings.auth, tokens)
     foundation.watch.on_renewal(token_gate.renew)
-    gate, provider = open_oauth(settings) if settings.auth.mode == "oauth2" else (token_gate, None)
+    gate, provider = open_oauth(settings, token_gate) if settings.auth.takes_jwts else (token_gate, None)
     services.add(
         Authenticator(gate),
         TokenService(tokens, token_gate),
         Connections(client, keys, tokens, token_gate),
-        BrowserSessions(client, keys, token_gate if settings.auth.mode == "token" else None, provider),
+        BrowserSessions(client, keys, token_gate if settings.auth.takes_keys else None, provider),
         RequestLimit(settings.limits, limits),
         embeddings,
         TenantModels(settings.limits, limits, foundation.chat, embeddings),

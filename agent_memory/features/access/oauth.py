@@ -199,7 +199,7 @@ def _claim_texts(claims: Mapping[str, Any], path: str) -> list[str]:
 def check_oauth(settings: AuthSettings) -> None:
     """Raise StartupError if these settings do not allow the server to validate tokens."""
     if not settings.oauth2_issuer_url:
-        raise StartupError("AUTH_MODE=oauth2 needs OAUTH2_ISSUER_URL, the `iss` of the tokens")
+        raise StartupError(f"AUTH_MODE={settings.mode} needs OAUTH2_ISSUER_URL, the `iss` of the tokens")
     wrong = set(settings.oauth2_algorithms) - ALGORITHMS
     if wrong or not settings.oauth2_algorithms:
         raise StartupError(f"setting OAUTH2_ALGORITHMS: give some of {', '.join(sorted(ALGORITHMS))}, as a JSON list")

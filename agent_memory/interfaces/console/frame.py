@@ -208,7 +208,8 @@ class Page:
         request = self.request
         content = _TEMPLATES.get_template(template).render(
             asset=self._asset,
-            by_provider=self.settings.auth.mode == "oauth2" and self.settings.auth.oauth2_client_id is not None,
+            by_key=self.settings.auth.takes_keys,
+            by_provider=self.settings.auth.takes_jwts and self.settings.auth.oauth2_client_id is not None,
             can_administer=self.principal is not None and self.principal.role is Role.ADMIN,
             can_write=self.principal is not None and self.principal.role is not Role.READ,
             csrf=self.csrf,

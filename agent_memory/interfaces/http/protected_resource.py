@@ -58,4 +58,4 @@ def metadata_routes(settings: Settings) -> list[BaseRoute]:
 
 
 def _offers_oauth(settings: Settings) -> bool:
-    return settings.auth.mode == "oauth2" or settings.auth.oauth_server
+    return settings.auth.takes_jwts or settings.auth.oauth_server

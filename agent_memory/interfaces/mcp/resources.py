@@ -20,6 +20,7 @@ from agent_memory.features.access import audit
 from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotFound, Unavailable
 from agent_memory.foundation.core.mcp_tools import Caller, InvalidArguments
 from agent_memory.foundation.core.settings import Settings
+from agent_memory.interfaces.mcp import app
 from agent_memory.interfaces.mcp.tools import RESOURCES
 from agent_memory.interfaces.mcp.who import Who
 from agent_memory.runtime import Runtime
@@ -46,14 +47,15 @@ class ResourceHandlers:
         self._who = who
 
     async def list_resources(self, context: _Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        """List the resources of the caller's default user. Those of other users have templates."""
+        """List the page of the MCP App, and the resources of the caller's default user. Those of other users have templates."""
         async with self._answering():
             caller = await self._who(context.request)
         if caller.user_id is None:
-            return types.ListResourcesResult(resources=[])
+            return types.ListResourcesResult(resources=[app.LISTED])
         begin = f"{_SCHEME}{quote(caller.user_id, safe='')}/"
         return types.ListResourcesResult(
-            resources=[
+            resources=[app.LISTED]
+            + [
                 types.Resource(uri=begin + each.path, name=each.path, description=each.description, mime_type="application/json")
                 for each in RESOURCES
                 if "{" not in each.path
@@ -74,6 +76,8 @@ class ResourceHandlers:
         )
 
     async def read(self, context: _Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        if params.uri == app.URI:
+            return types.ReadResourceResult(contents=[app.page()])
         async with self._answering():
             return types.ReadResourceResult(contents=[await self._contents(await self._who(context.request), params.uri)])
 

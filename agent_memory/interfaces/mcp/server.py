@@ -29,6 +29,7 @@ from agent_memory.foundation.core.mcp_tools import Caller, InvalidArguments, Que
 from agent_memory.foundation.core.notices import collecting_notices, with_notices
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.threads import run_in_thread
+from agent_memory.interfaces.mcp import app
 from agent_memory.interfaces.mcp.resources import ResourceHandlers
 from agent_memory.interfaces.mcp.schemas import input_schema, output_schema
 from agent_memory.interfaces.mcp.tools import TOOLS, chosen_tools
@@ -100,7 +101,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
             log.exception("tool %s failed", tool.name)
             return _failure(500, "Internal Server Error")
 
-    return Server(
+    server = Server[Any](
         NAME,
         version=__version__,
         instructions=INSTRUCTIONS,
@@ -113,6 +114,8 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
         on_read_resource=resources.read,
         cache_hints=dict.fromkeys(_LISTS, CacheHint(LISTS_KEPT_MS, "public")),
     )
+    server.extensions = {app.EXTENSION: {}}
+    return server
 
 
 def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
@@ -198,6 +201,7 @@ def _listed(tool: Tool, *, brief: bool) -> types.Tool:
             idempotent_hint=tool.destroys or not tool.writes,
             open_world_hint=False,
         ),
+        _meta={"ui": {"resourceUri": app.URI}} if tool.name == app.TOOL else None,
     )
 
 

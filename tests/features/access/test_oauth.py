@@ -323,6 +323,38 @@ async def test_oauth_works_through_the_whole_server(redis_url: str, keys_url: tu
     assert asked == ["/keys"]
 
 
+async def test_keys_and_tokens_work_beside_each_other(redis_url: str, keys_url: tuple[str, list[str]]) -> None:
+    given = {"KEY_PREFIX": "auth-both", "MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local", "AUTH_MODE": "both"}
+    given |= {"AUTH_ADMIN_TOKEN": "the-operator-of-this-server", "OAUTH2_ISSUER_URL": ISSUER, "OAUTH2_AUDIENCE": AUDIENCE}
+    settings = load_settings(**given, OAUTH2_JWKS_URL=f"{keys_url[0]}/keys", OAUTH2_CLAIMS={"user": "sub"})
+    async with open_runtime(settings, redis_url) as runtime:
+        transport = httpx.ASGITransport(create_app(settings, runtime))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+
+            async def status(method: str, path: str, credential: str, **more: Any) -> int:
+                return (await client.request(method, path, headers={"x-api-key": credential}, **more)).status_code
+
+            def ana() -> str:
+                return signed(claims(sub="ana"))
+
+            operator = {"x-api-key": "the-operator-of-this-server"}
+            made = (await client.post("/v1/auth/tokens", json={"users": ["bo"]}, headers=operator)).json()
+            assert await status("POST", "/v1/auth/tokens", ana(), json={}) == 403
+            said = {"messages": [{"role": "user", "content": "mine", "created_at": "2026-01-01T00:00:00Z"}]}
+            for credential, user, other in ((ana(), "ana", "bo"), (made["token"], "bo", "ana")):
+                assert await status("PUT", f"/v1/working-memory/{user}", credential, json=said) == 200
+                assert await status("GET", f"/v1/working-memory/{other}", credential) == 404
+                assert await status("GET", f"/v1/working-memory/{other}?user_id={other}", credential) == 403
+            forged = "ey.secret.of-a-key"
+            assert (await client.post("/v1/auth/tokens", json={"token": forged}, headers=operator)).status_code == 200
+            assert await status("GET", "/v1/working-memory/", forged) == 401  # has the form of a token
+            for name in FORGED:
+                assert await status("GET", "/v1/working-memory/", FORGED[name]()) == 401, name
+            assert await status("DELETE", f"/v1/auth/tokens/{made['id']}", "the-operator-of-this-server") == 200
+            assert await status("GET", "/v1/working-memory/", made["token"]) == 401
+            await _finds_the_provider(client, "http://localhost")
+
+
 async def _finds_the_provider(client: httpx.AsyncClient, resource: str) -> None:
     """As the MCP SDK's client does it after a 401: it reads where the metadata are, and checks that they are of this server."""
     refused: Any = await client.post("/team/mcp", json={})

@@ -295,6 +295,18 @@ async def test_without_a_client_id_there_is_no_login_at_the_provider(
                 assert (await open_browser().get(f"/console/login/{path}")).status_code == 404, changes
 
 
+async def test_browsers_log_in_with_a_key_or_at_the_provider(provider: LoginProvider, make_settings: MakeSettings, redis_url: str) -> None:
+    for mode, by_key in (("oauth2", False), ("both", True)):
+        admin = "the-operator-of-this-server"
+        settings = make_settings(**(provider.settings | {"AUTH_MODE": mode, "AUTH_ADMIN_TOKEN": admin}))
+        async with console(settings, redis_url) as open_browser:
+            browser = open_browser()
+            page = await browser.get("/console/login")
+            assert "/console/login/start" in page.text
+            assert ('name="token"' in page.text) is by_key
+            assert (await browser.get("/console/login/start")).status_code == 303
+
+
 async def test_logs_contain_no_secrets_of_a_login(
     provider: LoginProvider,
     browsers: Callable[[], httpx.AsyncClient],

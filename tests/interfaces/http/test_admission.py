@@ -10,9 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
+from agent_memory.foundation.api.responses import LEAVE
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.interfaces.http.middleware.admission import TENANT, AdaptiveLimit, AdmissionMiddleware
+from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
 from agent_memory_client.models import AppendMessagesResponse
 from tests.support.api import Recorded, serving
 from tests.support.rig import gathered
@@ -227,3 +229,51 @@ async def test_flood_of_one_tenant_does_not_block_another(monkeypatch: pytest.Mo
     gates["loud"].set()
     await asyncio.gather(*flood)
     assert sent["loud"] == {200: 29, 503: 71}
+
+
+async def test_calls_to_models_wait_in_a_line_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A burst of 1,000 streams waits for its turn, without refusals. Other requests and large bodies are not in its way."""
+    monkeypatch.setattr(AdaptiveLimit, "requests", 8)
+    opened, streaming, sent = asyncio.Event(), 0, Counter[int]()
+    admission: AdmissionMiddleware
+
+    async def stream(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal streaming
+        await asyncio.sleep(0)
+        scope[LEAVE]()
+        streaming += 1
+        await opened.wait()
+        streaming -= 1
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            sent[message["status"]] += 1
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    def ask(path: str, **more: Any) -> asyncio.Future[None]:
+        return asyncio.ensure_future(admission({"type": "http", "path": path, "headers": [], **more}, receive, send))
+
+    admission = AdmissionMiddleware(stream, most=8)
+    asked = [ask("/proxy/v1/chat/completions") for _ in range(1000)]
+    other = ask("/v1/x")
+
+    async def all_stream() -> bool:
+        return streaming == 1001
+
+    await wait_until(all_stream, "a thousand streams at a time, and another request")
+    large = [ask("/proxy/v1/responses", **{BODY_ARRIVING: True})]
+
+    async def begun() -> bool:
+        return streaming == 1001 + len(large)
+
+    for _ in range(10):
+        await wait_until(begun, "a call with a large body streams")
+        large.append(ask("/proxy/v1/responses", **{BODY_ARRIVING: True}))
+    await wait_until(begun, "the last large one")
+    assert not sent
+    opened.set()
+    await asyncio.gather(*asked, other, *large)
+    assert sent == {200: 1012}

@@ -50,9 +50,9 @@ async def test_validation_error_schema_has_the_contract_name(document: dict[str,
     assert refused["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/HTTPValidationError"}
 
 
-@pytest.mark.parametrize("mode", ["disabled", "token", "oauth2"])
+@pytest.mark.parametrize("mode", ["disabled", "token", "oauth2", "both"])
 def test_document_states_where_credentials_are_required(mode: str) -> None:
-    settings = load_settings(AUTH_MODE=mode, **({"OAUTH2_ISSUER_URL": "https://issuer.example"} if mode == "oauth2" else {}))
+    settings = load_settings(AUTH_MODE=mode, **({"OAUTH2_ISSUER_URL": "https://issuer.example"} if mode in ("oauth2", "both") else {}))
     document = create_app(settings).openapi()
     schemes = document["components"]["securitySchemes"]
     assert [(one["type"], one.get("scheme") or one["name"]) for one in schemes.values()] == [("http", "bearer"), ("apiKey", "X-API-Key")]

@@ -143,7 +143,7 @@ async def test_resources_and_prompt_show_only_what_the_key_reaches(guarded: Guar
     async with over_http(f"{guarded.url}/mcp", headers=bearer(await guarded.key(role="read", users=[ana])), mode=mode) as session:
         client = session.client
         listed = {str(each.uri) for each in (await client.list_resources()).resources}
-        assert listed == {f"memory://{ana}/profile", f"memory://{ana}/blocks"}
+        assert listed == {"ui://agent-memory/profile.html", f"memory://{ana}/profile", f"memory://{ana}/blocks"}
         for uri in (*listed, f"memory://{ana}/sessions/{ana}"):
             assert bo not in str(await client.read_resource(uri))
         assert f"secret of {ana}" in str(await client.read_resource(f"memory://{ana}/blocks"))

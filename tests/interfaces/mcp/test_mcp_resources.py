@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import httpx
 import pytest
 from mcp import types
 from mcp.client import Client
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from mcp.shared.exceptions import MCPError
 
 from tests.interfaces.mcp.conftest import Server
@@ -58,7 +60,7 @@ async def test_resources_show_profile_blocks_and_sessions_of_a_user(server: Serv
                 await client.read_resource(uri)
         with pytest.raises(MCPError, match="422"):
             await client.read_resource("memory://%ff/profile")
-        assert (await client.list_resources()).resources == []
+        assert [str(each.uri) for each in (await client.list_resources()).resources] == ["ui://agent-memory/profile.html"]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -196,3 +198,19 @@ async def test_stateless_protocol_on_the_wire(server: Server) -> None:
     done = await call(server, "tools/call", {**asked, "inputResponses": answer}, name="forget_memory")
     assert done["structuredContent"]["receipt_id"]
     assert await left(server, user) == {f"{user}-1"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_hosts_can_show_the_profile_as_an_app(server: Server, mode: str) -> None:
+    async with connected(server, mode) as client:
+        # Older protocols have no extensions of servers; hosts look at the tool.
+        assert (client.server_capabilities.extensions or {}) == ({EXTENSION_ID: {}} if mode == "auto" else {})
+        by_uri = {(each.meta or {}).get("ui", {}).get("resourceUri"): each.name for each in (await client.list_tools()).tools}
+        (uri,) = [uri for uri in by_uri if uri]
+        assert by_uri[uri] == "get_profile"
+        assert (uri, APP_MIME_TYPE) in {(each.uri, each.mime_type) for each in (await client.list_resources()).resources}
+        (page,) = (await client.read_resource(uri)).contents
+        assert isinstance(page, types.TextResourceContents)
+        assert page.mime_type == APP_MIME_TYPE
+        # The page loads nothing from elsewhere, and puts what users wrote into text nodes only.
+        assert not re.search(r"https?://|src=|href=|@import|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval", page.text)

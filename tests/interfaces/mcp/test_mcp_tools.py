@@ -348,7 +348,7 @@ def steady(found: Any) -> Any:
 async def test_prompts_and_resources_are_listed(transport: str, server: Server, tmp_path: Path) -> None:
     async with connected(transport, server, tmp_path) as session:
         assert [prompt.name for prompt in (await session.client.list_prompts()).prompts] == ["what_do_you_know_about_me"]
-        assert (await session.client.list_resources()).resources == []
+        assert [each.name for each in (await session.client.list_resources()).resources] == ["profile_page"]
         assert len((await session.client.list_resource_templates()).resource_templates) == 3
 
 

@@ -11,13 +11,13 @@ from agent_memory.foundation.core.settings.base import Group, archived, setting
 ClaimUse: TypeAlias = Literal["tenant", "namespace", "user", "agent", "role"]
 RoleName: TypeAlias = Literal["read", "write", "admin"]
 
+AuthMode: TypeAlias = Literal["disabled", "token", "oauth2", "both"]
+
 _EVERYBODY = "*"
 
 
 class AuthSettings(Group):
-    auth_mode: Literal["disabled", "token", "oauth2"] = setting(
-        "disabled", "AUTH_MODE", meaning="credentials: none, API keys, or JWTs of a login provider"
-    )
+    auth_mode: AuthMode = setting("disabled", "AUTH_MODE", meaning="credentials: none, API keys, JWTs of a login provider, or both")
     disable_auth: bool | None = archived(None, "DISABLE_AUTH")
     token_auth_enabled: bool = archived(False, "TOKEN_AUTH_ENABLED")
     open_to_network: bool = setting(
@@ -52,11 +52,19 @@ class AuthSettings(Group):
     )
 
     @property
-    def mode(self) -> Literal["disabled", "token", "oauth2"]:
+    def mode(self) -> AuthMode:
         """The kind of credentials that the server accepts. `DISABLE_AUTH=true` overrides all other variables."""
         if self.disable_auth:
             return "disabled"
         return "token" if self.auth_mode == "disabled" and self.token_auth_enabled else self.auth_mode
+
+    @property
+    def takes_keys(self) -> bool:
+        return self.mode in ("token", "both")
+
+    @property
+    def takes_jwts(self) -> bool:
+        return self.mode in ("oauth2", "both")
 
     @property
     def required(self) -> bool:

@@ -22,6 +22,8 @@ from agent_memory.foundation.api.responses import LEAVE
 from agent_memory.foundation.core.errors import Overloaded
 from agent_memory.foundation.core.metrics import REQUESTS_IN_FLIGHT, REQUESTS_REFUSED
 from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
+from agent_memory.interfaces.proxy.authorization import PREFIX
+from agent_memory.interfaces.proxy.upstreams import MOST_CALLS
 
 TENANT = "agent_memory.tenant"
 """Key in an ASGI scope: the tenant whose share of the places a request uses.
@@ -148,42 +150,61 @@ class FairQueue(Generic[Turn]):
 
 
 class AdmissionMiddleware:
-    """Run at most `most` requests at a time, and refuse others with 503. With `fair`, tenants share the places."""
+    """Run at most `most` requests at a time, and refuse others with 503. With `fair`, tenants share the places.
+
+    Calls to language models, which take seconds anyway, have a long line of their own.
+    """
 
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
         self._app = app
-        self._limit = AdaptiveLimit(most)
-        # The limit for a competing tenant. It shrinks after a single late beat, because other tenants suffer.
-        self._contested = AdaptiveLimit(most, least=2, patience=0.0)
-        self._room = min(most, 128)  # this many waiting callers are not an overload, because waiting is free
-        self._queue = FairQueue[asyncio.Future[bool]](fair=fair)
-        self._queue.contested = self._contested.requests
-        REQUESTS_IN_FLIGHT.set_function(lambda: self._queue.working + self._queue.waiting)
-        self._arriving: list[str] = []  # one entry per incoming body: its tenant
-        self._is_beating = False
+        # That many waiting callers are not an overload, because waiting is free.
+        self._requests = _Admission(most, fair=fair, room=min(most, 128))
+        self._calls = _Admission(most, fair=fair, room=MOST_CALLS)
+        REQUESTS_IN_FLIGHT.set_function(lambda: self._requests.under_way + self._calls.under_way)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _EXEMPT.fullmatch(scope["path"].rstrip("/")):
             await self._app(scope, receive, send)
             return
+        admission = self._calls if scope["path"].startswith(PREFIX) else self._requests
         tenant: str = scope.get(TENANT, "")
-        arriving = [tenant] if BODY_ARRIVING in scope else []
-        self._arriving += arriving
-        # Bodies that still arrive get a quarter of the places, so that slow senders do not block others.
-        too_many = arriving and self._arriving.count(tenant) > max(self._limit.requests // 4, 1)
-        try:
-            if too_many or not await self._enter(tenant):
+        with ExitStack() as place:
+            if not await admission.enter(tenant, place, is_arriving=BODY_ARRIVING in scope):
                 REQUESTS_REFUSED.inc()
-                under_way = f"{self._queue.working + self._queue.waiting} requests are under way, more than are answered in time"
+                under_way = f"{admission.under_way} requests are under way, more than are answered in time"
                 await render(Overloaded(f"{under_way} (MAX_CONCURRENT_REQUESTS at most): try again"))(scope, receive, send)
                 return
-            with ExitStack() as place:
-                place.callback(self._leave, tenant)
-                scope[LEAVE] = place.close
-                await self._app(scope, receive, send)
-        finally:
-            for each in arriving:
-                self._arriving.remove(each)
+            scope[LEAVE] = place.close
+            await self._app(scope, receive, send)
+
+
+class _Admission:
+    def __init__(self, most: int, *, fair: bool, room: int) -> None:
+        self._limit = AdaptiveLimit(most)
+        # The limit for a competing tenant. It shrinks after a single late beat, because other tenants suffer.
+        self._contested = AdaptiveLimit(most, least=2, patience=0.0)
+        self._room = room
+        self._queue = FairQueue[asyncio.Future[bool]](fair=fair)
+        self._queue.contested = self._contested.requests
+        self._arriving: list[str] = []  # one entry per incoming body: its tenant
+        self._is_beating = False
+
+    @property
+    def under_way(self) -> int:
+        return self._queue.working + self._queue.waiting
+
+    async def enter(self, tenant: str, place: ExitStack, *, is_arriving: bool) -> bool:
+        """Wait for a place to run, which `place` gives back. Return False if there are too many requests."""
+        if is_arriving:
+            self._arriving.append(tenant)
+            place.callback(self._arriving.remove, tenant)
+            # Bodies that still arrive get a quarter of the places, so that slow senders do not block others.
+            if self._arriving.count(tenant) > max(self._limit.requests // 4, 1):
+                return False
+        if not await self._enter(tenant):
+            return False
+        place.callback(self._leave, tenant)
+        return True
 
     async def _enter(self, tenant: str) -> bool:
         """Wait for a place to run.
@@ -192,7 +213,7 @@ class AdmissionMiddleware:
         """
         now, queue = monotonic(), self._queue
         queue.note_arrival(tenant, now)
-        room, under_way = max(self._limit.requests, self._room), queue.working + queue.waiting
+        room, under_way = max(self._limit.requests, self._room), self.under_way
         if under_way >= room:
             if (last := queue.push_out(tenant)) is None and (queue.under_way(tenant) or under_way >= 2 * room):
                 return False
