@@ -65,6 +65,9 @@ class MemoryMessage(BaseModel):
     """The parts, if the content was sent as a list. Omitted for text."""
     no_content: NoContent | None = Absent
     """Why `content` is empty: it was sent as null (`null`) or not sent (`missing`). Omitted if there is content."""
+    content_pictures: Literal["described", "words only"] | None = Absent
+    """In responses, how the pictures in the parts are remembered: as a model describes them, or by the words beside them
+    (text, alt text, file name). Omitted without pictures."""
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> Self:
