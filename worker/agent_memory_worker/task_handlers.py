@@ -29,6 +29,7 @@ from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.periodic_runner import register_jobs
 from agent_memory_worker.privacy.erase import erase
 from agent_memory_worker.retry_policy import is_outage, seconds_until_retry
+from agent_memory_worker.sessions.pictures import describe_pictures
 from agent_memory_worker.sessions.promote import promote_session
 from agent_memory_worker.sessions.summarize import summarize_session
 
@@ -86,6 +87,7 @@ class Tasks:
             for claim in claims:
                 if claim.attempt <= self._runtime.settings.worker.max_attempts or not await set_aside_failed(self._runtime, member):
                     await extract_facts(self._runtime, member)
+                    await describe_pictures(self._runtime, member)
                 await _settle(self._runtime, member)
 
     async def index_memories(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:

@@ -51,6 +51,6 @@ ACCESS = Feature(
         KeySpace("grant:<digest>", "hash", "an OAuth code or refresh token: client, API key, use", "30 days", personal=False),
         KeySpace("rate:<tenant>", "hash", "what is left in a tenant's bucket of requests", "until it is full again", personal=False),
         KeySpace("spent:<tenant>", "hash", "the model tokens that a tenant used on a day", "2 days", personal=False),
-        KeySpace("ctx:<model>", "string", "the tokens that a model takes, learned from a refusal", "an hour", personal=False),
+        KeySpace("ctx:<model>", "string", "learned from refusals: a model's tokens, or blindness", "an hour; a day", personal=False),
     ),
 )

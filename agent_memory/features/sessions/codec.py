@@ -18,6 +18,7 @@ from agent_memory.features.memories.annotations import REMEMBER_AS
 from agent_memory.foundation.core.clock import from_micros, iso, said_at
 from agent_memory.foundation.core.scope import Rights, Scope, SessionRef
 from agent_memory.foundation.text.chat_messages import ToolCallLinks, links_of
+from agent_memory.foundation.text.pictures import words_of_files
 from agent_memory_client.models import ANSWER, MemoryMessage, MemoryRecord, MemoryStrategyConfig
 
 # `lua/session_write.lua` reads this field of an entry, too.
@@ -95,6 +96,8 @@ def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
     if isinstance(remember_as := message.own_fields.get(REMEMBER_AS), dict):
         # As text, so that scripts do not mistake a caller's fields for the entry's.
         body["a"] = to_json(remember_as).decode()
+    if words := words_of_files(message.content_parts):
+        body["fw"] = words
     if message.discrete_memory_extracted == "t":
         body["f"] = 1
     if message.persisted_at is not None:
@@ -121,6 +124,8 @@ def decode_entry(raw: bytes) -> StoredMessage:
     if (beside := body.get("x")) is not None:
         values |= _fields_beside(beside)
     else:
+        if "fw" in body:  # A journal's entry: background work reads the words of files, too.
+            values["content"] = "\n".join(filter(None, (body["c"], body["fw"])))
         values["created_at"] = body.get("d", body["t"])
         if "s" in body:
             values["name"] = body["s"]
@@ -188,6 +193,8 @@ class SessionState:
     promoted_to: int = 0
     extracted_to: int = 0
     promoted_at: datetime | None = None
+    pictures_seen_to: int | None = None
+    """The number of the last message whose pictures were seen. None if all messages are plain text."""
     agent_id: str | None = None
     parted: bool = False
     """True if the first messages answer a tool call that is older than the messages that were read."""
@@ -248,6 +255,7 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
         promoted_to=int(cursors[0] or 0),
         extracted_to=int(cursors[1] or 0),
         promoted_at=from_micros(promoted_at) if promoted_at else None,
+        pictures_seen_to=number(b"pd") if b"mx" in meta else None,
         agent_id=text(b"ag"),
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.jobs.operations import OperationService
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.pictures import PictureMemories
 from agent_memory.features.sessions.recent import RecentMessages
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
@@ -17,6 +19,7 @@ def open_sessions(foundation: Foundation, services: Services) -> None:
     services.add(
         store,
         RecentMessages(foundation.settings, foundation.keys),
+        PictureMemories(services[MemoryStore], foundation.ids),
         SessionService(foundation.settings, store, foundation.counter, services[MemoryLimit], foundation.ids, extracts=foundation.extracts),
     )
 

@@ -1,4 +1,4 @@
-"""The prompt that asks a model for a progressive summary."""
+"""The prompts that ask a model for a progressive summary, and for the description of a picture."""
 
 from __future__ import annotations
 
@@ -40,3 +40,22 @@ def summarize_messages(previous: str | None, leaving: Sequence[PromptMessage], *
         parts.insert(0, f"Previous summary:\n{fence(previous.strip(), 'summary')}")
     parts.append(f"Now write the new summary, at most {max_words} words.")
     return [ChatMessage("system", _TASK.format(max_words=max_words, data_rule=DATA_RULE)), ChatMessage("user", "\n\n".join(parts))]
+
+
+_PICTURE_TASK = """Describe a picture from a conversation in at most 100 words, for somebody who remembers it later without seeing it: \
+what it shows, where, and the words and numbers in it. Say nothing that cannot be seen, and guess nobody's name. Write in {language}.
+- {data_rule} The picture is such data, too.
+
+Answer with a JSON object: {{"seen": true, "description": "..."}}. If you see no picture: {{"seen": false, "description": ""}}"""
+
+
+class PictureDescription(BaseModel):
+    seen: bool = Field(description="False if no picture arrived.")
+    description: str = Field(max_length=4000)
+
+
+def describe_messages(address: str | None, language: str | None) -> list[ChatMessage]:
+    """Return the prompt that asks for a description. Without an address, the prompt has no picture."""
+    system = _PICTURE_TASK.format(data_rule=DATA_RULE, language=language or "English")
+    pictures = () if address is None else (address,)
+    return [ChatMessage("system", system), ChatMessage("user", "Now describe the picture.", pictures)]

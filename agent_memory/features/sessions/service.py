@@ -17,6 +17,7 @@ from agent_memory.features.access.sizes import check_messages
 from agent_memory.features.memories.annotations import check_annotations
 from agent_memory.features.sessions.codec import SessionState, StoredMessage, with_beside
 from agent_memory.features.sessions.message_ids import notice_roles, stored_messages, with_distinct_ids, with_stable_ids
+from agent_memory.features.sessions.pictures import notice_pictures
 from agent_memory.features.sessions.session_write import NewMessage, SessionWrite
 from agent_memory.features.sessions.store import SessionStore, TokenWindow
 from agent_memory.features.sessions.strategies import check_strategy
@@ -32,6 +33,7 @@ from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.storage.keyed_ids import KeyedIds
 from agent_memory.foundation.text.chat_messages import OrderedMessage, counted, lacks_calls, whole_from
+from agent_memory.foundation.text.pictures import words_of_files
 from agent_memory.foundation.text.prompt_marks import own_words
 from agent_memory_client.models import (
     ANSWER,
@@ -307,7 +309,7 @@ class SessionService:
         read = await run_in_thread(lambda: [counted(message) for message in messages], messages_work(messages))
         tokens = await self._counter.count_messages([(message.role, text) for message, (text, _) in zip(messages, read, strict=True)])
         return [
-            NewMessage(message, number + more, promotes and _is_promoted(message), promotes and not is_blank(message.content), writer)
+            NewMessage(message, number + more, promotes and _is_promoted(message), promotes and _has_words(message), writer)
             for message, number, (_, more) in zip(messages, tokens, read, strict=True)
         ]
 
@@ -345,6 +347,7 @@ class SessionService:
         check_annotations(scope, messages)
         check_messages(messages, self._settings.limits.message_bytes)
         notice_roles(messages)
+        notice_pictures(messages, self._extracts)
         note_unreadable_dates(message.own_fields.get("metadata") for message in messages)
         return timed
 
@@ -447,7 +450,11 @@ def fitting(messages: Sequence[Counted], window: int, *, overhead: int = 0) -> l
 
 def _is_promoted(message: MemoryMessage) -> bool:
     """True if background work must process a message. A tool call without text contains nothing to remember."""
-    return message.discrete_memory_extracted == "f" and not is_blank(message.content)
+    return message.discrete_memory_extracted == "f" and _has_words(message)
+
+
+def _has_words(message: MemoryMessage) -> bool:
+    return not is_blank(message.content) or bool(words_of_files(message.content_parts))
 
 
 def _empty(messages: Sequence[MemoryMessage]) -> list[int]:

@@ -128,6 +128,7 @@ class SessionStore:
         self._set_aside_script = Script(client, "sessions/session_set_aside")
         self._journal_script = Script(client, "sessions/session_journal")
         self._summary_script = Script(client, "sessions/session_summary")
+        self._pictures_script = Script(client, "sessions/session_pictures")
         self._strike_script = Script(client, "sessions/session_strike", fsync=fsync)
 
     def _sid(self, scope: Scope, ref: SessionRef, *, write: bool = False) -> str:
@@ -420,6 +421,10 @@ class SessionStore:
         k = self._keys.session(sid)
         sizes = {"count": count, "context_tokens": context_tokens, "remembered_ids": REMEMBERED_IDS}
         return bool(await self._summary_script(k, fence=fence, context=context, **sizes))
+
+    async def note_pictures(self, sid: str, epoch: str, seen_to: int) -> bool:
+        """Note that the pictures in all messages up to `seen_to` were seen. Return False if the session was replaced."""
+        return bool(await self._pictures_script(meta=self._keys.session(sid).meta, epoch=epoch, seen_to=seen_to))
 
     async def import_sources(self, scope: Scope, refs: Sequence[SessionRef]) -> list[str | None]:
         """Return the source of each session's import: "" if it has none or has changed since, None if it is missing."""

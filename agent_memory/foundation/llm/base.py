@@ -18,10 +18,11 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a model call. `role` is system, user or assistant."""
+    """One message of a model call. `role` is system, user or assistant. `pictures` are addresses, also `data:` URLs."""
 
     role: str
     content: str
+    pictures: Sequence[str] = ()
 
 
 TextRole = Literal["query", "document"]

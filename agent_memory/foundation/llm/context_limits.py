@@ -12,6 +12,8 @@ from agent_memory.foundation.storage.context_limits import ContextLimitStore
 # A worker sees what another worker learned at most this much later.
 _LOOK_SECONDS = 30.0
 _MOST_MODELS = 1000
+# After this time, a model that refuses pictures gets another one: its server may have been updated.
+_BLIND_SECONDS = 24 * 3600
 
 
 class ContextLimits:
@@ -36,6 +38,14 @@ class ContextLimits:
             if timeout_limit is not None:
                 chat.context.take_over_asked(timeout_limit.tokens, timeout_limit.seconds)
         await chat.ask_context()
+
+    async def save_blind(self, chat: ChatModel) -> None:
+        """Remember that a model refuses pictures. Raises RedisUnavailable."""
+        await self._store.save_blind(chat.context.where, chat.context.model, seconds=_BLIND_SECONDS)
+
+    async def is_blind(self, chat: ChatModel) -> bool:
+        """True if a model refused pictures recently. Raises RedisUnavailable."""
+        return await self._store.is_blind(chat.context.where, chat.context.model)
 
     async def save_learned(self, chat: ChatModel) -> None:
         """Store the limits that a refusal or a timeout revealed. Raises RedisUnavailable."""

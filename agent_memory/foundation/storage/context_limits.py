@@ -40,6 +40,15 @@ class ContextLimitStore:
         tokens, left = await read(self._client, lambda pipe: (pipe.get(key), pipe.pttl(key)))
         return None if tokens is None or left <= 0 else LearnedLimit(int(tokens), left / 1000)
 
+    async def save_blind(self, where: str, model: str, *, seconds: int) -> None:
+        with redis_errors():
+            await self._client.set(self._keys.blind(where, model), "1", ex=seconds)
+
+    async def is_blind(self, where: str, model: str) -> bool:
+        """True if the model refused pictures recently."""
+        (refused,) = await read(self._client, lambda pipe: pipe.exists(self._keys.blind(where, model)))
+        return bool(refused)
+
 
 async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, *, command_timeout: float) -> LearnedLimit | None:
     """Return the smallest limit from a "too long" error in any bucket of a Redis, or None.

@@ -255,6 +255,9 @@ class Keys:
     def context_limit(self, where: str, model: str, *, asked: bool = False) -> str:
         return f"{self.root}ctx:{digest('asked' if asked else 'context', where, model)}"
 
+    def blind(self, where: str, model: str) -> str:
+        return f"{self.root}ctx:{digest('blind', where, model)}"
+
     def rules(self, tenant: str) -> str:
         return f"{self.root}xr:{digest('rules', tenant)}"
 

@@ -67,6 +67,9 @@ class MemoryMessage(BaseModel):
     """Why `content` is empty: it was sent as null (`null`) or not sent (`missing`). Omitted if there is content."""
     written_by: OptionalIdentifier = Absent
     """The API key (`token:` and its id) or the token's subject that wrote the message. The server sets it."""
+    content_pictures: Literal["described", "words only"] | None = Absent
+    """In responses, how the pictures in the parts are remembered: as a model describes them, or by the words beside them
+    (text, alt text, file name). Omitted without pictures."""
 
     @model_validator(mode="after")
     def _complete(self, info: ValidationInfo) -> Self:

@@ -124,6 +124,9 @@ async def test_texts_are_stored_despite_images_and_tool_calls(api: httpx.AsyncCl
     results = (await api.post("/v4/search", json={"q": "red hive", "containerTag": tag})).json()["results"]
     assert results[0]["metadata"] == {"place": "garden"}
     assert (await api.get(f"/v3/documents/{tag}-talk")).json()["content"].count("40 kg") == 1
+    (session,) = (await api.get("/v1/working-memory/", params={"user_id": tag, "identities": True})).json()["identities"]
+    stored = (await api.get(f"/v1/working-memory/{session.pop('session_id')}", params=session)).json()["messages"]
+    assert [message.get("content_parts", [])[-1:] for message in stored[:2]] == [[picture], [picture]]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +139,7 @@ async def test_texts_are_stored_despite_images_and_tool_calls(api: httpx.AsyncCl
         (
             {"conversationId": "c", "messages": [{"role": "user", "content": [{"type": "image_url", "imageUrl": {"url": "x"}}]}]},
             501,
-            "pictures",
+            "parts",
         ),
     ],
 )

@@ -61,7 +61,8 @@ async def test_request_and_stream_pass_byte_for_byte_without_relevant_memories(p
 async def test_context_joins_the_instructions_whatever_the_last_message_holds(proxied: Proxied, system: Any) -> None:
     await proxied.remember("Ada is allergic to peanuts.")
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 5000}}
-    asked = {"role": "user", "content": [{"type": "text", "text": NUTS["content"]}, image]}
+    file = {"type": "file", "file": {"filename": "nuts.pdf", "file_data": "A" * 6000}}
+    asked = {"role": "user", "content": [{"type": "text", "text": NUTS["content"]}, image, file]}
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
     talk = [asked, {"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": "a nut"}]
     before = [] if system is None else [{"role": "developer", "content": system}]
@@ -75,7 +76,10 @@ async def test_context_joins_the_instructions_whatever_the_last_message_holds(pr
         assert text.startswith("Be brief.") == (system is not None)
     stored = await proxied.session("s1")
     assert [message["role"] for message in stored] == ["user", "assistant", "tool", "assistant"]
-    assert "AAAA" not in json.dumps(stored), "a session keeps the digest of an encoded file"
+    text, picture, kept = stored[0]["content_parts"]
+    assert (text, picture) == (asked["content"][0], image), "a session keeps pictures"
+    assert kept["file"]["filename"] == "nuts.pdf"
+    assert kept["file"]["file_data"].startswith("sha256:"), "a session keeps the digest of an encoded file"
 
 
 async def test_tool_calls_of_a_stream_are_stored(proxied: Proxied) -> None:

@@ -32,6 +32,7 @@ REJECTS = frozenset(
         "reject_dimensions",
         "reject_base64",
         "reject_long",
+        "reject_pictures",
         "ignore_response_format",
         "reject_stream",
         "reject_stream_options",

@@ -354,6 +354,8 @@ def _chat_refusal(state: Lookalike, body: dict[str, Any]) -> Response | None:
     for name in ("stream_options", "stream"):
         if name in body and state.script.rejects(f"reject_{name}"):
             return _error(400, f"Unsupported parameter: '{name}' is not supported by this server.")
+    if state.script.rejects("reject_pictures") and '"image_url"' in json.dumps(body["messages"]):
+        return _error(500, "image input is not supported")  # llama.cpp's status, though a retry does not help
     kind = (body.get("response_format") or {}).get("type")
     if kind == "json_schema" and (state.script.rejects("reject_json_schema") or state.script.rejects("reject_response_format")):
         return _error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.")

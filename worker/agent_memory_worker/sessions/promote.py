@@ -16,7 +16,7 @@ from agent_memory.features.sessions.codec import StoredMessage
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import BadInput, IdTaken
-from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.statements import StatementFilter
@@ -42,7 +42,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
         journal = journal.without(context_blocks(longterm.context_tags))
         scope = scope_of_work(journal.tenant)
         pending = dict(list(journal.own.items())[:_BATCH])
-        rules = await _rules_of(runtime, scope, journal)
+        rules = await rules_of(runtime, scope, journal.ref, journal.strategy)
         statement_filter = StatementFilter(rules.blocklist, longterm.redact_secrets)
         if pending and not await store_own(runtime, sid, journal, pending, statement_filter):
             continue
@@ -118,9 +118,10 @@ async def _records_of(
     ]
 
 
-async def _rules_of(runtime: Runtime, scope: Scope, journal: Journal) -> Rules:
+async def rules_of(runtime: Runtime, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
+    """Return the rules of a session."""
     try:
-        return await runtime[ExtractionRulesService].of_session(scope, journal.ref, journal.strategy)
+        return await runtime[ExtractionRulesService].of_session(scope, ref, strategy)
     except BadInput:
         # The stored strategy is no longer valid, but promotion needs only its other rules.
-        return await runtime[ExtractionRulesService].of_session(scope, journal.ref, MemoryStrategyConfig())
+        return await runtime[ExtractionRulesService].of_session(scope, ref, MemoryStrategyConfig())

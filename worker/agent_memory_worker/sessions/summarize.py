@@ -25,6 +25,7 @@ from agent_memory.foundation.text.passages.sentences import split_sentences
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory.runtime import Runtime
 from agent_memory_worker.extraction.batches import LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size, within
+from agent_memory_worker.sessions.pictures import describe_pictures
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,8 @@ async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False
         leaving = state.messages[: len(state.messages) - len(stay)]
         if not leaving:
             return False  # The last message alone is larger than the window: nothing can be removed.
+        if not plainly and any(stored.message.content_parts for stored in leaving):
+            await describe_pictures(runtime, sid)  # A summary cannot show them.
         messages = await run_in_thread(
             partial(outside_blocks, leaving, context_blocks(runtime.settings.longterm.context_tags)),
             sum(len(stored.message.content) for stored in leaving),

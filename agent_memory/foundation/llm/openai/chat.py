@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import openai
@@ -21,6 +21,7 @@ from agent_memory.foundation.llm.openai.server import Deadline, ModelServer, Req
 from agent_memory.foundation.llm.openai.streaming import Streaming, complete
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.text.chat_messages import MEDIA_TOKENS
 from agent_memory.foundation.text.redaction import redact
 
 log = logging.getLogger(__name__)
@@ -193,10 +194,11 @@ class OpenAIChat:
         if name is not None and max_tokens:
             body[name] = max_tokens + _THINKING_TOKENS if self._reasons else max_tokens
 
-        def read_prompt() -> tuple[list[dict[str, str]], int, bytes]:
-            prompt = [ChatMessage(m.role, self._sendable(m.content)) for m in messages]
-            request = fingerprint(self._model, str(body.get(name or "")), *(part for m in prompt for part in (m.role, m.content)))
-            return [{"role": m.role, "content": m.content} for m in prompt], self._tokens(prompt), request
+        def read_prompt() -> tuple[list[dict[str, Any]], int, bytes]:
+            prompt = [replace(m, content=self._sendable(m.content)) for m in messages]
+            parts = (part for m in prompt for part in (m.role, m.content, *m.pictures))
+            request = fingerprint(self._model, str(body.get(name or "")), *parts)
+            return [{"role": m.role, "content": _content(m)} for m in prompt], self._tokens(prompt), request
 
         body["messages"], ours, request = await run_in_thread(read_prompt, sum(len(message.content) for message in messages))
         if self._context.refuses(request):
@@ -229,7 +231,8 @@ class OpenAIChat:
             raise
 
     def _tokens(self, messages: Sequence[ChatMessage]) -> int:
-        return _REQUEST_TOKENS + sum(self._counter.count(m.content) + _MESSAGE_TOKENS for m in messages)
+        sizes = (self._counter.count(m.content) + _MESSAGE_TOKENS + MEDIA_TOKENS * len(m.pictures) for m in messages)
+        return _REQUEST_TOKENS + sum(sizes)
 
     def _sendable(self, text: str) -> str:
         return (redact(text) if self._settings.longterm.redact_secrets else text).encode("utf-8", "replace").decode("utf-8")
@@ -249,6 +252,13 @@ def _chars(messages: Sequence[ChatMessage], completion: Any) -> int:
     return sum(len(message.content) for message in messages) + sum(
         len(str(getattr(getattr(choice, "message", None), "content", ""))) for choice in choices
     )
+
+
+def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
+    if not message.pictures:
+        return message.content
+    pictures = [{"type": "image_url", "image_url": {"url": address}} for address in message.pictures]
+    return [{"type": "text", "text": message.content}, *pictures]
 
 
 def _nothing() -> None: ...

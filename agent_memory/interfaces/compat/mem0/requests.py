@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from agent_memory.foundation.core.clock import stated_date
 from agent_memory.foundation.core.errors import BadInput, NotSupported
+from agent_memory.foundation.text.pictures import pictures_of
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES
 from agent_memory_client.models import ExtractionCategory, Identifier, Instant, OptionalIdentifier
 from agent_memory_client.models._types import DayOrInstant, FreeText
@@ -37,12 +39,12 @@ EntityId = Annotated[OptionalIdentifier, BeforeValidator(text_id)]
 
 
 class Message(BaseModel):
-    """A message. Only its text parts are stored; `dropped` lists the types of its other parts."""
+    """A message. `parts` are the parts of its content if some have no text."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
     content: FreeText = ""
     name: Annotated[FreeText, Field(max_length=256)] | None = None
-    dropped: list[str] = Field(default_factory=list[str], exclude=True)
+    parts: list[dict[str, Any]] = Field(default_factory=list[dict[str, Any]], exclude=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -52,10 +54,18 @@ class Message(BaseModel):
         content = value.get("content")
         parts = content if isinstance(content, list) else [content] if isinstance(content, dict) else None
         if parts is None or not all(isinstance(part, (dict, str)) for part in parts):
-            return {**value, "dropped": [], "content": "" if content is None else content}
-        texts = [part if isinstance(part, str) else part.get("text") for part in parts]
-        dropped = [str(part.get("type", "a part"))[:64] for part in parts if isinstance(part, dict) and part.get("type") not in _TEXT_PARTS]
-        return {**value, "content": "\n".join(text for text in texts if isinstance(text, str)), "dropped": dropped}
+            return {**value, "parts": [], "content": "" if content is None else content}
+        whole = [part for part in map(_part_of, parts) if part is not None]
+        texts = [part["text"] for part in whole if part["type"] == "text"]
+        return {**value, "content": "\n".join(texts), "parts": whole if len(whole) > len(texts) else []}
+
+
+def _part_of(part: dict[str, Any] | str) -> dict[str, Any] | None:
+    """Return a part in the form of chat APIs, or None for a text part without text."""
+    if isinstance(part, dict) and part.get("type") not in _TEXT_PARTS:
+        return {**part, "type": str(part["type"])[:64]}
+    text = part if isinstance(part, str) else part.get("text")
+    return {"type": "text", "text": text} if isinstance(text, str) and text.strip() else None
 
 
 def categories_of(value: Any) -> list[dict[str, Any]]:
@@ -119,7 +129,7 @@ class AddRequest(Entities):
         and other messages, too. Messages without text are left out. Raises NotSupported if no message has text but some
         have other parts, and BadInput if all messages are empty.
         """
-        messages = [message for message in self.messages if message.content.strip()]
+        messages = [message for message in self.messages if message.content.strip() or (message.parts and self.keeps_parts(message))]
         if not messages and self.dropped():
             raise NotSupported(f"messages: {self.dropped()[0]} without a text")
         if not messages:
@@ -129,9 +139,22 @@ class AddRequest(Entities):
             return messages, []
         return [message for message in messages if message.role not in PROGRAM_ROLES], instructions
 
+    def keeps_parts(self, message: Message) -> bool:
+        """True if a message joins a conversation, which keeps its pictures and files."""
+        return self.infer is not False and message.role not in PROGRAM_ROLES
+
     def dropped(self) -> list[str]:
-        """Return the positions and types of message parts without text."""
-        return [f"messages.{number}: {kind}" for number, message in enumerate(self.messages) for kind in message.dropped]
+        """Return the positions and types of message parts that are not kept."""
+        return [name for name, _, kept in self._other_parts() if not kept]
+
+    def unread(self) -> list[str]:
+        """Return the positions and types of message parts that are kept, but are no pictures."""
+        return [name for name, part, kept in self._other_parts() if kept and not pictures_of([part])]
+
+    def _other_parts(self) -> Iterator[tuple[str, dict[str, Any], bool]]:
+        for number, message in enumerate(self.messages):
+            kept = self.keeps_parts(message)
+            yield from ((f"messages.{number}: {part['type']}", part, kept) for part in message.parts if part["type"] != "text")
 
     def annotations(self) -> dict[str, Any]:
         """Return additional fields for the memories. Raises BadInput for an invalid date."""

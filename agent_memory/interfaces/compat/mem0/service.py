@@ -106,7 +106,7 @@ class Mem0Service(CompatService):
                 "messages": [
                     {
                         "role": message.role,
-                        "content": message.content,
+                        "content": message.parts if message.parts and request.keeps_parts(message) else message.content,
                         **({"name": message.name} if message.name else {}),
                         "id": f"{event}-{position}",
                         REMEMBER_AS: {**request.annotations(), **({} if category is None else {"category": category})},
@@ -391,8 +391,9 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
 
 def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
     """Add `notices` about message parts that were not stored."""
-    dropped = [f"{part} was not kept: this server remembers text only" for part in request.dropped()]
-    return {**answer, "notices": dropped} if dropped else answer
+    unread = [f"{part} is kept, but not read" for part in request.unread()]
+    dropped = [f"{part} was not kept: infer=False and instructions take text only" for part in request.dropped()]
+    return {**answer, "notices": [*dropped, *unread]} if dropped or unread else answer
 
 
 def _count(counts: dict[tuple[str, str], dict[str, Any]], memory: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from agent_memory.features.memories.annotations import REMEMBER_AS
 from agent_memory.foundation.core.errors import BadInput, NotSupported
+from agent_memory.foundation.text.pictures import pictures_of
 from agent_memory_client.models import WorkingMemoryResponse
 
 WHOLE_WINDOW = 1_000_000_000
@@ -79,26 +80,32 @@ def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) 
     """Return a conversation's messages with stable ids and with the metadata for their memories.
 
     Clients resend the whole conversation, so a message's id depends on its content and on the number of equal messages
-    before it. Only text parts are stored. Raises BadInput if no message has text, and NotSupported if the messages
-    contain only pictures.
+    before it. Only texts and pictures are stored. Raises BadInput if no message has any, and NotSupported if the messages
+    contain only other parts.
     """
     counts: Counter[str] = Counter()
     messages: list[dict[str, Any]] = []
     for message in sent:
         text = _text_of(message.get("content"))
         beside = {name: message[name] for name in _KEPT if message.get(name) not in (None, "", [])}
-        if not text.strip() and "tool_calls" not in beside:
+        pictures = _pictures_in(message.get("content"))
+        if not (text.strip() or pictures or "tool_calls" in beside):
             continue
-        content_key = json.dumps([message.get("role"), text, beside], sort_keys=True)
+        content_key = json.dumps([message.get("role"), text, beside, *([pictures] if pictures else [])], sort_keys=True)
         name = blake2b(f"{counts[content_key]} {content_key}".encode(), digest_size=16).hexdigest()
         counts[content_key] += 1
         remember_as = {REMEMBER_AS: {"metadata": dict(metadata)}} if metadata else {}
-        messages.append({"role": message.get("role"), "content": text or None, "id": name, **beside, **remember_as})
+        parts = [*([{"type": "text", "text": text}] if text.strip() else []), *pictures] if pictures else None
+        messages.append({"role": message.get("role"), "content": parts or text or None, "id": name, **beside, **remember_as})
     if not messages:
         if any(isinstance(message.get("content"), list) for message in sent):
-            raise NotSupported("messages: pictures without a text")
+            raise NotSupported("messages: parts without a text or picture")
         raise BadInput("must contain a text", field="messages")
     return messages
+
+
+def _pictures_in(content: object) -> list[Any]:
+    return [part for part in content if pictures_of([part])] if isinstance(content, list) else []
 
 
 def _text_of(content: object) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from starlette.responses import Response
 
+from agent_memory.foundation.text.pictures import is_data_url, pictures_of
 from agent_memory.interfaces.console.frame import Page
 
 _WINDOW_TOKENS = 16_000
 _MEMORIES = 100
 _MESSAGES = 200
+# Pictures of one page. The others are only named.
+_PICTURE_BYTES = 16 * 1024 * 1024
 
 
 async def show_session(page: Page) -> Response:
@@ -39,8 +43,23 @@ async def show_session(page: Page) -> Response:
         memories=results,
         window=window,
         chosen=query.get("message"),
-        parts=[(each, text_of(each["content"] or "")) for each in session["messages"]],
+        parts=[(each, text_of(each["content"] or ""), pictures) for each, pictures in _with_pictures(session["messages"])],
     )
+
+
+def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, bool]]]]:
+    """Return each message with the addresses of its pictures, and whether the page shows them or only names them.
+
+    The page shows no picture of another server, which would see who reads the conversation.
+    """
+    left = _PICTURE_BYTES
+    for message in messages:
+        pictures: list[tuple[str, bool]] = []
+        for address in pictures_of(message.get("content_parts")):
+            shown = is_data_url(address) and len(address) <= left
+            left -= len(address) if shown else 0
+            pictures.append((address if shown or not is_data_url(address) else "", shown))
+        yield message, pictures
 
 
 def text_of(content: Any) -> str:

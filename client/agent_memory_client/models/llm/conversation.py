@@ -13,7 +13,7 @@ from typing import Any, cast
 from pydantic_core import to_json
 
 from agent_memory_client.models._types import is_blank, now
-from agent_memory_client.models.llm.requests import Body, Message, without_files
+from agent_memory_client.models.llm.requests import Body, Message, with_pictures, without_files
 from agent_memory_client.models.messages import MAX_APPENDED_MESSAGES, MemoryMessage
 from agent_memory_client.models.prompt import text_of
 
@@ -23,7 +23,7 @@ _ID_BYTES = 12
 class Conversation:
     """The messages of a request, oldest first, and their ids.
 
-    `new` are the messages after the model's last one, with their ids. `answer_id` is the id of the model's answer.
+    `new` are the messages after the model's last one, with their pictures and ids. `answer_id` is the id of the model's answer.
     """
 
     def __init__(self, body: Body, messages: Sequence[Message]) -> None:
@@ -41,7 +41,8 @@ class Conversation:
         self.answer_id = digest.hexdigest()
         said_by_model = [place for place, message in enumerate(self.messages) if message["role"] == "assistant"]
         start = max(said_by_model[-1] + 1 if said_by_model else 0, len(messages) - MAX_APPENDED_MESSAGES)
-        self.new = [pair for pair in zip(self.messages[start:], self.ids[start:], strict=True) if _says_something(pair[0])]
+        new = (_with_pictures(said, message) for said, message in zip(self.messages[start:], messages[start:], strict=True))
+        self.new = [pair for pair in zip(new, self.ids[start:], strict=True) if _says_something(pair[0])]
 
     @property
     def default_session_id(self) -> str:
@@ -63,6 +64,11 @@ def stored_message(message: Message, message_id: str) -> MemoryMessage:
 def _content(message: Message) -> Any:
     content = message.get("content")
     return without_files(content) if isinstance(content, list) else content
+
+
+def _with_pictures(said: Message, message: Message) -> Message:
+    content = message.get("content")
+    return {**said, "content": with_pictures(content)} if isinstance(content, list) else said
 
 
 def _says_something(message: Message) -> bool:

@@ -11,13 +11,17 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any, TypeAlias, cast
 
+from pydantic_core import to_json
+
 Body: TypeAlias = dict[str, Any]
 Message: TypeAlias = dict[str, Any]
 
 INSTRUCTIONS = frozenset({"system", "developer"})
 _CHAT_FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id")
-# Longer strings outside text parts are encoded files. A session keeps only their digest.
+# Longer strings outside text parts are encoded files. A session keeps only their digest, except for pictures, which a
+# model describes. A message with larger pictures would exceed the server's limit.
 _MAX_PART_CHARS = 2048
+_MAX_PICTURE_BYTES = 6 * 1024 * 1024
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -107,6 +111,20 @@ def without_files(value: Any) -> Any:
     if isinstance(value, str) and len(value) > _MAX_PART_CHARS:
         return f"sha256:{sha256(value.encode(errors='surrogatepass')).hexdigest()}"
     return value
+
+
+def with_pictures(parts: list[Any]) -> list[Any]:
+    """Return a message's parts like `without_files`, but with its pictures, unless they are too large."""
+    pictures = [_is_picture(part) for part in parts]
+    size = sum(len(to_json(part)) for part, picture in zip(parts, pictures, strict=True) if picture)
+    if size > _MAX_PICTURE_BYTES:
+        return without_files(parts)
+    return [part if picture else without_files(part) for part, picture in zip(parts, pictures, strict=True)]
+
+
+def _is_picture(part: Any) -> bool:
+    """True if a part of a message is a picture, in the form of any API."""
+    return isinstance(part, dict) and "image" in str(cast("dict[str, Any]", part).get("type"))
 
 
 def _turns(messages: Any) -> Iterator[Message]:

@@ -1,0 +1,55 @@
+"""Know how the pictures in messages are remembered: as a model describes them, or by the words beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.notices import add_notice
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.storage.keyed_ids import KeyedIds
+from agent_memory.foundation.text.pictures import pictures_of
+from agent_memory_client.models import MemoryMessage, WorkingMemoryResponse
+
+MOST_PICTURES = 20
+"""How many pictures of one message are described."""
+
+
+def notice_pictures(messages: Sequence[MemoryMessage], described: bool) -> None:
+    """Add a notice for each message with pictures. `described` is True if a model gets to see them later."""
+    later = "until a model has described them; read the session to see" if described else "because no model extracts facts"
+    for position, message in enumerate(messages):
+        if pictures_of(message.content_parts):
+            add_notice(f"messages.{position}.content: its pictures are remembered by words only {later}")
+
+
+class PictureMemories:
+    """Finds the memories that describe pictures."""
+
+    def __init__(self, memories: MemoryStore, ids: KeyedIds) -> None:
+        self._memories = memories
+        self._ids = ids
+
+    def memory_id(self, ref: SessionRef, address: str) -> str:
+        """Return the id of a description: the same for the same picture of the same user, or session without a user."""
+        return self._ids.of("picture", ref.namespace, ref.user_id, None if ref.user_id else ref.session_id, address)
+
+    async def described(self, scope: Scope, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of the ids under which a description is stored."""
+        found = await self._memories.find(scope, memory_ids)
+        return {memory_id for memory_id, memory in zip(memory_ids, found, strict=True) if memory is not None}
+
+    async def mark(self, scope: Scope, session: WorkingMemoryResponse) -> None:
+        """Set `content_pictures` in each message that has pictures."""
+        ref = SessionRef(session.session_id, session.namespace, session.user_id)
+        ids = {
+            position: [self.memory_id(ref, address) for address in addresses]
+            for position, message in enumerate(session.messages)
+            if (addresses := pictures_of(message.content_parts))
+        }
+        known = await self.described(scope, [memory_id for each in ids.values() for memory_id in each]) if ids else set[str]()
+        for position, each in ids.items():
+            message = session.messages[position]
+            session.messages[position] = message.model_copy(
+                update={"content_pictures": "described" if known.issuperset(each) else "words only"}
+            )

@@ -1,0 +1,173 @@
+"""Ask a model what the pictures in a session show, and remember its descriptions as memories of their own."""
+
+from __future__ import annotations
+
+import logging
+import struct
+import zlib
+from base64 import b64encode
+from datetime import UTC, datetime
+
+from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.extraction.rules import Rules
+from agent_memory.features.memories.quarantine.service import screen_record
+from agent_memory.features.memories.service import content_hash, speaker_of
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.codec import SessionState, StoredMessage
+from agent_memory.features.sessions.pictures import MOST_PICTURES, PictureMemories
+from agent_memory.features.sessions.prompts import PictureDescription, describe_messages
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import ContextExceeded, ModelAnswerInvalid, ModelUnavailable
+from agent_memory.foundation.llm.base import ChatModel
+from agent_memory.foundation.llm.context_limits import ContextLimits
+from agent_memory.foundation.text.pictures import pictures_of
+from agent_memory.foundation.text.statements import StatementFilter
+from agent_memory.runtime import Runtime
+from agent_memory_client.models import ANSWER, MemoryRecord, MemoryTypeEnum
+from agent_memory_worker.sessions.promote import rules_of
+
+log = logging.getLogger(__name__)
+
+_SIDE = 64  # pixels; vision models refuse much smaller pictures
+_ANSWER_TOKENS = 1000
+
+
+async def describe_pictures(runtime: Runtime, sid: str) -> int:
+    """Describe the pictures that no model has seen yet; return the number of new memories.
+
+    A picture that the user's memories describe already is not described again. A model that takes no pictures is not
+    asked for a day. Raises ModelUnavailable, and TooMany at the tenant's limit; the next try goes on where this one ended.
+    """
+    read = await runtime[SessionStore].by_sid(sid, last=1) if runtime.extracts and runtime.settings.longterm.enabled else None
+    if read is None or read[1].pictures_seen_to is None or not read[1].messages or read[1].messages[-1].seq <= read[1].pictures_seen_to:
+        return 0
+    read = await runtime[SessionStore].by_sid(sid)
+    chat = None if read is None else runtime[TenantModels].chat(read[0])
+    if read is None or chat is None:
+        return 0
+    tenant, state = read
+    new = [stored for stored in state.messages if stored.seq > (state.pictures_seen_to or 0)]
+    rules = await rules_of(runtime, scope_of_work(tenant), state.ref, state.strategy)
+    made = 0
+    for stored in new:
+        if addresses := pictures_of(stored.message.content_parts)[:MOST_PICTURES]:
+            made += await _describe_message(runtime, chat, (tenant, sid, state), rules, stored, addresses)
+            await runtime[SessionStore].note_pictures(sid, state.epoch, stored.seq)
+    if new:
+        await runtime[SessionStore].note_pictures(sid, state.epoch, new[-1].seq)
+    return made
+
+
+async def _describe_message(
+    runtime: Runtime,
+    chat: ChatModel,
+    place: tuple[str, str, SessionState],
+    rules: Rules,
+    stored: StoredMessage,
+    addresses: list[str],
+) -> int:
+    """Describe one message's pictures. `place` is the tenant, the session's key name, and the session."""
+    tenant, sid, state = place
+    scope, pictures, clean = scope_of_work(tenant), runtime[PictureMemories], StatementFilter(rules.blocklist, _redacts(runtime)).clean
+    by_id = {pictures.memory_id(state.ref, address): address for address in addresses}
+    known = await pictures.described(scope, list(by_id))
+    made = 0
+    for memory_id, address in by_id.items():
+        if memory_id in known:
+            continue
+        await runtime[MemoryLimit].room_for(tenant, 1)
+        text = await _description(runtime, chat, address, rules.language)
+        if text is None or rules.blocklist.holds(text):
+            continue
+        # The message may have been deleted or forgotten while the model was looking.
+        now = await runtime[SessionStore].by_sid(sid)
+        if now is None or now[1].epoch != state.epoch or all(stored.seq != other.seq for other in now[1].messages):
+            break
+        record = screen_record(runtime.settings, _memory(state, stored, memory_id, clean(text), chat.model))
+        made += len(await runtime[MemoryStore].write(scope, [record], background=True) or ())
+    return made
+
+
+def _redacts(runtime: Runtime) -> bool:
+    return runtime.settings.longterm.redact_secrets
+
+
+def _memory(state: SessionState, stored: StoredMessage, memory_id: str, text: str, model: str) -> MemoryRecord:
+    message, ref = stored.message, state.ref
+    speaker = speaker_of(message)
+    record = MemoryRecord.model_validate(
+        {
+            "id": memory_id,
+            # A prompt must not claim that the speaker said this.
+            "text": f"Picture from {speaker.get('name', message.role)}, as a model describes it: {text}",
+            "namespace": ref.namespace,
+            "user_id": ref.user_id,
+            "session_id": ref.session_id,
+            "memory_type": MemoryTypeEnum.SEMANTIC,
+            "created_at": message.created_at,
+            "last_accessed": message.created_at,
+            "persisted_at": datetime.now(UTC),
+            "extracted_from": [message.id],
+            "extraction_strategy": "picture",
+            "discrete_memory_extracted": "t",
+            "source_class": "inference",
+            "metadata": {"model": model},
+        },
+        context=ANSWER,
+    )
+    record.memory_hash = content_hash(record)
+    return record
+
+
+async def _description(runtime: Runtime, chat: ChatModel, address: str, language: str | None) -> str | None:
+    """Return a picture's description, or None if the model cannot see it. Raises ModelUnavailable."""
+    if await runtime[ContextLimits].is_blind(chat):
+        return None
+    try:
+        answer = await chat.structured(describe_messages(address, language), PictureDescription, max_tokens=_ANSWER_TOKENS)
+    except (ModelAnswerInvalid, ModelUnavailable) as error:
+        if not _may_be_about_picture(error):
+            if isinstance(error, ModelUnavailable):
+                raise
+            log.warning("a picture stays without a description: %s", error)
+            return None
+        await _find_cause(runtime, chat, language)
+        return None
+    return answer.description.strip() or None if answer.seen else None
+
+
+def _may_be_about_picture(error: ModelAnswerInvalid | ModelUnavailable) -> bool:
+    """True if the server, not the model, refused a request. Servers state in many ways that a model takes no pictures."""
+    return not isinstance(error, ContextExceeded) and error.data.get("reason") in ("refused", "too_long", "server_error", "not_found")
+
+
+async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -> None:
+    """Find out whether a model takes no pictures at all, and remember this. Raises ModelUnavailable if it takes no text either."""
+    for address in (None, _plain_picture()):
+        try:
+            await chat.structured(describe_messages(address, language), PictureDescription, max_tokens=_ANSWER_TOKENS)
+        except (ModelAnswerInvalid, ModelUnavailable) as error:
+            if not _may_be_about_picture(error):
+                if isinstance(error, ModelUnavailable):
+                    raise
+                continue  # An answer, though a useless one: the server took the request.
+            if address is None:
+                raise
+            log.warning("%s takes no pictures (%s): they are remembered by words only", chat.model, error)
+            await runtime[ContextLimits].save_blind(chat)
+            return
+    log.warning("%s takes pictures, but refuses one: it stays without a description", chat.model)
+
+
+def _plain_picture() -> str:
+    """Return a gray PNG that every model with eyes accepts."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = zlib.compress((b"\0" + b"\x80" * _SIDE) * _SIDE)
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", _SIDE, _SIDE, 8, 0, 0, 0, 0))
+    png = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+    return f"data:image/png;base64,{b64encode(png).decode()}"
