@@ -8,13 +8,12 @@
 local documents = require("memories/documents")
 local follow_marks = require("memories/follow_marks")
 local vector_tags = require("memories/vector_tags")
-local reembed_marks = require("memories/reembed_marks")
 local written, a = {}, memories_at
 for k = documents_at, #KEYS do
   local memory = KEYS[k]
   local mid, version, lease, terms, marked, tags, field, vector, count = unpack(ARGV, a, a + 8)
   local stored = redis.call('HMGET', memory, 'n', 'k')
-  local is_same = stored[1] == version and not reembed_marks.is_gone(field)
+  local is_same = stored[1] == version and not documents.is_gone(field)
   if is_same then
     -- Do not write unchanged terms: each write leaves old postings until the garbage collector runs.
     if stored[2] ~= terms then redis.call('HSET', memory, 'k', terms) end
@@ -26,7 +25,7 @@ for k = documents_at, #KEYS do
       vector_tags.write(mid, field, vector, {unpack(ARGV, a + 9, a + 8 + count)})
     else
       redis.call('HSET', memory, field, vector)
-      reembed_marks.note(mid)
+      documents.note_vector(mid)
     end
   end
   if is_same or not stored[1] then

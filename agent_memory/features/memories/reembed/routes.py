@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Path, Request, Response
+from fastapi import Body, Depends, Path, Request, Response
 
 from agent_memory.features.memories.reembed.service import ReembedService, join_statuses
-from agent_memory.foundation.api.dependencies import CallerDep, home_of
+from agent_memory.foundation.api.dependencies import caller_of, home_of
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import ModelResponse, errors
 from agent_memory.foundation.core.errors import Forbidden
@@ -16,8 +16,8 @@ from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedSta
 router = operations("operations")
 
 
-def services_of_operator(request: Request, caller: CallerDep) -> list[ReembedService]:
-    if not caller.operator:
+def services_of_operator(request: Request) -> list[ReembedService]:
+    if not caller_of(request).operator:
         raise Forbidden("only operators may change the embedding model: use AUTH_ADMIN_TOKEN")
     home = home_of(request)
     return [bucket.services[ReembedService] for bucket in (home, *home.others)]
@@ -27,7 +27,7 @@ ReembedDep = Annotated[list[ReembedService], Depends(services_of_operator)]
 
 
 @router.post("/v1/reembed", operation_id="start_reembedding", response_model=ReembedStatus, responses=errors(409))
-async def start_reembedding(services: ReembedDep, body: ReembedRequest) -> Response:
+async def start_reembedding(services: ReembedDep, body: Annotated[ReembedRequest, Body()]) -> Response:
     """Starts a change of the embedding model. Only for operators.
 
     Workers embed all memories with the new model, and searches use the old one until all have vectors. Then they use the

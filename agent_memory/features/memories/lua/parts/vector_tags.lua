@@ -2,7 +2,6 @@
 -- their own terms (`k`).
 -- NEEDS: root
 local documents = require("memories/documents")
-local reembed_marks = require("memories/reembed_marks")
 local NAMES = {'t', 'ns', 'u', 's', 'ty', 'st', 'tp', 'en', 'c', 'la', 'ls', 'e', 'ag', 'sl', 'ct', 'sc', 'tr', 'vf', 'z', 'b', 'ra', 'md'}
 local function read(mid)
   local values = redis.call('HMGET', documents.memory_key(mid), unpack(NAMES))
@@ -29,7 +28,7 @@ end
 -- Writes the vector of the whole, and the terms and vector of each passage. `passages` alternates terms and vectors.
 local function write(mid, field, vector, passages)
   local set = read(mid)
-  reembed_marks.note(mid)
+  documents.note_vector(mid)
   redis.call('DEL', unpack(documents.vector_keys(mid)))
   local key, count = documents.vector_key(mid), #passages / 2
   redis.call('HSET', key, field, vector, unpack(set))
