@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -60,7 +60,8 @@ class Store:
         """Count the vector fields of all documents; "none" counts memories without a vector."""
         counts: Counter[str] = Counter()
         async for key in self.redis.scan_iter(match=f"{self.prefix}:{{0}}:[vhp]:*", count=1000):
-            names = [name.decode() for name in await self.redis.hkeys(key) if name.startswith(b"v_")]
+            fields = cast("list[bytes]", await self.redis.hkeys(key))
+            names = [name.decode() for name in fields if name.startswith(b"v_")]
             counts.update(names or ["none"])
         async for key in self.redis.scan_iter(match=f"{self.prefix}:{{0}}:m:*", count=1000):
             counts["none"] += not await self.redis.exists(key.decode().replace(":m:", ":v:"))
@@ -139,7 +140,7 @@ async def test_model_changes_under_load_with_kills(store: Store) -> None:
         (old_field,) = await store.fields()
         dry = (await http.post("/v1/reembed", json={"model": _NEW, "dry_run": True})).json()
         assert dry["tokens"] > dry["texts"] > _MEMORIES, dry
-        assert (await http.post("/v1/reembed", json={"model": _OLD})).status_code == 400
+        assert (await http.post("/v1/reembed", json={"model": _OLD})).status_code == 422
         assert (await http.post("/v1/reembed", json={"model": _NEW, "rate": 30})).json()["phase"] == "filling"
         assert (await http.post("/v1/reembed", json={"model": _NEW})).status_code == 409
         async with used(http, written, before) as shares:
