@@ -135,7 +135,7 @@ async def test_model_changes_under_load_with_kills(store: Store) -> None:
         await write(http, {f"m{n}": f"Entry number {n} of the logbook, page {n * 3}" for n in range(_MEMORIES)}, user_id="bob")
         await write(http, {f"q{n}": text for n, text in enumerate(_LABELLED.values())}, user_id="ada")
         await write(http, {"secret": "A memory to erase"}, user_id="gone")
-        await wait_until(lambda: embedded(store), "one vector each", seconds=120)
+        await wait_until(lambda: embedded(store), "one vector each", seconds=300)
         before = await recall(http)
         (old_field,) = await store.fields()
         dry = (await http.post("/v1/reembed", json={"model": _NEW, "dry_run": True})).json()
@@ -144,21 +144,21 @@ async def test_model_changes_under_load_with_kills(store: Store) -> None:
         assert (await http.post("/v1/reembed", json={"model": _NEW, "rate": 30})).json()["phase"] == "filling"
         assert (await http.post("/v1/reembed", json={"model": _NEW})).status_code == 409
         async with used(http, written, before) as shares:
-            await wait_until(lambda: is_at(http, "filling", 10), "ten are filled", seconds=120)
+            await wait_until(lambda: is_at(http, "filling", 10), "ten are filled", seconds=400)
             await worker.kill()
             await second.kill()
             assert (await http.delete("/v1/users/gone")).status_code in (200, 202)
             worker = await store.begin("worker")
             assert (await http.post("/v1/reembed/pause")).json()["phase"] == "paused"
             assert (await http.post("/v1/reembed/resume")).json()["phase"] == "filling"
-            await wait_until(lambda: is_at(http, "swapped"), "the switch", seconds=240)
+            await wait_until(lambda: is_at(http, "swapped"), "the switch", seconds=400)
             count = len(shares)
-            await wait_until(lambda: longer(shares, count + 3), "searches after the switch", seconds=60)
+            await wait_until(lambda: longer(shares, count + 3), "searches after the switch", seconds=300)
         assert (await http.post("/v1/reembed/confirm")).json()["phase"] == "ending"
-        await wait_until(lambda: is_at(http, "none"), "the end", seconds=120)
+        await wait_until(lambda: is_at(http, "none"), "the end", seconds=300)
         assert (await status(http))["model"] == _NEW
         assert await recall(http) >= before
-        await wait_until(lambda: embedded(store), "one vector each", seconds=120)
+        await wait_until(lambda: embedded(store), "one vector each", seconds=300)
         (new_field,) = await store.fields()
         assert new_field != old_field
         for name in written:

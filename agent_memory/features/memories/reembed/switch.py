@@ -61,6 +61,13 @@ class ModelSwitch(Generic[T]):
             self._active[bucket] = state.active
             self._expect(bucket, [self._by_model[choice][bucket] for choice in models])
 
+    async def follow(self) -> None:
+        """Do what the store says. Keep the models of now while Redis or the second model cannot be opened."""
+        try:
+            await self.look()
+        except AgentMemoryError as error:
+            log.warning("cannot follow the change of the embedding model: %s", error.message)
+
     async def _open(self, store: ReembedStore, choice: EmbeddingChoice) -> Sequence[T]:
         try:
             return await self._open_model(choice)
@@ -81,8 +88,6 @@ class ModelSwitch(Generic[T]):
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             try:
-                await self.look()
-            except AgentMemoryError as error:
-                log.warning("cannot follow the change of the embedding model: %s", error.message)
+                await self.follow()
             except Exception:
                 log.exception("cannot follow the change of the embedding model; continuing")
