@@ -37,7 +37,13 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
     loop and relay.
     """
     only_plain_data()
-    await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all), run_reembedding(runtime, stop))
+    reembedding = asyncio.create_task(run_reembedding(runtime, stop))
+    try:
+        await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
+    finally:
+        # Each step may end anywhere.
+        reembedding.cancel()
+        await asyncio.gather(reembedding, return_exceptions=True)
 
 
 async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
