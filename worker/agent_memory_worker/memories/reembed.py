@@ -61,6 +61,8 @@ async def _step(bucket: Runtime, worker: str) -> float:
         return await _end(store, state, kept, other)
     if other is None:
         return _IDLE_SECONDS
+    if state.phase == "filling" and not state.total:
+        await store.note_missing(kept.spec, other.spec)
     began = monotonic()
     if count := await _fill(store, state, other):
         return max(0.0, count / state.rate - (monotonic() - began)) if state.rate else 0.0
