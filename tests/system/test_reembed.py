@@ -18,10 +18,10 @@ from ulid import ULID
 from tests.support.processes import Running, start
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 _OLD, _NEW = "all-MiniLM-L6-v2", "multilingual-e5-small"
-_MEMORIES = 120
+_MEMORIES = 100
 # A question without the memory's words, and the memory.
 _LABELLED = {
     "What pet does she have?": "Ada adopted a small grey kitten",
@@ -113,6 +113,7 @@ async def used(http: httpx.AsyncClient, written: set[str], least: float) -> Asyn
                 written.discard(f"new{number}")
             shares.append(await recall(http))
             assert shares[-1] >= least, shares
+            await asyncio.sleep(0.5)  # the pace of the callers
 
     task = asyncio.create_task(use())
     try:
