@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -14,15 +15,18 @@ from typing import Any, TypeVar, cast
 from redisvl.schema import IndexSchema
 
 from agent_memory.feature_list import FEATURES
+from agent_memory.features.memories.reembed.store import ReembedStore
+from agent_memory.features.memories.reembed.switch import ModelSwitch
 from agent_memory.features.recall.service import RecallService
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.foundation import Foundation, open_foundation, prepare_bucket
+from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
 from agent_memory.foundation.llm.local.weights import PACKAGES
 from agent_memory.foundation.llm.profiles import profile_of
-from agent_memory.foundation.llm.providers import open_models
+from agent_memory.foundation.llm.providers import Models, open_models
 from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
 from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
 from agent_memory.foundation.storage.cluster import Bucket, BucketRedis, following, locate_buckets
@@ -30,7 +34,7 @@ from agent_memory.foundation.storage.connection import redis_errors, shown_url
 from agent_memory.foundation.storage.embedding_means import EmbeddingMeans
 from agent_memory.foundation.storage.keyspace import Keys, bucket_of
 from agent_memory.foundation.storage.outbox import Backlog, sum_backlogs
-from agent_memory.foundation.storage.search.indexes import VectorSpec, shared_schemas
+from agent_memory.foundation.storage.search.indexes import VectorSpec, ensure_index, shared_schemas
 from agent_memory.foundation.storage.store_marker import StoreFile
 from agent_memory.foundation.storage.store_watch import Problem
 
@@ -57,10 +61,23 @@ class Runtime(Foundation):
 
     `runtime[SearchService]` returns the service that a feature opened with that type. Use `home` for credentials and
     request limits, and the runtime of the tenant's bucket (`of`) for everything else.
+
+    With `switch`, the services follow a change of the embedding model. Work that uses an embedder and a store must
+    take `current` once, which keeps its model.
     """
 
-    services: Services = field(default_factory=Services)
+    own: Services
     others: tuple[Runtime, ...] = ()
+    switch: ModelSwitch[Runtime] | None = None
+
+    @property
+    def current(self) -> Runtime:
+        """This bucket's runtime with the model that searches use now."""
+        return self if self.switch is None else self.switch.active(self.keys.bucket)
+
+    @property
+    def services(self) -> Services:
+        return self.current.own
 
     def __getitem__(self, kind: type[T]) -> T:
         return self.services[kind]
@@ -72,7 +89,7 @@ class Runtime(Foundation):
 
     def of(self, tenant: str) -> Runtime:
         """Return the runtime of the bucket that has the tenant's data."""
-        return self.all[bucket_of(tenant, len(self.others) + 1)] if self.others else self
+        return (self.all[bucket_of(tenant, len(self.others) + 1)] if self.others else self).current
 
     async def ready(self) -> Readiness:
         """Return the state that the watches saw at most a second ago, and the pending work.
@@ -82,7 +99,7 @@ class Runtime(Foundation):
         """
         looks = await asyncio.gather(*(bucket.watch.look() for bucket in self.all))
         backlogs = await asyncio.gather(*(bucket.outbox.backlog() for bucket in self.all), return_exceptions=True)
-        checks: dict[str, Any] = {"redis": "ok", "models": self.models_description}
+        checks: dict[str, Any] = {"redis": "ok", "models": self.current.models_description}
         if self.chat is not None:
             limit = self.chat.context.limit
             checks["context"] = {"tokens": limit.tokens, "source": limit.source}
@@ -137,17 +154,7 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
     async with AsyncExitStack() as stack:
         bucket_redises = await locate_buckets(redis_url, buckets, display_url=shown_url(redis_url), command_timeout=timeout)
         settings = await _with_stores_model(settings, bucket_redises[0], buckets[0])
-        models = await open_models(settings)
-        stack.push_async_callback(models.close)
-        profile = profile_of(models.embedder.model)
-        if "min_similarity" not in settings.search.model_fields_set:
-            settings = settings.model_copy(update={"search": settings.search.model_copy(update={"min_similarity": profile.least})})
-        embedder = ProfiledEmbedder(CachingEmbedder(models.embedder, entries=_CACHED_VECTORS), profile)
-        stack.push_async_callback(embedder.close)
-        longterm = settings.longterm
-        spec = VectorSpec(
-            models.embedder.model, models.embedder.dimensions, longterm.vector_algorithm, longterm.vector_type, profile.digest
-        )
+        settings, models, embedder, spec = await _open_embedder(settings, stack)
         # The first bucket opens first: it checks the number of buckets before any index is created.
         file = None if data_dir is None else StoreFile(data_dir)
         home, *others = [
@@ -158,6 +165,7 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
             )
             for bucket_redis, keys in zip(bucket_redises, buckets, strict=True)
         ]
+        opened = (home, *others)
         embedder.keep_mean_in(EmbeddingMeans(home.client, home.keys, spec))
         if home.bucket_redis.clustered:
             movable = [
@@ -165,23 +173,72 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
                 for keys, bucket_redis in zip(buckets, bucket_redises, strict=True)
             ]
             await stack.enter_async_context(following(movable, command_timeout=timeout))
+        switch = _model_switch(settings, opened, stack)
+        if begin:
+            await switch.follow()
+            await stack.enter_async_context(switch.running())
+        home, *others = [replace(bucket, switch=switch) for bucket in opened]
         yield replace(home, others=tuple(others)) if others else home
 
 
-async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys: Keys) -> Settings:
-    """Return the settings with the local model that the store was created with, unless LOCAL_MODEL names a model.
+async def _open_embedder(settings: Settings, stack: AsyncExitStack) -> tuple[Settings, Models, ProfiledEmbedder, VectorSpec]:
+    """Open the models of the settings. Return the settings with the thresholds of the embedding model, too."""
+    models = await open_models(settings)
+    stack.push_async_callback(models.close)
+    profile = profile_of(models.embedder.model)
+    if "min_similarity" not in settings.search.model_fields_set:
+        settings = settings.model_copy(update={"search": settings.search.model_copy(update={"min_similarity": profile.least})})
+    embedder = ProfiledEmbedder(CachingEmbedder(models.embedder, entries=_CACHED_VECTORS), profile)
+    stack.push_async_callback(embedder.close)
+    longterm = settings.longterm
+    spec = VectorSpec(models.embedder.model, models.embedder.dimensions, longterm.vector_algorithm, longterm.vector_type, profile.digest)
+    return settings, models, embedder, spec
 
-    Raises RedisUnavailable.
+
+def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExitStack) -> ModelSwitch[Runtime]:
+    async def open_model(choice: EmbeddingChoice) -> Sequence[Runtime]:
+        """Open another model, its indexes, and all features again with it."""
+        own, models, embedder, spec = await _open_embedder(choice.applied(settings), stack)
+        home = opened[0]
+        embedder.keep_mean_in(EmbeddingMeans(home.client, home.keys, spec))
+        parts: list[Runtime] = []
+        for bucket in opened:
+            schemas = _schemas(bucket.keys, spec)
+            for schema in schemas.values():
+                await ensure_index(bucket.client, bucket.keys, schema)
+            base = Foundation(**{part.name: getattr(bucket, part.name) for part in fields(Foundation)})
+            described = models.description
+            parts.append(
+                _open_features(replace(base, settings=own, spec=spec, schemas=schemas, embedder=embedder, models_description=described))
+            )
+        return parts
+
+    def expect(bucket: int, parts: Sequence[Runtime]) -> None:
+        schemas = {schema.index.name: schema for part in parts for schema in part.schemas.values()}
+        opened[bucket].watch.expect(tuple(schemas.values()))
+
+    stores = [ReembedStore(bucket.client, bucket.keys) for bucket in opened]
+    return ModelSwitch(stores, EmbeddingChoice.of(settings.models), opened, open_model, expect)
+
+
+async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys: Keys) -> Settings:
+    """Return the settings with the model that replaced theirs in this store (`reembed`).
+
+    Unless LOCAL_MODEL names a model, the store's local model counts as theirs. Raises RedisUnavailable.
     """
     models = settings.models
-    if models.use_openai_embeddings or "local_model" in models.model_fields_set:
-        return settings
     client = bucket_redis.connect(pool_size=1, command_timeout=settings.redis.command_timeout_seconds)
     try:
         with redis_errors():
-            stored_model = cast("bytes | None", await client.hget(keys.config, "model"))
+            stored_model, replacement = cast("list[bytes | None]", await client.hmget(keys.config, ["model", "choice"]))
     finally:
         await client.aclose()
+    if replacement is not None:
+        change = json.loads(replacement)
+        if list(EmbeddingChoice.of(models)) in [change["choice"], *change["replaces"]]:
+            return EmbeddingChoice(*change["choice"]).applied(settings)
+    if models.use_openai_embeddings or "local_model" in models.model_fields_set:
+        return settings
     model = models.local_model if stored_model is None else stored_model.decode()
     if model == models.local_model or model not in PACKAGES:
         return settings
@@ -195,4 +252,4 @@ def _open_features(foundation: Foundation) -> Runtime:
         services.open(feature, foundation)
     services[RecallService].add_sections(services.sections)
     parts = {part.name: getattr(foundation, part.name) for part in fields(Foundation)}
-    return Runtime(**parts, services=services)
+    return Runtime(**parts, own=services)

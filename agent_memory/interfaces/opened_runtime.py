@@ -21,7 +21,7 @@ def runtime_of(request: Request) -> Runtime:
     Raises Unavailable before the store is open. With several buckets it also raises Unauthenticated.
     """
     home = home_runtime_of(request)
-    return home.of(scope_of(request).tenant) if home.others else home
+    return home.of(scope_of(request).tenant) if home.others else home.current
 
 
 HomeDep = Annotated[Runtime, Depends(home_runtime_of)]

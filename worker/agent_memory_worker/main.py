@@ -16,6 +16,7 @@ from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.dead_messages import Carrier, CarrierGuard
 from agent_memory.runtime import Runtime
+from agent_memory_worker.memories.reembed import run_reembedding
 from agent_memory_worker.plain_serializer import only_plain_data
 from agent_memory_worker.relay import Relay, pause
 from agent_memory_worker.task_handlers import Tasks
@@ -36,7 +37,13 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
     loop and relay.
     """
     only_plain_data()
-    await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
+    reembedding = asyncio.create_task(run_reembedding(runtime, stop))
+    try:
+        await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
+    finally:
+        # Each step may end anywhere.
+        reembedding.cancel()
+        await asyncio.gather(reembedding, return_exceptions=True)
 
 
 async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:

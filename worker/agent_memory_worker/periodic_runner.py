@@ -63,7 +63,7 @@ async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
             log.error("periodic job %s did not finish last time and may have crashed its worker; skipping this run", name)
         else:
             with carrying_out(Work(since=await runtime[ErasureGuard].now(), waits=False)):
-                log.info("periodic job %s: %d", name, await import_name(_JOBS[name].run)(runtime))
+                log.info("periodic job %s: %d", name, await import_name(_JOBS[name].run)(runtime.current))
     except Exception as error:
         expected = isinstance(error, AgentMemoryError)
         log.log(logging.WARNING if expected else logging.ERROR, "periodic job %s failed: %s", name, error, exc_info=not expected)

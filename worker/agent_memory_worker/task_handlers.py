@@ -52,9 +52,14 @@ class Tasks:
     """Implements all tasks on one runtime."""
 
     def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+        self._opened = runtime
         self._embedding: set[asyncio.Task[None]] = set()
         self._long_texts = asyncio.Semaphore(_LONG_TEXTS)
+
+    @property
+    def _runtime(self) -> Runtime:
+        """The runtime for one piece of work, which keeps its embedding model."""
+        return self._opened.current
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
         """Wait up to `seconds` for running embeddings, and then cancel the rest."""
@@ -67,7 +72,7 @@ class Tasks:
         """Register every task and the periodic jobs. Startup fails if a task has no implementation."""
         for name in TaskName:
             docket.register(getattr(self, name.value), names=[name.value])
-        register_jobs(self._runtime, docket)
+        register_jobs(self._opened, docket)
 
     async def erase(self, member: str, lease: int, attempt: int) -> None:
         async with self._begun(DueKind.DELETION, [member]) as claims:

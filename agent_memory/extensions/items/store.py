@@ -227,7 +227,7 @@ class ItemStore:
 
         jobs: list[EmbedJob] = []
         for iid, (tenant, fence, value, index, model) in zip(iids, await read(self._client, build), strict=True):
-            if value is not None and model.decode() not in ("x", self._spec.digest):
+            if value is not None and not {"x", self._spec.digest} & set(model.decode().split(",")):
                 jobs.append(EmbedJob(iid, untag(tenant.decode()), fence, item_text(json.loads(value), json.loads(index))))
         return jobs
 

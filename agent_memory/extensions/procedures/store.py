@@ -246,7 +246,7 @@ class ProcedureStore:
         """Return the text to embed, or None if the procedure is missing or has a vector from the current model."""
         key = self._procedure_keys.procedure(pid)
         tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
-        if body is None or words is None or (model is not None and model.decode() == self._spec.digest):
+        if body is None or words is None or (model is not None and self._spec.digest in model.decode().split(",")):
             return None
         when_to_use = json.loads(body)["when_to_use"]
         assert words.decode() == words_digest(when_to_use)

@@ -11,8 +11,10 @@ import asyncio
 import hmac
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from secrets import token_urlsafe
 from time import monotonic
+from types import SimpleNamespace
 from typing import Literal
 
 from agent_memory.features.access.token_store import Token, TokenStore
@@ -241,6 +243,18 @@ def token_info(token: Token) -> TokenInfo:
         users=_sorted(token.users),
         agents=_sorted(token.agents),
     )
+
+
+class OperatorTokens:
+    """Implement the methods of the client's `Tokens` that commands use, directly on the store."""
+
+    def __init__(self, service: TokenService) -> None:
+        self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)
+        self.get, self.delete = partial(service.show, OPERATOR), partial(service.remove, OPERATOR)
+        self._list = partial(service.list, OPERATOR)
+
+    async def list(self) -> SimpleNamespace:
+        return SimpleNamespace(tokens=[*await self._list()])
 
 
 def _require_admin(who: Principal) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+from agent_memory.foundation.core.errors import StartupError
 
 if TYPE_CHECKING:  # `agent-memory --help` does not wait for the models.
     from agent_memory_client.models import ImportReport
@@ -30,3 +34,13 @@ def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
     if numbered and not report.complete:
         problems.append("the file is not whole: its last line is missing, or lines before it are")
     return problems
+
+
+def owner_of_export(header: bytes) -> tuple[str, bool]:
+    """Return the owner of an export from its first line, and True if the owner is an agent. Raises StartupError."""
+    with suppress(ValueError, AttributeError):
+        names = json.loads(header)
+        for field in ("user_id", "agent_id"):
+            if isinstance(name := names.get(field), str) and name:
+                return name, field == "agent_id"
+    raise StartupError("the first line does not name a user or an agent: if this is an export, pass --user-id")

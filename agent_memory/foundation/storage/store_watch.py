@@ -97,6 +97,10 @@ class StoreWatch:
         """True if Redis contained the known store at the last check."""
         return self._refusal is None
 
+    def expect(self, schemas: Sequence[IndexSchema]) -> None:
+        """Check for these indexes from now on."""
+        self._schemas = schemas
+
     def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
         """Register a function to call before clients may use Redis again. Redis may then contain a different store."""
         self._on_renewal.append(call)

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from agent_memory import __version__
 from agent_memory.foundation.core import garbage_collection
 from agent_memory.foundation.core.errors import AgentMemoryError, NotFound
-from agent_memory.interfaces.cli.commands.memories import call, delete, erase, forget, prompt, schedule_task, search, show, top
+from agent_memory.interfaces.cli.commands.memories import call, delete, erase, forget, prompt, reembed, schedule_task, search, show, top
 from agent_memory.interfaces.cli.commands.operate import accept_store, backup, health, migrate, rebuild
 from agent_memory.interfaces.cli.commands.tokens import app as tokens
 from agent_memory.interfaces.cli.commands.transfer import export_owner, import_file, migrate_prompt
@@ -173,8 +173,15 @@ _GROUPS: dict[str, dict[str, Any]] = {
     "Run": {"serve": serve, "api": api, "worker": worker, "mcp": mcp, "redis": redis},
     "Look": {"search": search, "prompt": prompt, "show": show, "doctor": doctor, "top": top, "health": health, "version": version},
     "Change": {"forget": forget, "export": export_owner, "import": import_file, "erase": erase, "delete": delete, "token": tokens},
-    "Operate": {"migrate": migrate, "migrate-prompt": migrate_prompt, "backup": backup, "rebuild": rebuild, "accept-store": accept_store},
-    "Everything else": {"call": call},
+    "Operate": {
+        "migrate": migrate,
+        "migrate-prompt": migrate_prompt,
+        "backup": backup,
+        "rebuild": rebuild,
+        "reembed": reembed,
+        "accept-store": accept_store,
+    },
+    "Everything else": {"reembed": reembed, "call": call},
     "Names of the archived server": {
         "migrate-memories": migrate,
         "migrate-working-memory": migrate,

@@ -33,6 +33,10 @@ from agent_memory_client.models.administration.persons import ImportProblem as I
 from agent_memory_client.models.administration.persons import ImportReport as ImportReport
 from agent_memory_client.models.administration.purging import PurgeRequest as PurgeRequest
 from agent_memory_client.models.administration.purging import PurgeResponse as PurgeResponse
+from agent_memory_client.models.administration.reembedding import ReembedAction as ReembedAction
+from agent_memory_client.models.administration.reembedding import ReembedPhase as ReembedPhase
+from agent_memory_client.models.administration.reembedding import ReembedRequest as ReembedRequest
+from agent_memory_client.models.administration.reembedding import ReembedStatus as ReembedStatus
 from agent_memory_client.models.administration.tasks import Task as Task
 from agent_memory_client.models.administration.tasks import TaskStatus as TaskStatus
 from agent_memory_client.models.administration.tasks import TaskStatusEnum as TaskStatusEnum

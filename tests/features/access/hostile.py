@@ -466,4 +466,7 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "get_ready_v1_ready_get": lambda i: [("GET", "/v1/ready", {}, None)],
     "get_metrics_metrics_get": lambda i: [("GET", "/metrics", {}, None)],
     "get_load_history": lambda i: [("GET", "/v1/metrics/history", {"period": period}, None) for period in ("hour", "day")],
+    "get_reembedding": lambda i: [("GET", "/v1/reembed", {}, None)],
+    "start_reembedding": lambda i: [("POST", "/v1/reembed", {}, {"model": "another", "dry_run": True})],
+    "act_on_reembedding": lambda i: [("POST", f"/v1/reembed/{action}", {}, None) for action in ("pause", "confirm", "rollback", "abort")],
 }

@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from itertools import accumulate
 
+import numpy as np
+from numpy.typing import NDArray
+
 from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
+from agent_memory.features.memories.reembed.store import ReembedStore
 from agent_memory.features.memories.store import IndexEntry, IndexJob, MemoryStore
 from agent_memory.foundation.core.errors import BudgetSpent
 from agent_memory.foundation.core.task_kinds import DueKind
@@ -82,25 +87,42 @@ async def _index(
     dropped = await act_on_kinds(runtime, jobs, kinds)
 
     def entry(job: IndexJob) -> IndexEntry:
-        return IndexEntry(
-            mid=job.mid,
-            version=job.version,
-            lease=leases[job.mid].lease,
-            vector=unit_vector(
-                vectors[beginning(job.record.text)],
-                [vectors[beginning(near.text)] for near in job.before],
-                [vectors[beginning(near.text)] for near in job.after],
-                needs_context(beginning(job.record.text)),
-            ),
-            terms=unit_terms(job.record, job.before, job.after) if job.terms is None else job.terms,
-            past=job.terms is not None,
-            passages=[(passage_terms(job.record, text), vectors[text]) for text in passages[job.mid]],
-            marked=with_question_mark(job.record) if kinds.get(job.mid) == "asks" else None,
-        )
+        made = _entry(job, vectors, passages[job.mid], leases[job.mid].lease)
+        return replace(made, marked=with_question_mark(job.record)) if kinds.get(job.mid) == "asks" else made
 
     read = sum(len(record.text) for job in jobs for record in (job.record, *job.before, *job.after))
     items = await run_in_thread(lambda: [entry(job) for job in jobs if job.mid not in dropped], read)
     return sum(await runtime[MemoryStore].write_index(items))
+
+
+def _entry(job: IndexJob, vectors: Mapping[str, NDArray[np.float32]], passages: Sequence[str], lease: int = 0) -> IndexEntry:
+    return IndexEntry(
+        mid=job.mid,
+        version=job.version,
+        lease=lease,
+        vector=unit_vector(
+            vectors[beginning(job.record.text)],
+            [vectors[beginning(near.text)] for near in job.before],
+            [vectors[beginning(near.text)] for near in job.after],
+            needs_context(beginning(job.record.text)),
+        ),
+        terms=unit_terms(job.record, job.before, job.after) if job.terms is None else job.terms,
+        past=job.terms is not None,
+        passages=[(passage_terms(job.record, text), vectors[text]) for text in passages],
+    )
+
+
+async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
+    """Give memories and versions a vector of the runtime's model beside those they have; return how many have one.
+
+    Raises ModelUnavailable and ModelAnswerInvalid.
+    """
+    jobs, gone = await runtime[MemoryStore].index_jobs(names)
+    passages = {job.mid: _passages(job) for job in jobs}
+    texts = list(dict.fromkeys(text for job in jobs for text in (*_context(job), *passages[job.mid])))
+    vectors = dict(zip(texts, await runtime.embedder.embed(texts), strict=True)) if texts else {}
+    entries = [_entry(job, vectors, passages[job.mid]) for job in jobs]
+    return await runtime[ReembedStore].store_vectors(entries, gone, runtime.spec)
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:

@@ -13,7 +13,7 @@ for k = documents_at, #KEYS do
   local memory = KEYS[k]
   local mid, version, lease, terms, marked, tags, field, vector, count = unpack(ARGV, a, a + 8)
   local stored = redis.call('HMGET', memory, 'n', 'k')
-  local is_same = stored[1] == version
+  local is_same = stored[1] == version and not documents.is_gone(field)
   if is_same then
     -- Do not write unchanged terms: each write leaves old postings until the garbage collector runs.
     if stored[2] ~= terms then redis.call('HSET', memory, 'k', terms) end
@@ -25,6 +25,7 @@ for k = documents_at, #KEYS do
       vector_tags.write(mid, field, vector, {unpack(ARGV, a + 9, a + 8 + count)})
     else
       redis.call('HSET', memory, field, vector)
+      documents.note_vector(mid)
     end
   end
   if is_same or not stored[1] then

@@ -50,6 +50,9 @@ class Reindexer:
 
     async def drop_former_indexes(self) -> list[str]:
         """Drop a former model's indexes an hour after they were first found here; return their names."""
+        with redis_errors():
+            if await self._client.exists(self._keys.reembed):
+                return []
         former = await former_indexes(self._client, self._keys, self._schemas.values())
         with redis_errors():
             seconds, _ = await self._client.time()

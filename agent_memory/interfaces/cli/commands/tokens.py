@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -15,11 +13,11 @@ from agent_memory.interfaces.cli.decorators import Answer, asking
 from agent_memory.interfaces.cli.options import Force, Target, announce, ask
 
 if TYPE_CHECKING:
-    from agent_memory.features.access.tokens import TokenService
+    from agent_memory.features.access.tokens import OperatorTokens
     from agent_memory_client.models import TokenInfo
     from agent_memory_client.resources.tokens import Tokens
 
-    Keys: TypeAlias = "Tokens | _StoreKeys"
+    Keys: TypeAlias = "Tokens | OperatorTokens"
 
 _KEEP = "Keep it now: it is not shown again."
 Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, or its hash, or the beginning of the hash")]
@@ -27,25 +25,11 @@ Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, o
 app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is_help=True, rich_markup_mode=None)
 
 
-class _StoreKeys:
-    """The methods of the client's `Tokens` class that commands use, implemented directly on the store."""
-
-    def __init__(self, service: TokenService) -> None:
-        from agent_memory.features.access.tokens import OPERATOR
-
-        self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)
-        self.get, self.delete = partial(service.show, OPERATOR), partial(service.remove, OPERATOR)
-        self._list = partial(service.list, OPERATOR)
-
-    async def list(self) -> SimpleNamespace:
-        return SimpleNamespace(tokens=[*await self._list()])
-
-
 @asynccontextmanager
 async def _keys(target: Target) -> AsyncGenerator[Keys]:
     """Open the API keys of a target. Does not load a store's models, so you can revoke keys while models are down."""
     from agent_memory.features.access.token_store import TokenStore
-    from agent_memory.features.access.tokens import TokenGate, TokenService
+    from agent_memory.features.access.tokens import OperatorTokens, TokenGate, TokenService
     from agent_memory.foundation.storage.cluster import locate_buckets
     from agent_memory.foundation.storage.keyspace import Keys as RedisKeys
     from agent_memory.interfaces.cli.api_client import reach
@@ -67,7 +51,7 @@ async def _keys(target: Target) -> AsyncGenerator[Keys]:
         client = server.connect(pool_size=4, command_timeout=timeout)
         try:
             tokens = TokenStore(client, keys)
-            yield _StoreKeys(TokenService(tokens, TokenGate(settings.auth, tokens)))
+            yield OperatorTokens(TokenService(tokens, TokenGate(settings.auth, tokens)))
         finally:
             await client.aclose()
     announce("store", store.description)

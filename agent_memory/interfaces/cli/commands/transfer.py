@@ -6,14 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Generator, Iterable
-from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from agent_memory.features.transfer.import_report import counted, problem_lines, summary_lines
+from agent_memory.features.transfer.import_report import counted, owner_of_export, problem_lines, summary_lines
 from agent_memory.features.transfer.sources.order import SOURCES, MoveIn
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.interfaces.cli.decorators import Answer, asks
@@ -107,7 +106,7 @@ async def import_file(
     try:
         with files[0].open("rb") as lines, working("importing") as status:
             header = next(lines, b"")
-            owner, is_agent = (user_id or agent_id, not user_id) if user_id or agent_id else _owner(header)
+            owner, is_agent = (user_id or agent_id, not user_id) if user_id or agent_id else owner_of_export(header)
             counted_lines = _counted(chain([header], lines), status)
             report = await _owners(api, agents=is_agent).import_lines(owner or "", counted_lines, namespace, source)
     except OSError as error:
@@ -148,16 +147,6 @@ async def _undo(api: Api, name: str, namespace: str | None, user_id: str | None,
     answer = await api.call("POST", "/v1/long-term-memory/purge", query, {"import_source": name, "unchanged": True})
     what = "would be deleted" if dry_run else "deleted"
     return Answer(answer, [f"{what}: {counted(answer['counts'])}" if answer["counts"] else f"pending: operation {answer['operation_id']}"])
-
-
-def _owner(header: bytes) -> tuple[str, bool]:
-    """Return the owner of an export from its first line, and True if the owner is an agent."""
-    with suppress(ValueError, AttributeError):
-        names = json.loads(header)
-        for field in ("user_id", "agent_id"):
-            if isinstance(name := names.get(field), str) and name:
-                return name, field == "agent_id"
-    raise StartupError("the first line does not name a user or an agent: if this is an export, pass --user-id")
 
 
 def _counted(lines: Iterable[bytes], status: Status) -> Generator[bytes]:

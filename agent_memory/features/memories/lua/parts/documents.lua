@@ -49,5 +49,12 @@ local function flatten(fields, vector)
   for name, value in pairs(fields) do flat[#flat + 1], flat[#flat + 2] = name, value end
   return flat
 end
+-- While the embedding model changes, each written vector lacks its twin of the other model: `re:todo` has the names.
+local function note_vector(name)
+  if redis.call('EXISTS', root .. 're') == 1 then redis.call('SADD', root .. 're:todo', name) end
+end
+-- True if the vectors of this field are being deleted, or are deleted.
+local function is_gone(field) return redis.call('HGET', root .. 'cfg', 'gone') == field end
 return {memory_key = memory_key, vector_key = vector_key, vector_keys = vector_keys, delete_passages = delete_passages,
-  history_key = history_key, key_of = key_of, split = split, read = read, flatten = flatten}
+  history_key = history_key, key_of = key_of, split = split, read = read, flatten = flatten, note_vector = note_vector,
+  is_gone = is_gone}

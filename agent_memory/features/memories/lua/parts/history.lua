@@ -24,6 +24,7 @@ local function archive(mid, key, order)
   if score then fields['ok'], fields['os'] = order, score end
   redis.call('HSET', documents.history_key(name), unpack(documents.flatten(fields, vector)))
   redis.call('ZADD', root .. 'mh:' .. mid, fields['n'], fields['n'])
+  documents.note_vector(name)
   if #vector == 0 then redis.call('SADD', root .. 'bare', name) end
   return fields['n'], fields['bk']
 end
@@ -37,6 +38,7 @@ local function close(mid)
   follow_marks.mark(mid)
   local fields, vector = documents.read(mid, documents.memory_key(mid))
   redis.call('HSET', documents.history_key(mid), unpack(documents.flatten(fields, vector)))
+  documents.note_vector(mid)
   redis.call('DEL', documents.memory_key(mid), unpack(documents.vector_keys(mid)))
   standings.unlink(mid, fields['bk'])
   if #vector > 0 then outbox.clear_mark(mid, due, tries, reasons, dead) else outbox.mark_due(due, clock.ms, mid) end

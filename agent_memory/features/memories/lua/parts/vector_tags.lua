@@ -28,6 +28,7 @@ end
 -- Writes the vector of the whole, and the terms and vector of each passage. `passages` alternates terms and vectors.
 local function write(mid, field, vector, passages)
   local set = read(mid)
+  documents.note_vector(mid)
   redis.call('DEL', unpack(documents.vector_keys(mid)))
   local key, count = documents.vector_key(mid), #passages / 2
   redis.call('HSET', key, field, vector, unpack(set))

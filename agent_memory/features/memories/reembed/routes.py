@@ -1,0 +1,50 @@
+"""Routes to change the embedding model. For operators only."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Body, Depends, Path, Request, Response
+
+from agent_memory.features.memories.reembed.service import ReembedService, join_statuses
+from agent_memory.foundation.api.dependencies import caller_of, home_of
+from agent_memory.foundation.api.operation import operations
+from agent_memory.foundation.api.responses import ModelResponse, errors
+from agent_memory.foundation.core.errors import Forbidden
+from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedStatus
+
+router = operations("operations")
+
+
+def services_of_operator(request: Request) -> list[ReembedService]:
+    if not caller_of(request).operator:
+        raise Forbidden("only operators may change the embedding model: use AUTH_ADMIN_TOKEN")
+    home = home_of(request)
+    return [bucket.services[ReembedService] for bucket in (home, *home.others)]
+
+
+ReembedDep = Annotated[list[ReembedService], Depends(services_of_operator)]
+
+
+@router.post("/v1/reembed", operation_id="start_reembedding", response_model=ReembedStatus, responses=errors(409))
+async def start_reembedding(services: ReembedDep, body: Annotated[ReembedRequest, Body()]) -> Response:
+    """Starts a change of the embedding model. Only for operators.
+
+    Workers embed all memories with the new model, and searches use the old one until all have vectors. Then they use the
+    new one. The old vectors stay until you confirm or roll back.
+    """
+    return ModelResponse(join_statuses([await service.start(body) for service in services]))
+
+
+@router.get("/v1/reembed", operation_id="get_reembedding", response_model=ReembedStatus, responses=errors())
+async def get_reembedding(services: ReembedDep) -> Response:
+    """Returns the state of a change of the embedding model. Only for operators."""
+    return ModelResponse(join_statuses([await service.read_status() for service in services]))
+
+
+@router.post("/v1/reembed/{action}", operation_id="act_on_reembedding", response_model=ReembedStatus, responses=errors(409))
+async def act_on_reembedding(
+    services: ReembedDep, action: Annotated[ReembedAction, Path(description="`confirm` deletes the old vectors, `rollback` the new ones.")]
+) -> Response:
+    """Pauses, resumes, confirms, rolls back or aborts a change of the embedding model. Only for operators."""
+    return ModelResponse(join_statuses([await service.act(action) for service in services]))

@@ -1,0 +1,91 @@
+"""Start, follow and end a change of the embedding model. A change covers all buckets of the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from agent_memory.features.memories.reembed.store import Phase, ReembedStore
+from agent_memory.foundation.core.errors import BadInput, Conflict
+from agent_memory.foundation.core.settings import Settings
+from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
+from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedStatus
+
+# By action: the phases that allow it, and the phase after it.
+_ACTIONS: Final[dict[ReembedAction, tuple[Sequence[Phase], Phase]]] = {
+    "pause": (["filling"], "paused"),
+    "resume": (["paused"], "filling"),
+    "confirm": (["swapped"], "ending"),
+    "rollback": (["swapped"], "ending"),
+    "abort": (["filling", "paused"], "ending"),
+}
+
+
+class ReembedService:
+    def __init__(self, settings: Settings, store: ReembedStore, counter: TokenCounter) -> None:
+        self._current = EmbeddingChoice.of(settings.models)
+        self._store = store
+        self._counter = counter
+
+    async def start(self, request: ReembedRequest) -> ReembedStatus:
+        """Start the change, or only estimate its cost. Raises Conflict, and BadInput if searches use the model already."""
+        provider = request.provider or self._current.provider
+        second = EmbeddingChoice(provider, request.model, request.dimensions if provider == "openai" else None)
+        if second == self._current:
+            raise BadInput(f"searches use {request.model} already: name another model", field="model")
+        if request.dry_run:
+            texts, sample = await self._store.sample_texts()
+            tokens = [await self._counter.count_aside(text) for text in sample]
+            total = round(sum(tokens) / max(1, len(tokens)) * texts)
+            seconds = texts / request.rate if request.rate else None
+            model, rate = self._current.model, request.rate
+            return ReembedStatus(phase="none", model=model, other=request.model, texts=texts, tokens=total, rate=rate, seconds_left=seconds)
+        first = json.dumps(self._current)
+        models = {"first": first, "second": json.dumps(second), "active": first}
+        await self._store.change([""], {"phase": "filling", "rate": request.rate, **models})
+        return await self.read_status()
+
+    async def act(self, action: ReembedAction) -> ReembedStatus:
+        """Pause, resume or end the change. Raises Conflict in another phase.
+
+        A rollback also waits, with a Conflict, until the newest memories have vectors of the old model.
+        """
+        phases, after = _ACTIONS[action]
+        state = await self._store.load_state()
+        fields = {"phase": after}
+        if action == "rollback" and state is not None:
+            fields["active"] = json.dumps(state.other)
+        await self._store.change(phases, fields, drained=action == "rollback")
+        return await self.read_status()
+
+    async def read_status(self) -> ReembedStatus:
+        state = await self._store.load_state()
+        if state is None:
+            return ReembedStatus(phase="none", model=self._current.model)
+        done = max(0, state.total - state.missing)
+        seconds = max(1.0, state.now - state.since)
+        speed = state.rate or done / seconds
+        return ReembedStatus(
+            phase=state.phase,
+            model=state.active.model,
+            other=state.other.model,
+            texts=state.total,
+            done=done,
+            rate=state.rate,
+            seconds_left=state.missing / speed if speed and state.phase == "filling" else None,
+            error=state.error or None,
+        )
+
+
+def join_statuses(statuses: Sequence[ReembedStatus]) -> ReembedStatus:
+    """Return one status for the buckets of a store. Raises Conflict if `statuses` is empty."""
+    if not statuses:
+        raise Conflict("the store has no buckets")
+    order = ("filling", "paused", "swapped", "ending", "none")
+    first = min(statuses, key=lambda status: order.index(status.phase))
+    counted = {name: sum(getattr(status, name) or 0 for status in statuses) for name in ("texts", "done")}
+    tokens = None if first.tokens is None else sum(status.tokens or 0 for status in statuses)
+    left = [status.seconds_left for status in statuses if status.seconds_left is not None]
+    return first.model_copy(update={**counted, "tokens": tokens, "seconds_left": max(left, default=None)})

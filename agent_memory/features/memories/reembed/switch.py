@@ -1,0 +1,93 @@
+"""Follow a change of the embedding model in one process: open the second model, and switch when the store does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Generic, TypeVar
+
+from agent_memory.features.memories.reembed.store import ReembedStore
+from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 1.0
+
+T = TypeVar("T")
+
+
+class ModelSwitch(Generic[T]):
+    """Hold what the process opened for each model and bucket. A request uses one model's part to its end."""
+
+    def __init__(
+        self,
+        stores: Sequence[ReembedStore],
+        choice: EmbeddingChoice,
+        opened: Sequence[T],
+        open_model: Callable[[EmbeddingChoice], Awaitable[Sequence[T]]],
+        expect: Callable[[int, Sequence[T]], None],
+    ) -> None:
+        """`choice` is the model of the start, and `opened` what belongs to it. `expect` sets the models whose indexes must exist."""
+        self._stores = stores
+        self._by_model = {choice: opened}
+        self._active = [choice] * len(opened)
+        self._open_model = open_model
+        self._expect = expect
+
+    def active(self, bucket: int) -> T:
+        return self._by_model[self._active[bucket]][bucket]
+
+    def find(self, choice: EmbeddingChoice, bucket: int) -> T | None:
+        """Return the part of a model, or None before it is open."""
+        parts = self._by_model.get(choice)
+        return None if parts is None else parts[bucket]
+
+    async def look(self) -> None:
+        """Do what the store says. Raises RedisUnavailable, and StartupError if the second model cannot be opened."""
+        for bucket, store in enumerate(self._stores):
+            state = await store.load_state()
+            if state is None:
+                self._expect(bucket, [self.active(bucket)])
+                continue
+            models = [state.active] if state.phase == "ending" else [state.active, state.other]
+            for choice in models:
+                if choice not in self._by_model:
+                    self._by_model[choice] = await self._open(store, choice)
+            if self._active[bucket] != state.active:
+                log.warning("searches of bucket %d now use the embedding model %s", bucket, state.active.model)
+            self._active[bucket] = state.active
+            self._expect(bucket, [self._by_model[choice][bucket] for choice in models])
+
+    async def follow(self) -> None:
+        """Do what the store says. Keep the models of now while Redis or the second model cannot be opened."""
+        try:
+            await self.look()
+        except AgentMemoryError as error:
+            log.warning("cannot follow the change of the embedding model: %s", error.message)
+
+    async def _open(self, store: ReembedStore, choice: EmbeddingChoice) -> Sequence[T]:
+        try:
+            return await self._open_model(choice)
+        except AgentMemoryError as error:
+            await store.note_error(f"cannot open {choice.model}: {error.message}")
+            raise
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        task = asyncio.create_task(self._run(), name="model-switch")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                await self.follow()
+            except Exception:
+                log.exception("cannot follow the change of the embedding model; continuing")

@@ -1,0 +1,32 @@
+"""Name an embedding model independently of the settings, for a store that changes its model."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from agent_memory.foundation.core.settings import ModelSettings, Settings
+
+
+class EmbeddingChoice(NamedTuple):
+    """A provider ("local" or "openai"), its model, and the dimensions to ask for. Servers and keys stay in the settings."""
+
+    provider: str
+    model: str
+    dimensions: int | None = None
+
+    @classmethod
+    def of(cls, models: ModelSettings) -> EmbeddingChoice:
+        if models.use_openai_embeddings:
+            return cls("openai", models.embedding_model, models.embedding_dimensions)
+        return cls("local", models.local_model)
+
+    @classmethod
+    def parse(cls, raw: bytes) -> EmbeddingChoice:
+        return cls(*json.loads(raw))
+
+    def applied(self, settings: Settings) -> Settings:
+        """Return the settings with this model."""
+        name = "embedding_model" if self.provider == "openai" else "local_model"
+        update = {"embedding_provider": self.provider, name: self.model, "embedding_dimensions": self.dimensions}
+        return settings.model_copy(update={"models": settings.models.model_copy(update=update)})

@@ -1,0 +1,48 @@
+"""Changes of the embedding model."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+ReembedPhase = Literal["none", "filling", "paused", "swapped", "ending"]
+ReembedAction = Literal["pause", "resume", "confirm", "rollback", "abort"]
+
+
+class ReembedRequest(BaseModel):
+    """A new embedding model."""
+
+    model: str = Field(min_length=1, max_length=500)
+    """The name of the model, or the directory of a local model on every machine."""
+    provider: Literal["local", "openai"] | None = None
+    """The provider of the model; null: the current provider. Its URL and API key come from the environment of every process."""
+    dimensions: int | None = Field(default=None, ge=1, le=32768)
+    """The dimensions to ask a model server for; null: the default of the model."""
+    rate: float = Field(default=0, ge=0)
+    """The maximum number of memories to embed per second; 0: no limit."""
+    dry_run: bool = False
+    """Only estimate the cost."""
+
+
+class ReembedStatus(BaseModel):
+    """The state of a change of the embedding model."""
+
+    phase: ReembedPhase
+    """`filling` and `paused`: searches use the old model. `swapped`: the new one. `ending`: one is being deleted. `none`: no change."""
+    model: str
+    """The embedding model that searches use."""
+    other: str | None = None
+    """The other embedding model of the change."""
+    texts: int = 0
+    """The number of memories and former versions that need vectors of both models."""
+    done: int = 0
+    """The number of them that have vectors of both models."""
+    tokens: int | None = None
+    """The estimated number of tokens to embed; only after a dry run."""
+    rate: float = 0
+    """The maximum number of memories to embed per second; 0: no limit."""
+    seconds_left: float | None = None
+    """The estimated number of seconds until all memories have vectors of both models."""
+    error: str | None = None
+    """The last failure. Workers keep retrying."""

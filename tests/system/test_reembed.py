@@ -1,0 +1,186 @@
+"""Test that a store changes its embedding model while it is used, and that killed processes lose nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import httpx
+import pytest
+from redis.asyncio import Redis
+from ulid import ULID
+
+from tests.support.processes import Running, start
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+
+_OLD, _NEW = "all-MiniLM-L6-v2", "multilingual-e5-small"
+_MEMORIES = 100
+# A question without the memory's words, and the memory.
+_LABELLED = {
+    "What pet does she have?": "Ada adopted a small grey kitten",
+    "Which instrument is he learning?": "Ben takes piano lessons on Mondays",
+    "Where do they go on holiday?": "The family travels to Portugal each summer",
+    "What can she not eat?": "Clara gets hives from peanuts",
+    "How does he get to work?": "Dan rides his bicycle to the office",
+    "What is her job?": "Eva treats patients at the city hospital",
+}
+
+
+class Store:
+    """A store in the tests' Redis, two API processes and a worker, which all name the old model."""
+
+    def __init__(self, folder: Path, redis_url: str) -> None:
+        self.prefix = f"t-{ULID()}"
+        self._folder = folder
+        self._environment = {
+            "REDIS_URL": redis_url,
+            "KEY_PREFIX": self.prefix,
+            "LOCAL_MODEL": _OLD,
+            "MODEL_PROVIDER": "local",
+            "DISABLE_AUTH": "true",
+        }
+        self.redis = Redis.from_url(redis_url)
+        self.running: list[Running] = []
+
+    async def begin(self, command: str) -> Running:
+        arguments = (command,) if command == "worker" else (command, "--port", "0")
+        one = start(self._folder, *arguments, warm=True, **self._environment)
+        self.running.append(one)
+        await (one.said("(worker ready)") if command == "worker" else one.base_url())
+        return one
+
+    async def fields(self) -> Counter[str]:
+        """Count the vector fields of all documents; "none" counts memories without a vector."""
+        counts: Counter[str] = Counter()
+        async for key in self.redis.scan_iter(match=f"{self.prefix}:{{0}}:[vhp]:*", count=1000):
+            fields = cast("list[bytes]", await self.redis.hkeys(key))
+            names = [name.decode() for name in fields if name.startswith(b"v_")]
+            counts.update(names or ["none"])
+        async for key in self.redis.scan_iter(match=f"{self.prefix}:{{0}}:m:*", count=1000):
+            counts["none"] += not await self.redis.exists(key.decode().replace(":m:", ":v:"))
+        return +counts
+
+
+@pytest.fixture
+async def store(tmp_path: Path, redis_url: str) -> AsyncGenerator[Store]:
+    made = Store(tmp_path, redis_url)
+    try:
+        yield made
+    finally:
+        for one in made.running:
+            if one.process.poll() is None:
+                await one.kill()
+        await made.redis.aclose()
+
+
+async def write(http: httpx.AsyncClient, texts: dict[str, str], **more: Any) -> None:
+    memories = [{"id": name, "text": text, "memory_type": "semantic", **more} for name, text in texts.items()]
+    answer = await http.post("/v1/long-term-memory/", json={"memories": memories})
+    assert answer.status_code == 200, answer.text
+
+
+async def recall(http: httpx.AsyncClient) -> float:
+    """Return the share of questions whose memory is the first hit by meaning. Every search must succeed."""
+    right = 0
+    for question, text in _LABELLED.items():
+        request = {"text": question, "search_mode": "semantic", "limit": 1, "user_id": {"eq": "ada"}}
+        answer = await http.post("/v1/long-term-memory/search", json=request)
+        assert answer.status_code == 200, answer.text
+        right += [hit["text"] for hit in answer.json()["memories"]] == [text]
+    return right / len(_LABELLED)
+
+
+@asynccontextmanager
+async def used(http: httpx.AsyncClient, written: set[str], least: float) -> AsyncGenerator[list[float]]:
+    """Search, write, edit and delete until the context ends. Recall is never below `least`."""
+    shares: list[float] = []
+
+    async def use() -> None:
+        for number in itertools.count():
+            await write(http, {f"new{number}": f"Note {number} about chapter {number * 7}"}, user_id="eve")
+            written.add(f"new{number}")
+            edited = await http.patch(f"/v1/long-term-memory/m{number % _MEMORIES}", json={"text": f"Changed note {number}"})
+            assert edited.status_code == 200, edited.text
+            if number % 3 == 0:
+                await http.request("DELETE", "/v1/long-term-memory", params={"memory_ids": [f"new{number}"]})
+                written.discard(f"new{number}")
+            shares.append(await recall(http))
+            assert shares[-1] >= least, shares
+            await asyncio.sleep(0.5)  # the pace of the callers
+
+    task = asyncio.create_task(use())
+    try:
+        yield shares
+    finally:
+        task.cancel()
+        results = await asyncio.gather(task, return_exceptions=True)
+    assert isinstance(results[0], asyncio.CancelledError), results
+
+
+async def status(http: httpx.AsyncClient) -> dict[str, Any]:
+    return (await http.get("/v1/reembed")).json()
+
+
+async def test_model_changes_under_load_with_kills(store: Store) -> None:
+    first, second, worker = await asyncio.gather(store.begin("api"), store.begin("api"), store.begin("worker"))
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(httpx.AsyncClient(base_url=await first.base_url(), timeout=60))
+        written = {f"m{n}" for n in range(_MEMORIES)}
+        await write(http, {f"m{n}": f"Entry number {n} of the logbook, page {n * 3}" for n in range(_MEMORIES)}, user_id="bob")
+        await write(http, {f"q{n}": text for n, text in enumerate(_LABELLED.values())}, user_id="ada")
+        await write(http, {"secret": "A memory to erase"}, user_id="gone")
+        await wait_until(lambda: embedded(store), "one vector each", seconds=300)
+        before = await recall(http)
+        (old_field,) = await store.fields()
+        dry = (await http.post("/v1/reembed", json={"model": _NEW, "dry_run": True})).json()
+        assert dry["tokens"] > dry["texts"] > _MEMORIES, dry
+        assert (await http.post("/v1/reembed", json={"model": _OLD})).status_code == 422
+        assert (await http.post("/v1/reembed", json={"model": _NEW, "rate": 30})).json()["phase"] == "filling"
+        assert (await http.post("/v1/reembed", json={"model": _NEW})).status_code == 409
+        async with used(http, written, before) as shares:
+            await wait_until(lambda: is_at(http, "filling", 10), "ten are filled", seconds=400)
+            await worker.kill()
+            await second.kill()
+            assert (await http.delete("/v1/users/gone")).status_code in (200, 202)
+            worker = await store.begin("worker")
+            assert (await http.post("/v1/reembed/pause")).json()["phase"] == "paused"
+            assert (await http.post("/v1/reembed/resume")).json()["phase"] == "filling"
+            await wait_until(lambda: is_at(http, "swapped"), "the switch", seconds=400)
+            count = len(shares)
+            await wait_until(lambda: longer(shares, count + 3), "searches after the switch", seconds=300)
+        assert (await http.post("/v1/reembed/confirm")).json()["phase"] == "ending"
+        await wait_until(lambda: is_at(http, "none"), "the end", seconds=300)
+        assert (await status(http))["model"] == _NEW
+        assert await recall(http) >= before
+        await wait_until(lambda: embedded(store), "one vector each", seconds=300)
+        (new_field,) = await store.fields()
+        assert new_field != old_field
+        for name in written:
+            assert (await http.get(f"/v1/long-term-memory/{name}")).status_code == 200, name
+        assert (await http.get("/v1/long-term-memory/secret")).status_code == 404
+        # A process whose environment still names the old model opens the new one.
+        third = await store.begin("api")
+        async with httpx.AsyncClient(base_url=await third.base_url(), timeout=60) as late:
+            assert (await status(late))["model"] == _NEW
+            assert await recall(late) >= before
+
+
+async def embedded(store: Store) -> bool:
+    fields = await store.fields()
+    return len(fields) == 1 and "none" not in fields
+
+
+async def is_at(http: httpx.AsyncClient, phase: str, done: int = 0) -> bool:
+    now = await status(http)
+    return now["phase"] == phase and now["done"] >= done
+
+
+async def longer(values: list[float], count: int) -> bool:
+    return len(values) >= count

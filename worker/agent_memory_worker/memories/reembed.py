@@ -1,0 +1,124 @@
+"""Fill in the vectors of a second embedding model, switch the store to it, and delete the vectors of the former one.
+
+Every step repeats harmlessly, so a killed worker loses nothing: another one takes the turn after 15 seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from time import monotonic
+
+from ulid import ULID
+
+from agent_memory.extensions.items.search import ItemSearch
+from agent_memory.extensions.procedures.store import INDEX_PROCEDURE, ProcedureStore
+from agent_memory.features.jobs.order_store import JobOrder
+from agent_memory.features.memories.reembed.store import ReembedState, ReembedStore
+from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, ModelAnswerInvalid
+from agent_memory.foundation.storage.search.indexes import drop_index, former_indexes
+from agent_memory.runtime import Runtime
+from agent_memory_worker.items import embed_items
+from agent_memory_worker.memories.indexing import fill_vectors
+from agent_memory_worker.procedures import index_procedure
+from agent_memory_worker.relay import pause
+
+log = logging.getLogger(__name__)
+
+_IDLE_SECONDS = 1.0
+# Memories in one step. A local model takes a second or two for them.
+_BATCH = 64
+# All processes look at the state once a second. Searches that began with the former model end within this time.
+_SETTLE_SECONDS = 10.0
+
+
+async def run_reembedding(runtime: Runtime, stop: asyncio.Event) -> None:
+    """Work on changes of the model until `stop` is set. `runtime` follows the model."""
+    worker = str(ULID())
+    while not stop.is_set():
+        seconds = _IDLE_SECONDS
+        for bucket in runtime.all:
+            try:
+                seconds = min(seconds, await _step(bucket, worker))
+            except AgentMemoryError as error:
+                log.warning("the change of the embedding model waits: %s", error.message)
+            except Exception:
+                log.exception("the change of the embedding model failed; continuing")
+        await pause(stop, seconds)
+
+
+async def _step(bucket: Runtime, worker: str) -> float:
+    """Do one bounded step; return the seconds until the next one."""
+    store = bucket[ReembedStore]
+    state = await store.load_state()
+    if state is None or state.phase == "paused" or bucket.switch is None or not await store.take_turn(worker):
+        return _IDLE_SECONDS
+    kept, other = (bucket.switch.find(choice, bucket.keys.bucket) for choice in (state.active, state.other))
+    if kept is None:
+        return _IDLE_SECONDS
+    if state.phase == "ending":
+        return await _end(store, state, kept, other)
+    if other is None:
+        return _IDLE_SECONDS
+    if state.phase == "filling" and not state.total:
+        await store.note_missing(kept.spec, other.spec)
+    began = monotonic()
+    if count := await _fill(store, state, other):
+        return max(0.0, count / state.rate - (monotonic() - began)) if state.rate else 0.0
+    if state.phase == "filling":
+        if await store.note_missing(kept.spec, other.spec):
+            return 0.0
+        try:
+            await store.change(["filling"], {"phase": "swapped", "active": json.dumps(state.other)}, drained=True)
+        except Conflict:
+            return 0.0
+        log.warning("searches now use the embedding model %s; confirm with `agent-memory reembed confirm`", other.spec.model)
+    return _IDLE_SECONDS
+
+
+async def _fill(store: ReembedStore, state: ReembedState, target: Runtime) -> int:
+    """Fill in a batch of vectors, or return 0 if none is missing. Raises AgentMemoryError."""
+    limit = min(_BATCH, max(1, int(state.rate))) if state.rate else _BATCH
+    names = await store.pick(limit)
+    try:
+        if names:
+            await fill_vectors(target, names)
+            return len(names)
+        items = await target[ItemSearch].list_unembedded(limit)
+        count = await embed_items(target, items) if items else 0
+        procedures = await target[ProcedureStore].unembedded(limit)
+        for tenant, pid in procedures:
+            await index_procedure(target, JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}))
+    except ModelAnswerInvalid as error:
+        # The model refuses one of the texts: the others get their vectors.
+        await store.note_error(f"{target.spec.model}: {error.message}")
+        for name in names:
+            try:
+                await fill_vectors(target, [name])
+            except ModelAnswerInvalid:
+                log.warning("%s refuses the text of the memory %s", target.spec.model, name)
+        await asyncio.sleep(_IDLE_SECONDS)
+        return len(names)
+    except AgentMemoryError as error:
+        await store.note_error(f"{target.spec.model}: {error.message}")
+        raise
+    return count + len(procedures)
+
+
+async def _end(store: ReembedStore, state: ReembedState, kept: Runtime, dropped: Runtime | None) -> float:
+    """Delete the vectors and indexes of the model that searches do not use."""
+    if state.now - state.since < _SETTLE_SECONDS:
+        return _IDLE_SECONDS
+    # A process that missed the switch may have written vectors of the dropped model only.
+    if dropped is not None:
+        await store.refuse(dropped.spec)
+    if dropped is not None and (await _fill(store, state, kept) or await store.note_missing(dropped.spec, kept.spec)):
+        return 0.0
+    for name in await former_indexes(kept.client, kept.keys, kept.schemas.values()):
+        await drop_index(kept.client, name)
+    if dropped is not None:
+        await store.delete_vectors(dropped.schemas, dropped.spec)
+    await store.end(state.active, state.other, kept.spec)
+    log.warning("the change of the embedding model is over: %s", kept.spec.model)
+    return _IDLE_SECONDS
