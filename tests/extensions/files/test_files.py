@@ -167,7 +167,7 @@ async def test_words_of_a_file_are_no_requests_of_the_user(worked: httpx.AsyncCl
 
 
 async def test_export_and_import_give_the_same_file(worked: httpx.AsyncClient, owner: dict[str, str]) -> None:
-    file = await upload(worked, owner, "visit.pdf", samples.pdf(PAGES), namespace="n")
+    file = await upload(worked, {**owner, "namespace": "n"}, "visit.pdf", samples.pdf(PAGES))
     lines = (await worked.post(f"/v1/users/{owner['user_id']}/export")).content
     other = {"user_id": f"u-{ULID()}"}
     for _ in range(2):
