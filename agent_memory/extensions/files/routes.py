@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Query, Request, Response
 
 from agent_memory.extensions.files.media_types import SENT_TYPES
-from agent_memory.extensions.files.service import FileService
+from agent_memory.extensions.files.service import FileService, NewFile
 from agent_memory.foundation.api.body import RawBody, read_body
 from agent_memory.foundation.api.dependencies import AgentOwnerQuery, OwnerQuery, ScopeDep, ServicesDep, WriteScopeDep
 from agent_memory.foundation.api.operation import operations
@@ -57,10 +56,8 @@ async def upload_file(
     A worker reads the file; `operation_id` identifies this job. Then searches and prompts find its passages. The same
     bytes again change nothing. Other bytes under the same name replace the file's passages and facts.
     """
-    now = datetime.now(UTC)
-    owner = {"user_id": names.user_id, "namespace": names.namespace, "agent_id": names.agent_id}
-    file = StoredFile.model_construct(id=file_id or "", name=name, created_at=now, updated_at=now, **owner)
-    stored = await services[FileService].upload(scope, file, data, media_type)
+    upload = NewFile(name, data, media_type, names.namespace, names.user_id, names.agent_id, file_id)
+    stored = await services[FileService].upload(scope, upload)
     headers = {} if stored.operation_id is None else {"x-operation-id": stored.operation_id}
     return JsonResponse(stored.model_dump(mode="json"), 202, headers)
 

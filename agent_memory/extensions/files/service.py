@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
-
-from ulid import ULID
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from agent_memory.extensions.files.media_types import media_type_of
 from agent_memory.extensions.files.passages import is_session_of_file
@@ -27,23 +28,45 @@ READ_FILE = "read_file"
 _TRIES = 16
 
 
+class NewFile(NamedTuple):
+    """An upload: its bytes, the media type that the caller declared, its owner, and the caller's id, if any."""
+
+    name: str
+    data: bytes
+    declared_type: str
+    namespace: str | None
+    user_id: str | None
+    agent_id: str | None = None
+    file_id: str | None = None
+    metadata: Mapping[str, Any] = MappingProxyType({})
+
+
 class FileService:
     def __init__(self, services: Services, store: FileStore) -> None:
         self._services = services
         self._store = store
 
-    async def upload(self, scope: Scope, file: StoredFile, data: bytes, declared_type: str) -> StoredFile:
-        """Accept a file, and order its reading. `file` has its owner and name, and the caller's id or "".
+    async def upload(self, scope: Scope, upload: NewFile) -> StoredFile:
+        """Accept a file, and order its reading. The same bytes of the same owner are one file.
 
-        The same bytes of the same owner are one file. Raises Forbidden, Conflict, and the errors of `media_type_of`.
+        Raises Forbidden, Conflict, and the errors of `media_type_of`.
         """
         self._services[MemoryService].require()
-        namespace, user_id = place_of(writing(scope), file.namespace, file.user_id)
-        agent_id = resolve_name("agent_id", scope.agents, file.agent_id)
-        media_type, now = media_type_of(declared_type, file.name, data), datetime.now(UTC)
-        name = file.id or f"file-{digest('file', file.name, agent_id)}"
-        own = {"namespace": namespace, "user_id": user_id, "agent_id": agent_id, "id": name, "media_type": media_type}
-        new = file.model_copy(update={**own, "size": len(data), "digest": sha256(data).hexdigest(), "updated_at": now})
+        namespace, user_id = place_of(writing(scope), upload.namespace, upload.user_id)
+        agent_id, now = resolve_name("agent_id", scope.agents, upload.agent_id), datetime.now(UTC)
+        new = StoredFile(
+            id=upload.file_id or f"file-{digest('file', upload.name, agent_id)}",
+            name=upload.name,
+            media_type=media_type_of(upload.declared_type, upload.name, upload.data),
+            size=len(upload.data),
+            digest=sha256(upload.data).hexdigest(),
+            user_id=user_id,
+            namespace=namespace,
+            agent_id=agent_id,
+            metadata=dict(upload.metadata),
+            created_at=now,
+            updated_at=now,
+        )
         for _ in range(_TRIES):
             same = await self._same(scope, new)
             if same is not None:
@@ -52,14 +75,13 @@ class FileService:
                 return same
             row = await self._store.load(scope, ref_of(new))
             await self._check_place(scope, new, row)
-            former = row.file or new.model_copy(update={"created_at": now})
+            former = row.file or new
             counts = {"created_at": former.created_at, "pages": former.pages, "passages": former.passages}
-            upload = new.model_copy(update={**counts, "operation_id": str(ULID())})
-            order = order_of(scope, upload)
-            upload = upload.model_copy(update={"operation_id": Mark(DueKind.ORDER, order.name).operation_id})
-            if await self._store.swap(scope, ref_of(upload), row, upload, data):
-                await self._services[OrderStore].place_orders(order_of(scope, upload))
-                return upload
+            order = order_of(scope, new)
+            stored = new.model_copy(update={**counts, "operation_id": Mark(DueKind.ORDER, order.name).operation_id})
+            if await self._store.swap(scope, ref_of(stored), row, stored, upload.data):
+                await self._services[OrderStore].place_orders(order)
+                return stored
         raise Conflict("the file is being changed by others all the time: try again")
 
     async def _same(self, scope: Scope, new: StoredFile) -> StoredFile | None:

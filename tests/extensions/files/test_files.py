@@ -33,7 +33,9 @@ async def read(http: httpx.AsyncClient, owner: dict[str, str], name: str) -> dic
         found = (await http.get(f"{URL}/{name}", params=owner)).json()
         return None if found["state"] == "queued" else found
 
-    return await wait_until(file, "the file is read")
+    found = await wait_until(file, "the file is read")
+    assert found is not None
+    return found
 
 
 async def texts(http: httpx.AsyncClient, owner: dict[str, str], query: str = "", **more: Any) -> list[str]:

@@ -84,7 +84,9 @@ def test_media_type_follows_header_name_and_bytes() -> None:
 
 
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_memory.extensions.files.media_types.find_spec", lambda _: None)
+    def find_none(_: str) -> None: ...
+
+    monkeypatch.setattr("agent_memory.extensions.files.media_types.find_spec", find_none)
     with pytest.raises(BadInput, match=r"agent-memory\[files\]"):
         media_type_of("", "x.pdf", b"%PDF-1.7")
 

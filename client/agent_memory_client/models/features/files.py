@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, Field
 
 from agent_memory_client.models._types import FreeText, Identifier, Instant, OptionalIdentifier
+from agent_memory_client.models.memories import JsonObject
 
 FileState: TypeAlias = Literal["queued", "ready", "failed"]
 """`queued`: a worker will read the file. `ready`: its passages are memories. `failed`: `reason` says why."""
@@ -40,6 +41,8 @@ class StoredFile(BaseModel):
     """The number of pages. 1 for formats without pages."""
     passages: int = 0
     """The number of passages, each of which is a memory with the file's `file_id` in its metadata."""
+    metadata: JsonObject = Field(default_factory=dict)
+    """Data that is stored with each passage."""
     created_at: Instant
     """The time of the first upload."""
     updated_at: Instant
