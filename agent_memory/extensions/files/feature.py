@@ -28,6 +28,7 @@ FEATURE = Feature(
             "until read, at most 7 days",
             not_exported="only text is exported",
         ),
+        KeySpace("fii:<file>", "set", "the users who have a file with this id", "until their files are deleted"),
         KeySpace("fiu:<tenant>", "set", "the users who have files", "until their files are deleted"),
     ),
     jobs={READ_FILE: "agent_memory_worker.files:read_file"},

@@ -38,7 +38,6 @@ def type_of(request: Request) -> str:
     "/v1/files",
     operation_id="upload_file",
     response_model=StoredFile,
-    status_code=202,
     responses=errors(409, 413, 415),
     openapi_extra=_SENT,
 )
@@ -59,7 +58,7 @@ async def upload_file(
     upload = NewFile(name, data, media_type, names.namespace, names.user_id, names.agent_id, file_id)
     stored = await services[FileService].upload(scope, upload)
     headers = {} if stored.operation_id is None else {"x-operation-id": stored.operation_id}
-    return JsonResponse(stored.model_dump(mode="json"), 202, headers)
+    return JsonResponse(stored.model_dump(mode="json"), headers=headers)
 
 
 @router.get("/v1/files", operation_id="list_files", response_model=FileList, responses=errors())

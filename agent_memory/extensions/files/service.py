@@ -55,7 +55,7 @@ class FileService:
         namespace, user_id = place_of(writing(scope), upload.namespace, upload.user_id)
         agent_id, now = resolve_name("agent_id", scope.agents, upload.agent_id), datetime.now(UTC)
         new = StoredFile(
-            id=upload.file_id or f"file-{digest('file', upload.name, agent_id)}",
+            id=upload.file_id or f"file-{digest('file', namespace, user_id, agent_id, upload.name)}",
             name=upload.name,
             media_type=media_type_of(upload.declared_type, upload.name, upload.data),
             size=len(upload.data),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from redis.asyncio import Redis
 
@@ -19,6 +19,7 @@ from agent_memory_client.models.features.files import StoredFile
 
 _BYTES_SECONDS = 7 * 24 * 3600
 _READ_AT_ONCE = 2
+_MOST_HOLDERS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,9 @@ class FileStore:
     def _users(self, scope: Scope) -> str:
         return f"{self._root}fiu:{digest('files', scope.tenant)}"
 
+    def _holders(self, scope: Scope, ref: SessionRef) -> str:
+        return f"{self._root}fii:{digest('file', scope.tenant, ref.namespace, ref.session_id)}"
+
     def _bytes(self, scope: Scope, ref: SessionRef) -> str:
         return f"{self._root}fib:{digest('file', scope.tenant, ref.namespace, ref.user_id, ref.session_id)}"
 
@@ -67,6 +71,7 @@ class FileStore:
         done = await self._swap(
             files=self._files(scope, ref.user_id),
             users=self._users(scope),
+            holders=self._holders(scope, ref),
             file=_field(ref),
             expected=before.raw,
             value="" if after is None else after.model_dump_json(),
@@ -76,6 +81,13 @@ class FileStore:
         if done and data is None:
             await self.delete_bytes(scope, ref)
         return bool(done)
+
+    async def find_only(self, scope: Scope, ref: SessionRef) -> StoredFile | None:
+        """Return the only file with this id and namespace that the caller may read, of any user; None if there are several."""
+        holders = (await read(self._client, lambda pipe: pipe.srandmember(self._holders(scope, ref), _MOST_HOLDERS)))[0]
+        rows = [await self.load(scope, replace(ref, user_id=json.loads(raw))) for raw in holders]
+        files = [row.file for row in rows if row.file is not None and may_reach(scope, row.file)]
+        return files[0] if len(files) == 1 else None
 
     async def load_bytes(self, scope: Scope, ref: SessionRef) -> bytes | None:
         return (await read(self._client, lambda pipe: pipe.get(self._bytes(scope, ref))))[0]

@@ -12,6 +12,7 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from agent_memory.extensions.files.service import FileService, NewFile
+from agent_memory.extensions.files.store import FileStore
 from agent_memory.foundation.api.body import read_body
 from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.foundation.core.scope import SessionRef
@@ -53,7 +54,7 @@ class FileDocuments(ContainerService):
         file = await self._file(name, user)
         if file is None:
             return await super().get(name, user)
-        session = await self._find(name, user)
+        session = await self._find(name, file.user_id)
         return file_answer(file, session)
 
     async def change(
@@ -79,11 +80,12 @@ class FileDocuments(ContainerService):
         return deleted + await super()._delete_all(scope, tag)
 
     async def _file(self, name: str, user: str | None) -> StoredFile | None:
-        """Return the file with this id, or None. Without a container, use that of the only document with the id."""
-        if user is None and (session := await self._find(name, None)) is not None:
-            user = session.user_id
+        """Return the file with this id, or None. Without a container, return the only one with the id."""
+        store, ref = self._services[FileStore], SessionRef(name, self._namespace, user)
+        if user is None and self._scope.users is None:
+            return await store.find_only(self._scope, ref)
         try:
-            return (await self._services[FileService].load_file(self._scope, SessionRef(name, self._namespace, user))).file
+            return (await self._services[FileService].load_file(self._scope, ref)).file
         except NotFound:
             return None
 
