@@ -61,7 +61,7 @@ async def read_file(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef, row: FileRow) -> None:
-    """Delete what was stored for a file that was deleted meanwhile. A newer version replaces it by itself."""
+    """Delete the text and passages of a file that a caller deleted meanwhile. A newer version replaces them by itself."""
     now = (await runtime[FileStore].load(scope, ref)).file
     if now is None or now.state == "failed":
         await remove_derived(runtime.services, scope, ref)

@@ -76,7 +76,7 @@ def messages_of(settings: Settings, file: StoredFile, passages: Sequence[Passage
 
 
 def memories_of(settings: Settings, file: StoredFile, messages: Sequence[MemoryMessage]) -> list[MemoryRecord]:
-    """Return the memories made from a file's messages; those that read like instructions are quarantined."""
+    """Return the memories made from a file's messages. Quarantine texts that read like instructions."""
     return [screen_record(settings, message_memory(ref_of(file), message, message.content)) for message in messages]
 
 
