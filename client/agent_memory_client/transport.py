@@ -94,7 +94,7 @@ class Transport:
 
     async def _request(self, call: Call, body: bytes | None) -> httpx.Response:
         media = "application/json" if call.lines is None else MEDIA_TYPE
-        headers = {**call.headers, **self.acting_headers, **({"Content-Type": media} if body is not None else {})}
+        headers = {**({"Content-Type": media} if body is not None else {}), **call.headers, **self.acting_headers}
         timeout = self._timeout + call.wait
         pool = await self._pools.current()
         return await pool.request(call.method, call.path, params=call.params, content=body, headers=headers, timeout=timeout)

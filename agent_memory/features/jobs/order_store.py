@@ -84,6 +84,18 @@ class OrderStore:
         body = {} if raw is None else json.loads(raw)
         return (body["done"], body.get("ids", [])) if "done" in body else None
 
+    async def give_up(self, order: JobOrder, reason: str) -> None:
+        """Make an order a dead letter now, because a retry cannot help. Its job must then raise an error."""
+        k, kind = self._keys, DueKind.ORDER
+        seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
+        with redis_errors():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.zrem(k.due(kind), order.name)
+                pipe.hdel(k.tries(kind), order.name)
+                pipe.zadd(k.dead(kind), {order.name: seconds * 1000 + micros // 1000})
+                pipe.hset(k.why(kind), order.name, reason[:1000])
+                await pipe.execute()
+
     async def given_up(self, order: JobOrder) -> bool:
         dead = self._keys.dead(DueKind.ORDER)
         return (await read(self._client, lambda pipe: pipe.zscore(dead, order.name)))[0] is not None

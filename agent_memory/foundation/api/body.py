@@ -93,12 +93,12 @@ def _check_lists(body: bytes) -> None:
     check_lists(value, "body")
 
 
-async def read_body(scope: Scope, receive: Receive, media_type: str = "application/json") -> bytes:
+async def read_body(scope: Scope, receive: Receive, media_type: str | None = "application/json") -> bytes:
     """Return the whole body.
 
     Raises BodyTooLarge as soon as the body exceeds the limit, BadInput if the JSON has too many values, and
-    ClientDisconnect. Raises UnsupportedMedia if the content type is not `media_type`: a web page from another origin
-    can send some content types without a CORS preflight, but not JSON.
+    ClientDisconnect. Raises UnsupportedMedia if the content type is not `media_type` (None: any type): a web page from
+    another origin can send some content types without a CORS preflight, but not JSON.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)
@@ -120,15 +120,15 @@ async def read_body(scope: Scope, receive: Receive, media_type: str = "applicati
     return body
 
 
-def _check_headers(scope: Scope, media_type: str, limit: int) -> None:
+def _check_headers(scope: Scope, media_type: str | None, limit: int) -> None:
     declared = False
     for name, value in scope["headers"]:
         # A number of more than 18 digits exceeds every limit, and int() raises for 5,000 digits.
         if name == b"content-length" and (len(value) > 18 or (value.isdigit() and int(value) > limit)):
             raise BodyTooLarge(limit)
-        if name == b"content-type":
+        if name == b"content-type" and media_type is not None:
             declared = _is_media_type(value, media_type.encode())
-    if not declared:
+    if not declared and media_type is not None:
         what = "JSON" if media_type == "application/json" else "lines of JSON"
         message = f"send the body as {what}, with the header Content-Type: {media_type}"
         raise UnsupportedMedia(message, field="content-type", where="header")

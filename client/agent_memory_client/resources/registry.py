@@ -6,6 +6,7 @@ from agent_memory_client.config import MemoryClientConfig
 from agent_memory_client.resources.features.agents import Agents
 from agent_memory_client.resources.features.archive import ArchiveTools
 from agent_memory_client.resources.features.blocks import Blocks, BlockTools
+from agent_memory_client.resources.features.files import Files
 from agent_memory_client.resources.features.items import Items
 from agent_memory_client.resources.features.procedures import Procedures, ProcedureTools
 from agent_memory_client.resources.features.profile import Profiles, ProfileTools
@@ -23,6 +24,7 @@ class FeatureResources:
     def __init__(self, transport: Transport, config: MemoryClientConfig) -> None:
         self.agents = Agents(transport, config)
         self.blocks = Blocks(transport, config)
+        self.files = Files(transport, config)
         self.items = Items(transport, config)
         self.profile = Profiles(transport, config)
         self.procedures = Procedures(transport, config)

@@ -85,3 +85,14 @@ async def test_newest_client_line_works(keyless_url: str) -> None:
     assert seen["other"] == ["I always train at the gym downtown"]
     assert HOME not in seen["after_forget"]
     assert (seen["deleted"], seen["after_delete"]) == (1, [])
+
+
+@pytest.mark.parametrize("line", ["3", "5"])
+async def test_uploaded_file_is_found_replaced_and_deleted(keyless_url: str, line: str) -> None:
+    environment = {"SUPERMEMORY_API_KEY": "any-key", "SUPERMEMORY_BASE_URL": keyless_url}
+    seen = await run_program(HERE / "file_program.py", f"supermemory-{line}", line, **environment)
+    assert seen["title"] == "plan.md"
+    assert seen["metadata"]["coach"] == "Petra"
+    assert seen["content"] == "Swimming is on Tuesday."
+    assert seen["same"]
+    assert (seen["found"], seen["changed"], seen["after"]) == (["Swimming is on Tuesday."], ["Swimming is on Friday."], [])

@@ -13,6 +13,7 @@ from agent_memory.interfaces.compat.service import similarity_of
 from agent_memory.interfaces.compat.supermemory.documents import content_of
 from agent_memory.interfaces.compat.supermemory.documents import metadata_of as stored_metadata
 from agent_memory_client.models import MemoryRecord, MemoryRecordResult, WorkingMemoryResponse
+from agent_memory_client.models.features.files import StoredFile
 
 TAGS = "container_tags"
 """Metadata key for all container tags after the first."""
@@ -149,5 +150,31 @@ def document_answer(session: WorkingMemoryResponse, status: str, *, content: boo
         "taskType": "memory",
         "title": text[:_MOST_TITLE],
         "type": "text",
+        "url": None,
+    }
+
+
+def file_answer(file: StoredFile, session: WorkingMemoryResponse | None) -> dict[str, Any]:
+    """Return a document that was uploaded as a file. Before a worker has read it, it has no content."""
+    others = file.metadata.get(TAGS)
+    return {
+        "id": file.id,
+        "customId": None,
+        "connectionId": None,
+        "containerTags": [*([file.user_id] if file.user_id else []), *(others if isinstance(others, list) else [])],
+        "content": None if session is None else content_of(session),
+        "createdAt": moment(file.created_at),
+        "updatedAt": moment(file.updated_at),
+        "filepath": None,
+        "metadata": metadata_of(file.metadata) or None,
+        "ogImage": None,
+        "raw": None,
+        "source": None,
+        "spatialPoint": None,
+        "status": {"queued": "queued", "ready": "done", "failed": "failed"}[file.state],
+        "summary": None,
+        "taskType": "memory",
+        "title": file.name,
+        "type": "pdf" if file.media_type == "application/pdf" else "text",
         "url": None,
     }

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import Request, Response
+from pydantic_core import from_json
 
 from agent_memory.foundation.api.body import read_object
 from agent_memory.foundation.api.dependencies import scope_of
 from agent_memory.foundation.api.responses import JsonResponse
 from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
-from agent_memory.interfaces.compat.routing import CompatApi, Handler, Operation, not_supported
+from agent_memory.interfaces.compat.routing import CompatApi, Handler, Operation
 from agent_memory.interfaces.compat.service import MAX_PAGE
 from agent_memory.interfaces.compat.supermemory import requests as takes
 from agent_memory.interfaces.compat.supermemory.answers import (
@@ -25,14 +26,14 @@ from agent_memory.interfaces.compat.supermemory.answers import (
     namespace_hit,
     root_of,
 )
-from agent_memory.interfaces.compat.supermemory.containers import ContainerService
+from agent_memory.interfaces.compat.supermemory.files import FileDocuments, Upload, read_upload
 from agent_memory.interfaces.compat.supermemory.service import milliseconds_since, page_of
 from agent_memory.interfaces.opened_runtime import runtime_of
 from agent_memory_client.models import MemoryRecord
 
 
 async def _answer(handler: Handler, request: Request) -> Response:
-    answer = await handler(request, ContainerService(runtime_of(request), scope_of(request)))
+    answer = await handler(request, FileDocuments(runtime_of(request), scope_of(request)))
     return Response(status_code=204) if answer is None else JsonResponse(answer)
 
 
@@ -51,13 +52,31 @@ async def _body(request: Request) -> dict[str, Any]:
     return body if tag is None else _in_namespace(body, tag)
 
 
-async def _add(request: Request, service: ContainerService) -> Any:
+async def _add(request: Request, service: FileDocuments) -> Any:
     document = takes.Document.model_validate(await _body(request))
     keep = await service.prepare_context(document.user, document.context) if document.context else None
     return await service.add(document, keep)
 
 
-async def _add_batch(request: Request, service: ContainerService) -> Any:
+def _tags_of(tags: str) -> Any:
+    """Return container tags, which clients 3.x send as one tag or as a JSON array."""
+    try:
+        return from_json(tags) if tags.startswith("[") else [tags]
+    except ValueError:
+        raise BadInput("must be a tag or a JSON array of tags", field="containerTags") from None
+
+
+async def _add_file(request: Request, service: FileDocuments) -> Any:
+    fields, data, media_type = await read_upload(request)
+    tags = fields.pop("containerTags", None)
+    if tags is not None:
+        fields["containerTags"] = _tags_of(tags)
+    upload = Upload.model_validate(fields if _tag(request) is None else {**fields, "containerTag": _tag(request)})
+    context = upload.supporting_context
+    return await service.upload(upload, data, media_type, await service.prepare_context(upload.user, context) if context else None)
+
+
+async def _add_batch(request: Request, service: FileDocuments) -> Any:
     body = await _body(request)
     tag = _tag(request)
     if tag is not None and isinstance(body.get("documents"), list):
@@ -74,7 +93,7 @@ def _in_namespace(document: Any, tag: str) -> Any:
     return {**document, "containerTag": tag, **({"customId": document["id"]} if document.get("id") else {})}
 
 
-async def _get(request: Request, service: ContainerService) -> Any:
+async def _get(request: Request, service: FileDocuments) -> Any:
     name, tag = _name(request), _tag(request)
     document = await service.get(name, tag)
     if tag is None:
@@ -97,7 +116,7 @@ def _included(request: Request) -> set[str]:
     return {part for value in request.query_params.getlist("include") for part in value.split(",")}
 
 
-async def _memories(service: ContainerService, records: Sequence[MemoryRecord]) -> list[dict[str, Any]]:
+async def _memories(service: FileDocuments, records: Sequence[MemoryRecord]) -> list[dict[str, Any]]:
     versions = await service.versions(records)
     return [memory_answer(record, versions[record.id]) for record in records]
 
@@ -110,55 +129,55 @@ def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
     return {**content_fields, "metadata": document["metadata"] or {}, "system": {**state, **times}}
 
 
-async def _change(request: Request, service: ContainerService) -> Any:
+async def _change(request: Request, service: FileDocuments) -> Any:
     changes = takes.DocumentChanges.model_validate(await read_object(request))
     keep = await service.prepare_context(_tag(request), changes.supporting_context) if changes.supporting_context else None
     return await service.change(_name(request), changes, _tag(request), keep)
 
 
-async def _container(request: Request, service: ContainerService) -> Any:
+async def _container(request: Request, service: FileDocuments) -> Any:
     return await service.container(_tag(request) or "")
 
 
-async def _change_container(request: Request, service: ContainerService) -> Any:
+async def _change_container(request: Request, service: FileDocuments) -> Any:
     changes, tag = takes.ContainerChanges.model_validate(await read_object(request)), _tag(request) or ""
     await service.container(tag)
     await (await service.prepare_context(tag, changes.supporting_context))()
     return await service.container(tag)
 
 
-async def _delete_container(request: Request, service: ContainerService) -> Any:
+async def _delete_container(request: Request, service: FileDocuments) -> Any:
     if _has_body(request) and (await read_object(request)).get("moveTo"):
         raise NotSupported("moveTo")
     return await service.delete_container(_tag(request) or "")
 
 
-async def _delete(request: Request, service: ContainerService) -> Any:
+async def _delete(request: Request, service: FileDocuments) -> Any:
     await service.delete(_name(request), _tag(request))
 
 
-async def _namespace_delete(request: Request, service: ContainerService) -> Any:
+async def _namespace_delete(request: Request, service: FileDocuments) -> Any:
     deletion = takes.BulkDelete.model_validate({"ids": (await read_object(request)).get("ids")})
     deleted = await service.delete_many(deletion, _tag(request))
     return {"count": deleted["deletedCount"], "errors": deleted.get("errors", [])}
 
 
-async def _delete_many(request: Request, service: ContainerService) -> Any:
+async def _delete_many(request: Request, service: FileDocuments) -> Any:
     return await service.delete_many(takes.BulkDelete.model_validate(await read_object(request)))
 
 
-async def _list(request: Request, service: ContainerService) -> Any:
+async def _list(request: Request, service: FileDocuments) -> Any:
     documents, page = await service.list(takes.DocumentListing.model_validate(await read_object(request)))
     return {"memories": documents, "pagination": page}
 
 
-async def _processing(request: Request, service: ContainerService) -> Any:
+async def _processing(request: Request, service: FileDocuments) -> Any:
     documents, _ = await service.list(takes.DocumentListing(limit=100))
     waiting = [document for document in documents if document["status"] == "queued"]
     return {"documents": waiting, "totalCount": len(waiting)}
 
 
-async def _search_documents(request: Request, service: ContainerService) -> Any:
+async def _search_documents(request: Request, service: FileDocuments) -> Any:
     begun = time.perf_counter()
     values = dict(request.query_params) if request.method == "GET" else await read_object(request)
     body = takes.Search.model_validate({**values, "searchMode": "documents"})
@@ -167,19 +186,19 @@ async def _search_documents(request: Request, service: ContainerService) -> Any:
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
 
 
-async def _search(request: Request, service: ContainerService) -> Any:
+async def _search(request: Request, service: FileDocuments) -> Any:
     begun = time.perf_counter()
     results = await _hits(service, takes.Search.model_validate(await read_object(request)))
     return {"results": results, "total": len(results), "timing": milliseconds_since(begun)}
 
 
-async def _hits(service: ContainerService, search: takes.Search) -> list[dict[str, Any]]:
+async def _hits(service: FileDocuments, search: takes.Search) -> list[dict[str, Any]]:
     hits = await service.search(search)
     versions = await service.versions([hit for hit, _ in hits])
     return [hit_answer(hit, versions[hit.id], chunk=chunk) for hit, chunk in hits]
 
 
-async def _profile(request: Request, service: ContainerService) -> Any:
+async def _profile(request: Request, service: FileDocuments) -> Any:
     begun = time.perf_counter()
     question = takes.ProfileQuestion.model_validate(await read_object(request))
     profile = await service.profile(question.user)
@@ -192,13 +211,13 @@ async def _profile(request: Request, service: ContainerService) -> Any:
     return answer
 
 
-async def _create(request: Request, service: ContainerService) -> Any:
+async def _create(request: Request, service: FileDocuments) -> Any:
     made = await service.create(takes.NewMemories.model_validate(await read_object(request)))
     now = moment(datetime.now(UTC))
     return {"documentId": None, "memories": [{**memory, "isStatic": False, "createdAt": now} for memory in made]}
 
 
-async def _change_memory(request: Request, service: ContainerService) -> Any:
+async def _change_memory(request: Request, service: FileDocuments) -> Any:
     record = await service.change_memory(takes.ChangedMemory.model_validate(await read_object(request)))
     return {
         "id": record.id,
@@ -212,15 +231,15 @@ async def _change_memory(request: Request, service: ContainerService) -> Any:
     }
 
 
-async def _converse(request: Request, service: ContainerService) -> Any:
+async def _converse(request: Request, service: FileDocuments) -> Any:
     return await service.converse(takes.Conversation.model_validate(await read_object(request)))
 
 
-async def _forget(request: Request, service: ContainerService) -> Any:
+async def _forget(request: Request, service: FileDocuments) -> Any:
     return {"id": await service.forget(takes.NamedMemory.model_validate(await read_object(request))), "forgotten": True}
 
 
-async def _namespace_search(request: Request, service: ContainerService) -> Any:
+async def _namespace_search(request: Request, service: FileDocuments) -> Any:
     begun = time.perf_counter()
     body = await _body(request)
     if body.get("rerank") == "aggregate":
@@ -237,7 +256,7 @@ async def _namespace_search(request: Request, service: ContainerService) -> Any:
     return {"results": results, "searchTime": milliseconds_since(begun)}
 
 
-async def _namespace_profile(request: Request, service: ContainerService) -> Any:
+async def _namespace_profile(request: Request, service: FileDocuments) -> Any:
     question = takes.ProfileQuestion.model_validate(await _body(request))
     if question.filter or question.buckets:
         raise NotSupported("profile: filter and buckets")
@@ -249,7 +268,7 @@ async def _namespace_profile(request: Request, service: ContainerService) -> Any
     return {"profile": {**facts, "buckets": {}}}
 
 
-async def _namespace_list(request: Request, service: ContainerService) -> Any:
+async def _namespace_list(request: Request, service: FileDocuments) -> Any:
     kind, tag = request.path_params["kind"], _tag(request) or ""
     body = await read_object(request) if _has_body(request) else {}
     include = body.get("include")
@@ -272,7 +291,7 @@ async def _namespace_list(request: Request, service: ContainerService) -> Any:
     return {**answer, kind: chunks, "pagination": page}
 
 
-async def _namespace_memory(request: Request, service: ContainerService) -> Any:
+async def _namespace_memory(request: Request, service: FileDocuments) -> Any:
     record = await service.memory(_name(request))
     if record.user_id != _tag(request):
         raise NotFound("Memory not found")
@@ -288,7 +307,7 @@ async def _namespace_memory(request: Request, service: ContainerService) -> Any:
     return answer
 
 
-async def _namespace_forget(request: Request, service: ContainerService) -> Any:
+async def _namespace_forget(request: Request, service: FileDocuments) -> Any:
     ids = (await read_object(request)).get("ids")
     if not isinstance(ids, list) or not ids or not all(isinstance(name, str) for name in ids):
         raise BadInput("must be a list of ids", field="ids")
@@ -300,7 +319,7 @@ async def _namespace_forget(request: Request, service: ContainerService) -> Any:
     return {"count": len(matches), "matches": matches, "errors": errors}
 
 
-async def _namespace_forget_matching(request: Request, service: ContainerService) -> Any:
+async def _namespace_forget_matching(request: Request, service: FileDocuments) -> Any:
     body = await read_object(request)
     query = body.get("query")
     if not isinstance(query, str) or not query:
@@ -309,11 +328,11 @@ async def _namespace_forget_matching(request: Request, service: ContainerService
     return {"count": len(matches), "matches": matches, "errors": []}
 
 
-async def _settings(request: Request, service: ContainerService) -> Any:
+async def _settings(request: Request, service: FileDocuments) -> Any:
     return await service.settings()
 
 
-async def _change_settings(request: Request, service: ContainerService) -> Any:
+async def _change_settings(request: Request, service: FileDocuments) -> Any:
     return await service.change_settings(await read_object(request))
 
 
@@ -323,7 +342,7 @@ _OPERATIONS: tuple[Operation, ...] = (
     ("POST", "/v3/documents/list", _list, "List documents", takes.DocumentListing),
     ("GET", "/v3/documents/processing", _processing, "The documents that are being worked on, of the newest hundred", None),
     ("DELETE", "/v3/documents/bulk", _delete_many, "Delete documents", takes.BulkDelete),
-    ("POST", "/v3/documents/file", not_supported, "Files are not taken in here", None),
+    ("POST", "/v3/documents/file", _add_file, "Take a file in", None),
     ("GET", "/v3/documents/{name}", _get, "Read a document", None),
     ("PATCH", "/v3/documents/{name}", _change, "Change a document", takes.DocumentChanges),
     ("DELETE", "/v3/documents/{name}", _delete, "Delete a document and what came of it", None),
@@ -340,6 +359,7 @@ _OPERATIONS: tuple[Operation, ...] = (
     ("PATCH", "/ns/{namespace}", _change_container, "Change what helps to understand a container", takes.ContainerChanges),
     ("DELETE", "/ns/{namespace}", _delete_container, "Delete a container with all that is known there", None),
     ("POST", "/ns/{namespace}/document", _add, "Take a document in", takes.Document),
+    ("POST", "/ns/{namespace}/document/file", _add_file, "Take a file in", None),
     ("POST", "/ns/{namespace}/document/batch", _add_batch, "Take documents in", takes.DocumentBatch),
     ("GET", "/ns/{namespace}/document/{name}", _get, "Read a document", None),
     ("PATCH", "/ns/{namespace}/document/{name}", _change, "Change a document", takes.DocumentChanges),

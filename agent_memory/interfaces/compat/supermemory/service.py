@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.records import message_memory_id
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.derived_memories import delete_memories_of
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import session_of, writing
@@ -19,7 +20,6 @@ from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, NotF
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.interfaces.compat.service import MAX_PAGE, bad_input
 from agent_memory.interfaces.compat.supermemory.answers import TAGS, chunk_answer, document_answer, metadata_of
-from agent_memory.interfaces.compat.supermemory.derived_memories import delete_memories_of
 from agent_memory.interfaces.compat.supermemory.documents import WHOLE_WINDOW, added_text, content_of, message_of, messages_of
 from agent_memory.interfaces.compat.supermemory.documents import metadata_of as stored_metadata
 from agent_memory.interfaces.compat.supermemory.memories import MOST_LOOKED_THROUGH, MemoryOperations

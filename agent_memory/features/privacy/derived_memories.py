@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from agent_memory.features.jobs.erasure_orders import Erasure
@@ -27,6 +27,23 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
     Documents with the same id in other containers keep their memories. A memory that another document also states
     becomes a memory of that document.
     """
+    to_delete = await load_memories_of(services, scope, ref, current=current)
+    mids, memories = list(to_delete), list(to_delete.values())
+    for start in range(0, len(memories), _BATCH):
+        batch = memories[start : start + _BATCH]
+        await hand_on_evidence(services, scope, ref, batch)
+        await services[MemoryStore].delete_records(scope, [memory.record for memory in batch])
+        await MemoryFollowers(services.followers).follow(mids[start : start + _BATCH])
+
+
+async def hand_on_evidence(services: Services, scope: Scope, ref: SessionRef, memories: Sequence[StoredMemory]) -> None:
+    """Store what other sessions also state as memories of those sessions."""
+    what = Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id)
+    await hand_on(services, scope, what, [(memory.record, memory.version) for memory in memories])
+
+
+async def load_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> dict[str, StoredMemory]:
+    """Return a document's memories by mid, except memories made from a message in `current`."""
     current_messages = {(ref, message) for message in current}
     to_delete: dict[str, StoredMemory] = {}
     selection = Selection.of(ref.namespace, ref.user_id, ref.session_id)
@@ -39,13 +56,7 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
             messages = evidence_messages(memory) if current_messages else []
             if not current_messages or (messages and current_messages.isdisjoint(messages)):
                 to_delete[memory.mid] = memory.now
-    mids, memories = list(to_delete), list(to_delete.values())
-    what = Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id)
-    for start in range(0, len(memories), _BATCH):
-        batch = memories[start : start + _BATCH]
-        await hand_on(services, scope, what, [(memory.record, memory.version) for memory in batch])
-        await services[MemoryStore].delete_records(scope, [memory.record for memory in batch])
-        await MemoryFollowers(services.followers).follow(mids[start : start + _BATCH])
+    return to_delete
 
 
 def _session_of(record: MemoryRecord) -> SessionRef:

@@ -1,0 +1,94 @@
+"""Test that reading a file survives a worker that dies at any step, and a deletion in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agent_memory.extensions.files.service import FileService, NewFile, order_of
+from agent_memory.extensions.files.store import FileStore, ref_of
+from agent_memory.features.jobs.order_store import OrderStore
+from agent_memory.features.memories.commit import MemoryCommits
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.core.errors import NotFound
+from agent_memory_client.models.features.files import StoredFile
+from agent_memory_worker.files import read_file
+from tests.support.rig import SCOPE, Rig
+
+OLD, NEW = ["".join(f"Dog {number} {does}. " for number in range(80)).encode() for does in ("stays outside", "may come in")]
+
+
+class _DiedError(Exception):
+    pass
+
+
+async def upload(rig: Rig, data: bytes) -> StoredFile:
+    return await rig.rt[FileService].upload(SCOPE, NewFile("rules.txt", data, "", None, "ada"))
+
+
+async def read(rig: Rig, file: StoredFile) -> None:
+    await read_file(rig.rt, order_of(SCOPE, file))
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "before"),
+    [
+        (SessionService, "append", True),
+        (SessionService, "append", False),
+        (MemoryCommits, "commit", True),
+        (MemoryCommits, "commit", False),
+        (MemoryStore, "delete_records", True),
+        (MemoryStore, "delete_records", False),
+        (FileStore, "swap", True),
+        (FileStore, "swap", False),
+        (OrderStore, "keep_receipt", True),
+    ],
+)
+async def test_new_version_is_stored_once_after_a_death(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, kind: type[Any], method: str, before: bool
+) -> None:
+    await read(rig, await upload(rig, OLD))
+    file = await upload(rig, NEW)
+    original: Callable[..., Any] = getattr(kind, method)
+
+    async def dying(*given: Any, **more: Any) -> Any:
+        if not before:
+            await original(*given, **more)
+        raise _DiedError
+
+    monkeypatch.setattr(kind, method, dying)
+    with pytest.raises(_DiedError):
+        await read(rig, file)
+    monkeypatch.undo()
+    await read(rig, file)
+    await read(rig, file)
+    stored = await rig.stored()
+    row = await rig.rt[FileStore].load(SCOPE, ref_of(file))
+    assert row.file is not None
+    assert (row.file.state, row.file.passages) == ("ready", len(stored))
+    assert len(stored) > 1
+    assert all("may come in" in record.text for record in stored)
+    session = await rig.contents(file.id, user_id="ada")
+    assert sorted(session) == sorted(record.text for record in stored)
+    assert await rig.rt[FileStore].load_bytes(SCOPE, ref_of(file)) is None
+
+
+async def test_file_deleted_while_a_worker_reads_it_stays_deleted(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = await upload(rig, OLD)
+    original = MemoryCommits.commit
+
+    async def delete_first(*given: Any, **more: Any) -> Any:
+        monkeypatch.undo()
+        await rig.rt[FileService].delete_file(SCOPE, ref_of(file))
+        return await original(*given, **more)
+
+    monkeypatch.setattr(MemoryCommits, "commit", delete_first)
+    await read(rig, file)
+    assert await rig.stored() == []
+    assert await rig.rt[SessionStore].get(SCOPE, ref_of(file)) is None
+    with pytest.raises(NotFound):
+        await rig.rt[FileService].load_file(SCOPE, ref_of(file))

@@ -1,0 +1,122 @@
+"""Read uploaded files, and replace the passages of their former versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agent_memory.extensions.files.passages import is_session_of_file, memories_of, messages_of, passages_of
+from agent_memory.extensions.files.service import order_of, remove_derived
+from agent_memory.extensions.files.store import FileRow, FileStore, ref_of
+from agent_memory.extensions.files.text import UnreadableFile, read_pages
+from agent_memory.features.access.limits import MemoryLimit
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
+from agent_memory.features.memories.commit import Add, ChangeOrigin, Decision, Forget, MemoryCommits
+from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.upkeep.followers import MemoryFollowers
+from agent_memory.features.privacy.derived_memories import hand_on_evidence, load_memories_of
+from agent_memory.features.sessions.service import SessionService
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import BadInput, Conflict
+from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.llm.threads import run_in_thread
+from agent_memory.runtime import Runtime
+from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, MemoryRecord
+from agent_memory_client.models.features.files import StoredFile
+
+_ORIGIN = ChangeOrigin("files", "a new version of the file")
+# Memories per script call; each memory blocks Redis for about 0.2 ms. Only the replacement of a version is one call.
+_BATCH = 50
+_TRIES = 16
+# A context window (tokens) so large that the text is never summarized.
+_WHOLE_WINDOW = 1_000_000_000
+
+
+async def read_file(runtime: Runtime, order: JobOrder) -> None:
+    """Read an upload unless it is outdated. A repeat after a crash finishes the work.
+
+    An unreadable file becomes a dead letter at once. Raises BadInput then, and TooMany if the tenant's memories are full.
+    """
+    scope = scope_of_work(order.tenant, order.namespaces, order.users)
+    store, orders = runtime[FileStore], runtime[OrderStore]
+    ref = SessionRef(order.arguments["file_id"] or "", order.arguments["namespace"], order.arguments["user_id"])
+    row = await store.load(scope, ref)
+    if row.file is None and await is_session_of_file(runtime[SessionStore], scope, ref, or_none=False):
+        await remove_derived(runtime.services, scope, ref)  # The file was deleted when a worker died.
+    if row.file is None or row.file.state != "queued" or order_of(scope, row.file).arguments["version"] != order.arguments["version"]:
+        return
+    try:
+        ready = await _read(runtime, scope, row.file)
+    except UnreadableFile as error:
+        failed = row.file.model_copy(update={"state": "failed", "reason": str(error)})
+        if await store.swap(scope, ref, row, failed):
+            await orders.give_up(order, str(error))
+            raise BadInput(str(error), field="body") from None
+        return
+    if await store.swap(scope, ref, row, ready):
+        await orders.keep_receipt(order, {"pages": ready.pages, "passages": ready.passages})
+    else:
+        await _undo(runtime, scope, ref, row)
+
+
+async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef, row: FileRow) -> None:
+    """Delete the text and passages of a file that a caller deleted meanwhile. A newer version replaces them by itself."""
+    now = (await runtime[FileStore].load(scope, ref)).file
+    if now is None or now.state == "failed":
+        await remove_derived(runtime.services, scope, ref)
+
+
+async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile:
+    """Store the passages of a file, and return its record. Raises UnreadableFile."""
+    store, ref = runtime[FileStore], ref_of(file)
+    data = await store.load_bytes(scope, ref)
+    if data is None:
+        raise UnreadableFile("no worker read the file within 7 days: upload it again")
+    async with store.reading:
+        pages = await read_pages(data, file.media_type)
+
+    def build() -> tuple[list[MemoryMessage], list[MemoryRecord]]:
+        messages = messages_of(runtime.settings, file, passages_of(pages))
+        return messages, memories_of(runtime.settings, file, messages)
+
+    messages, records = await run_in_thread(build, sum(map(len, pages)))
+    await runtime[MemoryLimit].room_for(scope.tenant, len(records))
+    await _keep_text(runtime, scope, file, messages)
+    await _replace(runtime, scope, ref, records, [message.id for message in messages])
+    return file.model_copy(update={"state": "ready", "reason": None, "pages": len(pages), "passages": len(records)})
+
+
+async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages: Sequence[MemoryMessage]) -> None:
+    """Write the file's session, from which a model extracts facts. This ends the extraction of a former version."""
+    ref = ref_of(file)
+    stored = await runtime[SessionStore].get(scope, ref, 1)
+    if stored is not None and stored.messages and stored.messages[-1].message.id == messages[-1].id:
+        return
+    body = AppendMessagesRequest.model_construct(
+        messages=list(messages), namespace=ref.namespace, user_id=ref.user_id, agent_id=file.agent_id, context_window_max=_WHOLE_WINDOW
+    )
+    await runtime[SessionService].append(scope, ref.session_id, body, anew=True)
+
+
+async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:
+    """Store the passages. One script also retires the passages and facts of the former version, which are then deleted."""
+    services, commits = runtime.services, runtime[MemoryCommits]
+    adds: list[Decision] = [Add(record, dedupe=False) for record in records]
+    former: dict[str, StoredMemory] = {}
+    for _ in range(_TRIES):
+        former = await load_memories_of(services, scope, ref, current=message_ids)
+        await hand_on_evidence(services, scope, ref, list(former.values()))
+        former = await load_memories_of(services, scope, ref, current=message_ids)
+        current = [memory for memory in former.values() if memory.record.retired_at is None]
+        batches = [[*map(Forget, current), *adds]] if current else [adds[start : start + _BATCH] for start in range(0, len(adds), _BATCH)]
+        outcomes = [await commits.commit(scope, batch, _ORIGIN) for batch in batches]
+        if all(outcome.done for outcome in outcomes):
+            break
+    else:
+        raise Conflict("the file's memories are being changed by others all the time")
+    old = list(former.items())
+    for start in range(0, len(old), _BATCH):
+        batch = old[start : start + _BATCH]
+        await runtime[MemoryStore].delete_records(scope, [memory.record for _, memory in batch])
+        await MemoryFollowers(services.followers).follow([mid for mid, _ in batch])
