@@ -20,6 +20,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.support.api import serving
+from tests.support.cli import light_model
 from tests.support.lookalike import Lookalike
 from tests.support.shared.models import RememberingEmbedder, share_models
 from tests.support.shared.settings import share_settings
@@ -39,7 +40,7 @@ def pytest_configure() -> None:
         if name.upper() in variables():
             del os.environ[name]
     # Half the CPU of the default, which the tests of search quality name themselves. TEST_LOCAL_MODEL runs all tests with another one.
-    os.environ["LOCAL_MODEL"] = os.environ.get("TEST_LOCAL_MODEL", "all-MiniLM-L6-v2")
+    os.environ.update(light_model())
     for group in settings_module.GROUPS.values():
         group.model_config["env_file"] = None
     # Nobody waits for what a conversation may still bring, but those tests that are about it.

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, TextContent
 from pydantic_core import from_json
 
-from tests.support.cli import COMMAND, clean_environment
+from tests.support.cli import COMMAND, clean_environment, light_model
 
 
 class Session:
@@ -73,7 +73,7 @@ async def over_sse(url: str, *, headers: dict[str, str] | None = None) -> AsyncG
 async def over_stdio(folder: Path, options: Sequence[str] = (), **environment: str) -> AsyncGenerator[Session]:
     """Open a session with its own `agent-memory mcp` process."""
     program = StdioServerParameters(
-        command=COMMAND[0], args=[*COMMAND[1:], "mcp", *options], env=clean_environment(**environment), cwd=folder
+        command=COMMAND[0], args=[*COMMAND[1:], "mcp", *options], env=clean_environment(**light_model(), **environment), cwd=folder
     )
     async with Client(program) as client:
         yield Session(client)

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.support.cli import COMMAND, clean_environment
+from tests.support.cli import COMMAND, clean_environment, light_model
 from tests.support.warm import WarmProcess
 
 START_SECONDS = 120.0
@@ -84,9 +84,9 @@ class Running:
 
 
 def start(folder: Path, *arguments: str, warm: bool = False, **environment: str) -> Running:
-    """Start `agent-memory ARGUMENTS` in a folder, without the developer's settings; `warm` skips the import."""
+    """Start `agent-memory ARGUMENTS` in a folder, with the light model and without the developer's settings; `warm` skips the import."""
     log = folder / f"{arguments[0]}-{time.monotonic_ns()}.log"
-    given = clean_environment(**{**QUICK, **environment})
+    given = clean_environment(**{**QUICK, **light_model(), **environment})
     with log.open("wb") as output:
         if warm:
             process = WarmProcess(arguments, cwd=folder, environment=given, stdout=output.fileno(), stderr=output.fileno())

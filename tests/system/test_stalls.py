@@ -25,6 +25,8 @@ from starlette.routing import Route
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.core.task_kinds import TaskName
 from agent_memory.interfaces.http.app import create_app
+from agent_memory_client.models import filters
+from agent_memory_client.models.conditions import MetadataFilter
 from tests.support.api import Recorded
 from tests.support.hostile_texts import PARTS, hostile_text
 from tests.support.lookalike import Lookalike
@@ -39,6 +41,10 @@ _LONGEST_QUERY = 8_000
 _FEW = 2
 # All kinds take an hour: STALL_KINDS=60.
 _KINDS = int(os.environ.get("STALL_KINDS", "1"))
+# Conditions of searches: all requests that take them hold the same model, read by the same code. `STALL_KINDS` above 2 tries all.
+_CONDITIONS = {each.__name__ for each in vars(filters).values() if isinstance(each, type) and issubclass(each, filters.Filter)} | {
+    MetadataFilter.__name__
+}
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200 if _KINDS == 1 else 7200)]
 _VALUES = {"user_id": "victim", "session_id": "s1", "role": "user", "label": "b1", "memory_id": "m1", "id": "m1", "name": "notes"}
 _IN_PATHS = {**_VALUES, "agent_id": "a1"}
@@ -51,13 +57,21 @@ class Fields(Watched):
     """A watched server whose fields are tried one by one."""
 
     _kind: Iterable[int] = field(default_factory=count)
+    tried: set[tuple[str, ...]] = field(default_factory=set[tuple[str, ...]])
+    """The operators of conditions that were sent texts."""
 
     async def try_field(self, what: str, text_field: TextField, request: Callable[[Any], httpx.Request]) -> None:
         """Sends hostile texts in one field: of `STALL_KINDS` kinds up to 64 KB, the next field others, and as long as the field takes.
 
         Short fields, and those of conditions and of callers' own JSON, which are many and alike, are sent few kinds of all. What
-        the schema limits to a short text is sent at once, and workers are waited for at the end of all fields.
+        the schema limits to a short text is sent at once, and workers are waited for at the end of all fields. An operator of a
+        condition is tried in the first request that takes it, inside and outside `filter`.
         """
+        if text_field.schema in _CONDITIONS and _KINDS <= _FEW:
+            condition = (text_field.schema, text_field.path.rpartition(".")[2], "in a filter" if "filter." in text_field.path else "")
+            if condition in self.tried:
+                return
+            self.tried.add(condition)
         sizes = [size for size in _SIZES if text_field.most is None or size <= text_field.most]
         is_short = text_field.most is not None and text_field.most < 1000
         largest = max(sizes, default=0)
@@ -104,6 +118,7 @@ async def filled(redis_url: str, running_lookalike: Lookalike, tmp_path_factory:
 @pytest.fixture
 def watched(filled: Fields) -> Fields:
     filled.found.clear()
+    filled.tried.clear()
     return filled
 
 

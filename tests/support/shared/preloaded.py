@@ -1,7 +1,27 @@
-"""What every server compiles at its start: the process that `warm` forks has it already."""
+"""What every server imports, compiles and reads at its start: the process that `warm` forks has it already."""
 
 from __future__ import annotations
 
+import functools
+from importlib import import_module
+
+from agent_memory.foundation.llm import tokens
+from agent_memory.foundation.storage.lua_files import load, lua_names
 from agent_memory.foundation.text.languages.preparation import compile_phrases
 
+for name in (
+    "agent_memory.interfaces.compat.mem0.routes",
+    "agent_memory.interfaces.compat.supermemory.routes",
+    "docket.tasks",
+    "onnxruntime",
+    "tokenizers",
+    "uvicorn.lifespan.on",
+    "uvicorn.protocols.websockets.auto",
+):
+    import_module(name)
 compile_phrases()
+for name, is_script in lua_names():
+    if is_script:
+        load(name)
+tokens.load_encoding = functools.cache(tokens.load_encoding)
+tokens.load_encoding()

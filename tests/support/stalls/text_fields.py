@@ -18,6 +18,8 @@ class TextField:
     most: int | None
     build: Callable[[str], Any]
     """Returns the least value of the whole schema that holds a text in this field."""
+    schema: str = ""
+    """The name of the innermost schema with a name."""
 
 
 class SchemaWalk:
@@ -71,10 +73,10 @@ class SchemaWalk:
             yield from self._fields(option, path, within)
         match _type_of(schema):
             case "string" if not any(name in schema for name in _NO_TEXT):
-                yield TextField(path, schema.get("maxLength"), lambda text: text)
+                yield TextField(path, schema.get("maxLength"), lambda text: text, within[-1].rpartition("/")[2] if within else "")
             case "array":
                 for field in self._fields(schema.get("items", {}), f"{path}[]", within):
-                    yield TextField(field.path, field.most, lambda text, build=field.build: [build(text)])
+                    yield TextField(field.path, field.most, lambda text, build=field.build: [build(text)], field.schema)
             case "object":
                 yield from self._members(schema, path, within)
             case _:
@@ -88,7 +90,9 @@ class SchemaWalk:
             parts = {"note": more if isinstance(more, dict) and more else {"type": "string"}}
         for name, part in parts.items():
             for field in self._fields(part, f"{path}.{name}" if path else name, within):
-                yield TextField(field.path, field.most, lambda text, name=name, build=field.build: {**base, name: build(text)})
+                yield TextField(
+                    field.path, field.most, lambda text, name=name, build=field.build: {**base, name: build(text)}, field.schema
+                )
 
 
 def _type_of(schema: Any) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from agent_memory.foundation.llm.local.e5 import NAME
 from agent_memory_client import ClientMemoryRecord, MemoryAPIClient, MemoryClientConfig, MemoryClientError
 from tests.support.processes import Running, running, tree
 from tests.support.waiting import settled
@@ -24,7 +25,7 @@ def client(base_url: str) -> MemoryAPIClient:
 
 
 async def test_serve_keeps_data_over_a_restart(tmp_path: Path) -> None:
-    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data") as first:
+    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", LOCAL_MODEL=NAME) as first:  # as users start it
         base_url = await first.base_url()
         async with httpx.AsyncClient(base_url=base_url) as http:
             assert (await http.get("/v1/health")).status_code == 200
@@ -40,7 +41,7 @@ async def test_serve_keeps_data_over_a_restart(tmp_path: Path) -> None:
             await settled(memory)
         assert await first.stop() == 0, first.output
 
-    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True) as second:
+    async with running(tmp_path, "serve", "--port", "0", "--data-dir", "data", warm=True, LOCAL_MODEL=NAME) as second:
         async with client(await second.base_url()) as memory:
             session = await memory.get_working_memory("s", user_id="ada")
             assert [message.content for message in session.messages] == ["My bicycle is yellow."]
