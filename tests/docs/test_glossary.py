@@ -1,8 +1,10 @@
-"""Every key and every field that stands in Redis is in the glossary: those that the code names, and those that a used store holds."""
+"""The page of Redis keys contains every key and every field: those that the code names, and those that a used store contains."""
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -14,7 +16,7 @@ from agent_memory.foundation.storage.search import indexes
 from tests.support.cli import ROOT
 from tests.support.key_spaces import key_names
 
-PAGE = (ROOT / "docs" / "glossary.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "redis-keys.md").read_text("utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
 PACKAGES = (ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
 # Hashes whose fields are ids, digests and names of what they are about.
@@ -62,13 +64,19 @@ def _literals(text: str) -> set[str]:
     return {*words, *(word for line in calls for word in re.findall(r'"([a-z][a-z-]*)"', line))}
 
 
-def test_glossary_contains_every_key() -> None:
+def test_table_of_keys_is_up_to_date() -> None:
+    script = [sys.executable, str(ROOT / "scripts" / "key_table.py"), "--check"]
+    done = subprocess.run(script, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_page_contains_every_key() -> None:
     kinds = {_first(key) for key in key_names()}
     assert len(kinds) > 40
     assert kinds - {_first(name) for name in NAMED} - {"<docket>", ""} == set()
 
 
-def test_glossary_contains_every_index_field() -> None:
+def test_page_contains_every_index_field() -> None:
     keys, spec = Keys(), indexes.VectorSpec("m", 3)
     made = [indexes.memory_schema(keys), indexes.session_schema(keys), indexes.change_schema(keys)]
     made += [indexes.vector_schema(keys, spec), indexes.history_schema(keys, spec), *item_indexes(keys, spec).values()]
@@ -78,12 +86,12 @@ def test_glossary_contains_every_index_field() -> None:
     assert "v_<digest>" in NAMED
 
 
-def test_glossary_contains_every_field_named_by_a_command() -> None:
+def test_page_contains_every_field_named_by_a_command() -> None:
     missing = {name: str(path.relative_to(ROOT)) for path, text in _sources().items() for name in _literals(text) if name not in NAMED}
     assert missing == {}
 
 
-async def test_glossary_contains_every_field_of_a_used_store(documented: str, lasting_redis_url: str) -> None:
+async def test_page_contains_every_field_of_a_used_store(documented: str, lasting_redis_url: str) -> None:
     async with httpx.AsyncClient(base_url=documented, timeout=30) as http:
         owner = {"user_id": "glossary", "namespace": "words"}
         memory = {"id": "g1", "text": "Ada lives in Oslo.", "slot": "home", "topics": ["home"], "entities": ["Ada"], "metadata": {"a": 1}}
