@@ -1,35 +1,17 @@
-"""Write the table of all keys into docs/redis-keys.md: `python scripts/key_table.py`.
+"""Print a Markdown table of all Redis keys: `python scripts/key_table.py`. The site shows it on the page docs/redis-keys.md.
 
-`--check` writes nothing and returns exit code 1 if the page is not current. The rows come from the table in `keyspace.py` and from the
-`KeySpace` entries of the features.
+The rows come from the table in `keyspace.py` and from the `KeySpace` entries of the features.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from agent_memory.feature_list import FEATURES
 from agent_memory.foundation.storage import keyspace
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "redis-keys.md"
-BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
 _SHARED = re.compile(r"^am:\{0\}:(\S+) +(?:(string|hash|list|set|zset|index) +)?(.+?)(?:  +(.+))?$", re.MULTILINE)
-
-
-def main() -> int:
-    """Write or check the page. Return the exit code."""
-    text = PAGE.read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    wanted = f"{head}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
-    if "--check" not in sys.argv:
-        PAGE.write_text(wanted, encoding="utf-8")
-        return 0
-    if text != wanted:
-        print("docs/redis-keys.md is not current: run python scripts/key_table.py", file=sys.stderr)
-    return int(text != wanted)
 
 
 def table() -> str:
@@ -52,4 +34,4 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    print(table())
