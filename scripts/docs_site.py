@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from scripts.api_reference import reference  # noqa: E402
-from scripts.key_table import table  # noqa: E402
+from scripts.reference.key_table import table  # noqa: E402
 
 BESIDE = {
     "README.md": "index.md",

@@ -11,11 +11,11 @@ from redis.asyncio import Redis
 from agent_memory.extensions.items.search_index import index_schemas as item_indexes
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search import indexes
-from scripts.key_table import table
+from scripts.reference.key_table import table
 from tests.support.cli import ROOT
 from tests.support.key_spaces import key_names
 
-PAGE = (ROOT / "docs" / "redis-keys.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "running" / "redis-keys.md").read_text("utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", PAGE + table()))
 PACKAGES = (ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
 # Hashes whose fields are ids, digests and names of what they are about.

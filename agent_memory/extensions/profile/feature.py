@@ -36,8 +36,8 @@ FEATURE = Feature(
             "pf:<owner>", "hash", "a user's profile in a namespace: memories, groups, slots", "until it is erased", not_exported=_DERIVED
         ),
         KeySpace("pf:<owner>:g", "zset", "recurring statements: their memories and days", "as the profile", not_exported=_DERIVED),
-        KeySpace("pf:<owner>:s", "zset", "static memories, by the time (s) when they stop being static", "as the profile", not_exported=_DERIVED),
-        KeySpace("pf:<owner>:d", "zset", "dynamic memories, by the time (s) when they were last said", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:s", "zset", "static memories, by the time (s) of becoming dynamic", "as the profile", not_exported=_DERIVED),
+        KeySpace("pf:<owner>:d", "zset", "dynamic memories, by the time (s) last said", "as the profile", not_exported=_DERIVED),
         KeySpace("pf:<owner>:l", "zset", "slots, by the time (s) when their value was last said", "as the profile", not_exported=_DERIVED),
         KeySpace("pf:<owner>:r", "hash", "the pages that requests read, and their version", "as the profile", not_exported=_DERIVED),
         KeySpace("pf:<owner>:h", "list", "the latest moves of memories within the profile", "as the profile", not_exported=_DERIVED),

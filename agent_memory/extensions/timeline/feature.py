@@ -44,7 +44,7 @@ FEATURE = Feature(
         KeySpace("tl:<owner>:e", "zset", "events of several days, by last day", "as the timeline", not_exported=_DERIVED),
         KeySpace("tl:<owner>:s", "hash", "summaries of days, weeks and months", "as the timeline", not_exported=_DERIVED),
         KeySpace("tl:<owner>:p", "zset", "periods that wait for a summary, by due time (s)", "as the timeline", not_exported=_DERIVED),
-        KeySpace("tlp", "zset", "timelines with such periods, by the earliest due time (s)", "until their summaries are made", personal=False),
+        KeySpace("tlp", "zset", "timelines with such periods, by earliest due time (s)", "until their summaries are made", personal=False),
         KeySpace("tlo:<mid>", "string", "the timeline that contains a memory", "as its events there", not_exported=_DERIVED),
         KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "while they hold events", not_exported=_DERIVED),
     ),

@@ -1,4 +1,4 @@
-"""Print a Markdown table of all Redis keys: `python scripts/key_table.py`. The site shows it on the page docs/redis-keys.md.
+"""Print a Markdown table of all Redis keys: `python scripts/reference/key_table.py`. The site shows it on docs/running/redis-keys.md.
 
 The rows come from the table in `keyspace.py` and from the `KeySpace` entries of the features.
 """
