@@ -30,7 +30,8 @@ class RedisSettings(Group):
     buckets: int = setting(
         1,
         "REDIS_BUCKETS",
-        meaning="for a Redis Cluster: parts of a new store (at most 64) ([details](scaling.md#redis-cluster))",
+        meaning="for a Redis Cluster: number of parts of the store (at most 64), fixed at the first start "
+        "([details](scaling.md#redis-cluster))",
         ge=1,
         le=64,
     )
