@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from scripts.api_reference import reference  # noqa: E402
+from scripts.reference.key_table import table  # noqa: E402
 
 BESIDE = {
     "README.md": "index.md",
@@ -46,7 +47,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Leads links to the pages of the site; what is a source in the repository is named instead."""
     names = {name: source for source, name in BESIDE.items()}
     source = names.get(page.file.src_uri, f"docs/{page.file.src_uri}")
-    parts = _FENCED.split(markdown)
+    parts = _FENCED.split(markdown.replace("<!-- table of keys -->", table()))
     return "".join(part if part.startswith("```") else _LINK.sub(lambda match: _link(match, source), part) for part in parts)
 
 

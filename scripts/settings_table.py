@@ -73,7 +73,7 @@ def row(field: FieldInfo) -> str:
 def default(field: FieldInfo) -> str:
     """The default as it would be written in the environment."""
     value = field.default
-    if value is None or isinstance(value, SecretStr) or value == {}:
+    if value is None or isinstance(value, SecretStr) or value in ({}, ""):
         return "–"
     if isinstance(value, (tuple, dict)):
         return f"`{json.dumps(value)}`"
@@ -84,9 +84,10 @@ def default(field: FieldInfo) -> str:
 
 
 def choices(field: FieldInfo) -> str:
-    """The words that are allowed, where these are all."""
+    """The words that are allowed, where these are all and the description does not name them."""
     words = [word for word in getattr(field.annotation, "__args__", ()) if isinstance(word, str)]
-    return f" ({', '.join(f'`{word}`' for word in words)})" if len(words) > 1 else ""
+    named = all(f"`{word}`" in (field.description or "") for word in words)
+    return f" ({', '.join(f'`{word}`' for word in words)})" if len(words) > 1 and not named else ""
 
 
 if __name__ == "__main__":

@@ -156,8 +156,8 @@ def test_documented_variables_and_files_exist(page: Path) -> None:
 
 
 def test_tests_named_in_guarantees_exist() -> None:
-    named = re.findall(r"`([\w/]+\.py)::(\w+)`", (ROOT / "docs" / "guarantees.md").read_text("utf-8"))
-    assert len(named) > 20
+    named = re.findall(r"([\w/]+\.py)::(\w+)", (ROOT / "docs" / "guarantees.md").read_text("utf-8"))
+    assert len(named) > 80
     for file, name in named:
         assert re.search(rf"^(async )?def {name}\(", (ROOT / "tests" / file).read_text("utf-8"), re.MULTILINE), f"{file}::{name}"
 

@@ -1,4 +1,4 @@
-"""Every key and every field that stands in Redis is in the glossary: those that the code names, and those that a used store holds."""
+"""The page of Redis keys, with its generated table, names every key and every field: those in the code, and those in a used store."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from redis.asyncio import Redis
 from agent_memory.extensions.items.search_index import index_schemas as item_indexes
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search import indexes
+from scripts.reference.key_table import table
 from tests.support.cli import ROOT
 from tests.support.key_spaces import key_names
 
-PAGE = (ROOT / "docs" / "glossary.md").read_text("utf-8")
-NAMED = set(re.findall(r"`([^`\n]+)`", PAGE))
+PAGE = (ROOT / "docs" / "running" / "redis-keys.md").read_text("utf-8")
+NAMED = set(re.findall(r"`([^`\n]+)`", PAGE + table()))
 PACKAGES = (ROOT / "agent_memory", ROOT / "worker" / "agent_memory_worker")
 # Hashes whose fields are ids, digests and names of what they are about.
 BY_ID = (
@@ -62,13 +63,13 @@ def _literals(text: str) -> set[str]:
     return {*words, *(word for line in calls for word in re.findall(r'"([a-z][a-z-]*)"', line))}
 
 
-def test_glossary_contains_every_key() -> None:
+def test_table_contains_every_key() -> None:
     kinds = {_first(key) for key in key_names()}
     assert len(kinds) > 40
     assert kinds - {_first(name) for name in NAMED} - {"<docket>", ""} == set()
 
 
-def test_glossary_contains_every_index_field() -> None:
+def test_page_contains_every_index_field() -> None:
     keys, spec = Keys(), indexes.VectorSpec("m", 3)
     made = [indexes.memory_schema(keys), indexes.session_schema(keys), indexes.change_schema(keys)]
     made += [indexes.vector_schema(keys, spec), indexes.history_schema(keys, spec), *item_indexes(keys, spec).values()]
@@ -78,12 +79,12 @@ def test_glossary_contains_every_index_field() -> None:
     assert "v_<digest>" in NAMED
 
 
-def test_glossary_contains_every_field_named_by_a_command() -> None:
+def test_page_contains_every_field_named_by_a_command() -> None:
     missing = {name: str(path.relative_to(ROOT)) for path, text in _sources().items() for name in _literals(text) if name not in NAMED}
     assert missing == {}
 
 
-async def test_glossary_contains_every_field_of_a_used_store(documented: str, lasting_redis_url: str) -> None:
+async def test_page_contains_every_field_of_a_used_store(documented: str, lasting_redis_url: str) -> None:
     async with httpx.AsyncClient(base_url=documented, timeout=30) as http:
         owner = {"user_id": "glossary", "namespace": "words"}
         memory = {"id": "g1", "text": "Ada lives in Oslo.", "slot": "home", "topics": ["home"], "entities": ["Ada"], "metadata": {"a": 1}}

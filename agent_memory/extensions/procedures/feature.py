@@ -49,9 +49,9 @@ FEATURE = Feature(
     keys=(
         KeySpace("pr:<pid>", "hash", "a procedure, or what is known of a tool, with its index fields and its vector", "until deleted"),
         KeySpace("pr:<pid>:c", "list", "a procedure's last changes", "as the procedure"),
-        KeySpace("pr:<pid>:f", "list", "the last feedback on it", "as the procedure"),
-        KeySpace("prf", "set", "procedures that did not help, until somebody has looked at them", "until then", personal=False),
-        KeySpace("po:<owner>", "string", "the fence of what is learned for an owner", "a day after the last", personal=False),
+        KeySpace("pr:<pid>:f", "list", "the last feedback on a procedure", "as the procedure"),
+        KeySpace("prf", "set", "procedures that did not help and wait for a check", "until checked", personal=False),
+        KeySpace("po:<owner>", "string", "the fence for learning an owner's procedures", "a day after the last", personal=False),
     ),
     jobs={INDEX_PROCEDURE: "agent_memory_worker.procedures:index_procedure", LEARN_SESSION: "agent_memory_worker.procedures:learn_session"},
     schedule={"procedures": PeriodicJob("agent_memory_worker.procedures:keep_up", while_enabled(60.0))},

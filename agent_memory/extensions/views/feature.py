@@ -38,7 +38,7 @@ FEATURE = Feature(
     examples="agent_memory.extensions.views.examples:EXAMPLES",
     keys=(
         KeySpace("sv:<tenant>", "hash", "the summary views of a tenant, by id", "until deleted"),
-        KeySpace("svp:<view>", "hash", "the partitions of a view, by group, each with what it was made of", "until its view is deleted"),
+        KeySpace("svp:<view>", "hash", "the partitions of a view, by group, each with its sources", "until its view is deleted"),
         KeySpace("svt", "set", "tenants that have had views", "for ever", personal=False),
         KeySpace("tk:<task>", "string", "a task that a caller can follow", "7 days", personal=False),
     ),

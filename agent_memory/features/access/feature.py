@@ -49,7 +49,7 @@ ACCESS = Feature(
         KeySpace("browser:<digest>", "string", "the API key's digest, or claims, of a browser's login; empty: a used login", "12 hours"),
         KeySpace("app:<client>", "string", "a registered OAuth client", "an hour; 90 days after its last use", personal=False),
         KeySpace("grant:<digest>", "hash", "an OAuth code or refresh token: client, API key, use", "30 days", personal=False),
-        KeySpace("rate:<tenant>", "hash", "what is left in a tenant's bucket of requests", "until it is full again", personal=False),
+        KeySpace("rate:<tenant>", "hash", "a tenant's remaining requests", "until it is full again", personal=False),
         KeySpace("spent:<tenant>", "hash", "the model tokens that a tenant used on a day", "2 days", personal=False),
         KeySpace("ctx:<model>", "string", "learned from refusals: a model's tokens, or blindness", "an hour; a day", personal=False),
     ),

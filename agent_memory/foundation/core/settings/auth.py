@@ -43,7 +43,7 @@ class AuthSettings(Group):
     oauth2_claims: dict[ClaimUse, str] = setting(
         {},
         "OAUTH2_CLAIMS",
-        meaning="JSON object: the claim for each of `tenant`, `namespace`, `user`, `agent`, `role` ([unset](access.md#json-web-tokens))",
+        meaning="JSON object: the claim for each of `tenant`, `namespace`, `user`, `agent`, `role` ([details](access.md#json-web-tokens))",
     )
     oauth2_roles: dict[str, RoleName] = setting(
         {"memory:read": "read", "memory:write": "write", "memory:admin": "admin"},

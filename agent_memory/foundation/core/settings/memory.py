@@ -46,10 +46,10 @@ class LongTermSettings(Group):
     forget_in_conversation: Literal["propose", "auto", "off"] = setting(
         "propose",
         "FORGET_IN_CONVERSATION",
-        meaning='when a user says "forget that …" in a session: `propose` it for approval, do it (`auto`), or `off`',
+        meaning='a user says "forget that …" in a session: wait for approval (`propose`), delete at once (`auto`), or do nothing (`off`)',
     )
     quarantine: bool = setting(
-        True, "QUARANTINE", meaning="set aside memories that read like instructions to a model until they are approved"
+        True, "QUARANTINE", meaning="hide memories that read like instructions to a model, until an administrator approves them"
     )
     vector_algorithm: Literal["FLAT", "HNSW"] = archived("FLAT", "VECTOR_ALGORITHM", "REDISVL_INDEXING_ALGORITHM")
     vector_type: Literal["FLOAT16", "FLOAT32"] = internal("FLOAT16", "VECTOR_TYPE")

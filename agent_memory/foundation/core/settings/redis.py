@@ -25,12 +25,13 @@ class RedisSettings(Group):
         "am", "KEY_PREFIX", meaning="prefix of all keys, so that installations can share a Redis", pattern=r"^[A-Za-z0-9_.-]{1,32}$"
     )
     durability: Literal["everysec", "strict"] = setting(
-        "everysec", "DURABILITY", meaning="acknowledge a write when Redis has executed it, or with `strict` when it is on the disk"
+        "everysec", "DURABILITY", meaning="acknowledge a write after Redis has executed it (`everysec`) or stored it on disk (`strict`)"
     )
     buckets: int = setting(
         1,
         "REDIS_BUCKETS",
-        meaning="for a Redis Cluster: number of parts that the tenants are divided into; fixed when a store is created",
+        meaning="for a Redis Cluster: number of parts of the store (at most 64), fixed at the first start "
+        "([details](scaling.md#redis-cluster))",
         ge=1,
         le=64,
     )

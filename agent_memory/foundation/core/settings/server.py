@@ -43,8 +43,8 @@ class ServerSettings(Group):
     allowed_hosts: str = setting(
         "",
         "ALLOWED_HOSTS",
-        meaning="host names that requests may use besides localhost, comma-separated; `*` allows all. Unset: all, but only localhost "
-        "with `AUTH_MODE=disabled` on 127.0.0.1",
+        meaning="host names that requests may use besides localhost, comma-separated, or `*` for all. Unset: all; with "
+        "`AUTH_MODE=disabled` on 127.0.0.1, only localhost",
     )
     public_url: str | None = setting(
         None,
@@ -83,7 +83,7 @@ class CompatSettings(Group):
         "",
         "COMPAT_APIS",
         meaning="compatible APIs, comma-separated: `mem0`, `supermemory`. An API stores its data in the namespace of the same name. "
-        "`mem0:shared` selects the namespace `shared`",
+        "`mem0:shared` selects the namespace `shared` ([Mem0](../integrations/mem0.md), [Supermemory](../integrations/supermemory.md))",
         pattern=rf"^(\s*|{_API}(,{_API})?)$",
     )
 
