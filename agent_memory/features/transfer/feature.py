@@ -11,11 +11,12 @@ from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.change_export import ChangeTransfer
 from agent_memory.features.transfer.export import ExportService, ExportStore
+from agent_memory.features.transfer.import_progress import ImportProgress
 from agent_memory.features.transfer.imports import ImportService
 from agent_memory.features.transfer.memory_export import MemoryExportReader
 from agent_memory.features.transfer.restore import Restorer
 from agent_memory.features.transfer.session_export import SessionExportReader
-from agent_memory.foundation.core.feature import Feature, Services
+from agent_memory.foundation.core.feature import Feature, KeySpace, Services
 from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.erasures import ErasureGuard
 
@@ -29,6 +30,7 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
     restorer = Restorer(client, keys, services[MemoryScripts], spec, fsync=foundation.fsync)
     changes = ChangeTransfer(client, keys, services[ChangeStore], reader, restorer)
     whole_sessions = SessionExportReader(client, keys, sessions, services.session_parts)
+    progress = ImportProgress(client, keys, foundation.ids)
     imports = ImportService(
         settings,
         services[MemoryLimit],
@@ -43,17 +45,20 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
         foundation.counter,
         foundation.ids,
         services[ErasureGuard],
+        progress,
         foundation.extracts,
     )
     services.add(
         receipts,
         ExportService(reader, changes, whole_sessions, services.exporters, spec, receipts, settings.server.audit_log),
         imports,
+        progress,
     )
 
 
 TRANSFER = Feature(
     name="transfer",
     open=open_transfer,
+    keys=(KeySpace("arrived:<import>", "set", "keyed digests of an import's lines that arrived", "30 days", personal=False),),
     routes=("agent_memory.features.transfer.routes:router", "agent_memory.features.transfer.routes:agents"),
 )

@@ -62,6 +62,8 @@ class HeaderLine(BaseModel):
     user_id: str | None = None
     agent_id: str | None = None
     namespace: str | None = None
+    moved: bool = False
+    """True for another system's data: lines that arrived before are skipped."""
     terms: int = 0
     embedding: dict[str, Any] = {}
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from io import BytesIO
+from itertools import islice
 from typing import Any
 
 from agent_memory.features.access.limits import MemoryLimit
@@ -28,6 +29,7 @@ from agent_memory.features.transfer.import_lines import (
     header_of,
     parse_line,
 )
+from agent_memory.features.transfer.import_progress import ImportProgress
 from agent_memory.features.transfer.memory_export import MemoryExport, MemoryExportReader
 from agent_memory.features.transfer.restore import Restorer
 from agent_memory.foundation.api.principals import list_place_of, permit_agent, whole_agent, writing
@@ -69,6 +71,10 @@ class _Run:
     source: str
     report: ImportReport = field(default_factory=ImportReport)
     batch: list[tuple[int, MemoryExport]] = field(default_factory=list[tuple[int, MemoryExport]])
+    owner: Sequence[str | None] = ()
+    """For another system's data: the namespace, user and agent of its lines, which are skipped if they arrived before."""
+    marks: dict[int, str] = field(default_factory=dict[int, str])
+    arrived: list[str] = field(default_factory=list[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,7 @@ class ImportService:
     counter: TokenCounter
     ids: KeyedIds
     erasures: ErasureGuard
+    progress: ImportProgress
     extracts: bool
 
     async def run(
@@ -114,17 +121,33 @@ class ImportService:
         await self.erasures.require_none(scope.tenant, namespace, user_id if agent_id is None else None, agent_id)
         now = await self.reader.now()
         with carrying_out(Work(since=now // 1000)):
-            return await self._lines(_Run(scope, self._placing(scope, header, namespace, user_id, agent_id, now), source), rows, first_line)
+            run = _Run(scope, self._placing(scope, header, namespace, user_id, agent_id, now), source)
+            run.owner = (namespace, user_id, agent_id) if header.moved else ()
+            return await self._lines(run, rows, first_line)
 
     async def _lines(self, run: _Run, rows: Iterable[bytes], first_line: int) -> ImportReport:
         first = max(first_line, 2)
+        if run.owner:
+            rows = await self._skip_arrived(run, rows, first)
         for number, raw in enumerate(rows, start=first):
             if number - first >= MAX_LINES:
                 raise BadInput(f"must have at most {MAX_LINES} lines: send several requests, each with the header", field="body")
             if raw.strip():
                 await self._line(run, number, raw)
         await self._memories(run)
+        await self.progress.note(run.scope, run.source, run.arrived)
         return run.report
+
+    async def _skip_arrived(self, run: _Run, rows: Iterable[bytes], first: int) -> list[bytes]:
+        """Return the rows, with empty rows in place of those that arrived before. The report counts these as present."""
+        lines = list(islice(rows, MAX_LINES + 1))
+        run.marks = {number: self.progress.mark_of(run.owner, raw) for number, raw in enumerate(lines, start=first)}
+        arrived = await self.progress.arrived(run.scope, run.source, list(run.marks.values()))
+        for number, mark in run.marks.items():
+            if mark in arrived:
+                self._done(run, number, str(parse_line(lines[number - first]).get("kind")), "same", None)
+                lines[number - first] = b""
+        return lines
 
     def _placing(
         self, scope: Scope, header: HeaderLine, namespace: str | None, user_id: str, agent_id: str | None, now: int
@@ -175,6 +198,8 @@ class ImportService:
         return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 
     def _done(self, run: _Run, number: int, kind: str, state: str, name: object) -> None:
+        if state in ("new", "same") and number in run.marks:
+            run.arrived.append(run.marks[number])
         if state == "new":
             run.report.imported[kind] = run.report.imported.get(kind, 0) + 1
         elif state == "same":

@@ -164,6 +164,28 @@ async def test_undo_keeps_what_changed_since(home: Home, tmp_path: Path) -> None
     assert again["problems"] == []
 
 
+async def test_repeated_import_restores_nothing_that_was_deleted_here(home: Home, tmp_path: Path) -> None:
+    files = write_all(tmp_path)
+    name = (await home.move_in("chatgpt", files["chatgpt"], "--source", "resumed"))["name"]
+    first = (await home.move_in("mem0", files["mem0"], "--source", "resumed"))["imported"]
+    gone = (await home.memories(user_id="bo"))[0]["id"]
+    (await home.http.delete("/v1/long-term-memory", params={"memory_ids": [gone]})).raise_for_status()
+    (await home.http.delete("/v1/working-memory/conv-1", params={"user_id": "gita"})).raise_for_status()
+    for system in ("mem0", "chatgpt"):
+        again = await home.move_in(system, files[system], "--source", "resumed")
+        assert (again["imported"], again["problems"]) == ({}, []), system
+    assert (await home.move_in("mem0", files["mem0"], "--source", "resumed"))["present"] == first
+    assert gone not in {memory["id"] for memory in await home.memories(user_id="bo")}
+    assert await home.session("conv-1", "gita") is None
+    # Another tenant's, user's or import's lines are not mistaken for these, and an undo forgets that they arrived.
+    other = await home.run("import", "--from", "chatgpt", str(files["chatgpt"][0]), "--user", "gil", "--source", "resumed")
+    assert other[0]["imported"]["session"] > 0
+    await home.run("import", "--undo", name)
+    restored = await home.move_in("mem0", files["mem0"], "--source", "resumed")
+    assert restored["imported"] == first
+    await home.run("import", "--undo", name)
+
+
 async def test_later_export_adds_the_messages_that_are_new(home: Home, tmp_path: Path) -> None:
     talk = chatgpt_conversation()
     file = tmp_path / "conversations.json"

@@ -20,6 +20,7 @@ from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.features.privacy.purge import request_of
 from agent_memory.features.privacy.purge_policy import PurgeVerdict, judge, made_of
+from agent_memory.features.transfer.import_progress import ImportProgress
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.feature import Group
@@ -43,7 +44,10 @@ async def purge(runtime: Runtime, order: JobOrder) -> None:
     dry = order.arguments.get("dry_run") is not None
     owner = (order.arguments["namespace"], order.arguments["user_id"])
     unreadable = UnreadableRecords()
-    counts, named = await purge_source(runtime, scope, request_of(order), owner, unreadable, dry=dry)
+    request = request_of(order)
+    counts, named = await purge_source(runtime, scope, request, owner, unreadable, dry=dry)
+    if request.import_source is not None and not dry:
+        await runtime[ImportProgress].forget(scope, request.import_source)
     receipt = {name: counts[name] for name in _COUNTED} | unreadable.counts
     await runtime[OrderStore].keep_receipt(order, receipt, named if dry else (), note=unreadable.note)
     if runtime.settings.server.audit_log:

@@ -44,7 +44,7 @@ class Placement:
     @property
     def header(self) -> dict[str, Any]:
         owner = {"agent_id": self.agent_id} if self.user_id is None else {"user_id": self.user_id}
-        return {"kind": "header", "format": EXPORT_FORMAT, "version": EXPORT_VERSION, "namespace": self.namespace, **owner}
+        return {"kind": "header", "format": EXPORT_FORMAT, "version": EXPORT_VERSION, "namespace": self.namespace, "moved": True, **owner}
 
     def id(self, name: str) -> str:
         return name if self.keeps_ids else made_id(self.source, self.namespace, self.user_id, self.agent_id, name)
