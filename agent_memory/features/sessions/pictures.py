@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.notices import add_notice
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.storage.keyed_ids import KeyedIds
@@ -53,3 +54,9 @@ class PictureMemories:
             session.messages[position] = message.model_copy(
                 update={"content_pictures": "described" if known.issuperset(each) else "words only"}
             )
+
+
+async def mark_pictures(services: Services, scope: Scope, session: WorkingMemoryResponse) -> None:
+    """Set `content_pictures` in each message that has pictures."""
+    if any(pictures_of(message.content_parts) for message in session.messages):
+        await services[PictureMemories].mark(scope, session)
