@@ -139,7 +139,7 @@ class ImportService:
         return run.report
 
     async def _skip_arrived(self, run: _Run, rows: Iterable[bytes], first: int) -> list[bytes]:
-        """Return the rows, with empty rows in place of those that arrived before. The report counts these as present."""
+        """Return the rows, with empty rows in place of rows that arrived before. The report counts these as present."""
         lines = list(islice(rows, MAX_LINES + 1))
         run.marks = {number: self.progress.mark_of(run.owner, raw) for number, raw in enumerate(lines, start=first)}
         arrived = await self.progress.arrived(run.scope, run.source, list(run.marks.values()))
