@@ -9,9 +9,12 @@ import httpx
 import pytest
 from ulid import ULID
 
+from agent_memory_client.models import ACTING_USER_HEADER
 from tests.extensions.files import samples
+from tests.features.access.conftest import Guarded, guarded
 from tests.support.waiting import wait_until
 
+__all__ = ["guarded"]
 URL = "/v1/files"
 PAGES = ["The greenhouse opens at nine in the morning.", "", "Visitors must bring rubber boots."]
 
@@ -195,3 +198,27 @@ async def test_erasure_takes_files_of_the_user_the_agent_and_the_session(worked:
     assert (await worked.delete(f"/v1/users/{owner['user_id']}", params={"wait": "20"})).status_code == 200
     assert (await worked.get(URL, params=owner)).json()["total"] == 0
     assert await texts(worked, owner, history=True) == []
+
+
+async def test_limited_keys_reach_only_their_own_files(guarded: Guarded) -> None:
+    admin = await guarded.caller("files", "admin")
+    ana = await guarded.caller("files", "write", users=["ana"])
+    bob = await guarded.caller("files", "write", users=["bob"])
+    robot = await guarded.caller("files", "write", agents=["robot"])
+    reader = await guarded.caller("files", "read", users=["ana"])
+    stranger = await guarded.caller("other", "admin")
+    file = (await ana.post(URL, params={"name": "diary.txt"}, content=b"Ana's diary")).json()
+    assert file["user_id"] == "ana"
+    of_ana = {"user_id": "ana"}
+    for caller, status in ((bob, 403), (robot, 404), (stranger, 404)):
+        for method in ("GET", "DELETE"):
+            assert (await caller.request(method, f"{URL}/{file['id']}", params=of_ana)).status_code == status
+    assert (await bob.post(URL, params={"name": "diary.txt", **of_ana}, content=b"Bob")).status_code == 403
+    assert (await robot.post(URL, params={"name": "x.txt", "file_id": file["id"], **of_ana}, content=b"Robot")).status_code == 409
+    assert (await bob.get(URL)).json()["total"] == (await robot.get(URL, params=of_ana)).json()["total"] == 0
+    assert (await reader.post(URL, params={"name": "x.txt"}, content=b"x")).status_code == 403
+    assert (await reader.get(f"{URL}/{file['id']}")).json() == (await admin.get(f"{URL}/{file['id']}", params=of_ana)).json() == file
+    acting = guarded.client((await guarded.key("files", "admin"))["token"], **{ACTING_USER_HEADER: "bob"})
+    assert (await acting.get(f"{URL}/{file['id']}", params=of_ana)).status_code == 403
+    for caller in (bob, stranger):
+        assert (await caller.get(f"/v1/operations/{file['operation_id']}")).status_code == 404

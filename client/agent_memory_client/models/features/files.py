@@ -53,5 +53,6 @@ class FileList(BaseModel):
     """A page of files, newest first."""
 
     files: list[StoredFile]
+    """The files on this page."""
     total: int
     """The number of the owner's files."""
