@@ -37,6 +37,7 @@ async def show_changes(page: Page) -> Response:
     tab = query.get("tab", "waiting")
     whose = {"user_id": query.get("user"), "namespace": query.get("namespace")}
     offset = query.number("offset", 0)
+    await page.count_decisions()
     if tab == "receipts":
         receipts = await page.rest("GET", "/v1/operations", state="done", kind="deletion", limit=_PAGE, offset=offset)
         return page.render("erasures/receipts.html", tab=tab, found=receipts, size=_PAGE)
