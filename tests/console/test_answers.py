@@ -56,7 +56,7 @@ async def test_navigation_counts_decisions(new_page: Make, open_url: str, api: h
     page: Page = await new_page(open_url)
     await _remember(api, "di", POISON, source_class="tool")
     waits = sum([(await api.get(path)).json()["total"] for path in ("/v1/quarantine", "/v1/changes?state=proposed")])
-    await page.goto("/console/people")
+    await page.goto("/console")
     await expect(page.locator("nav .badge")).to_have_text(f"{waits} To review")
     await page.goto("/console/changes?user=di")
     await page.get_by_role("button", name="Delete").click()

@@ -266,8 +266,6 @@ def page_endpoint(
         try:
             if not await page.identify() and not public:
                 return page.redirect(page.url("/login", next=page.here() if request.method == "GET" else None))
-            if page.principal is not None and request.method == "GET" and not public:
-                await page.count_decisions()
             return await handler(page)
         except RestError as error:
             return page.render("parts/error.html", error.status, message=error.message)

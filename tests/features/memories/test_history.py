@@ -283,7 +283,7 @@ async def test_proposals_change_nothing_until_approved(rig: Rig) -> None:
         assert held.states == ["proposed"]
         assert await listed(rig) == ["turin"]
         (waiting,) = (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed"}, None, 0, 10)).changes
-        assert [one.memory_id for one in waiting.memories] == ["oslo"]
+        assert [one.memory_id for one in waiting.memories] == ["oslo", "turin"]
         await getattr(rig.rt[HistoryService], end)(SCOPE, waiting.id)
         assert (await rig.rt[HistoryService].read_changes(SCOPE, {"st": "proposed"}, None, 0, 10)).total == 0
     assert await listed(rig) == ["oslo"]

@@ -37,6 +37,7 @@ async def show_changes(page: Page) -> Response:
     tab = query.get("tab", "waiting")
     whose = {"user_id": query.get("user"), "namespace": query.get("namespace")}
     offset = query.number("offset", 0)
+    await page.count_decisions()
     if tab == "receipts":
         receipts = await page.rest("GET", "/v1/operations", state="done", kind="deletion", limit=_PAGE, offset=offset)
         return page.render("erasures/receipts.html", tab=tab, found=receipts, size=_PAGE)
@@ -75,7 +76,7 @@ async def saved_diff(page: Page) -> Pieces:
 
 
 async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add to each proposal the messages that it would forget: those that are no memories are named by their ids alone."""
+    """Add the texts of session messages that a proposal would forget. A change names such messages by id only."""
     for change in changes:
         named = [each for each in change["memories"] if not (each.get("before") or each.get("after"))]
         whose: dict[str, Any] = next((each["before"] for each in change["memories"] if each.get("before")), {})
