@@ -76,7 +76,7 @@ async def list_files(
 
 @router.get("/v1/files/{file_id}", operation_id="get_file", response_model=StoredFile, responses=errors(404))
 async def get_file(services: ServicesDep, scope: ScopeDep, file_id: FilePath, names: OwnerQuery) -> Response:
-    """Returns what is known about a file: its state, its counts, and why it could not be read."""
+    """Returns a file: its state, its counts, and why the server could not read it."""
     row = await services[FileService].load_file(scope, SessionRef(file_id, names.namespace, names.user_id))
     return JsonResponse(row.file and row.file.model_dump(mode="json"))
 

@@ -87,6 +87,10 @@ async def _describe_message(
             break
         record = screen_record(runtime.settings, _memory(state, stored, memory_id, clean(text), chat.model))
         made += len(await runtime[MemoryStore].write(scope, [record], background=True) or ())
+        now = await runtime[SessionStore].by_sid(sid, last=1)
+        if now is None or now[1].epoch != state.epoch:  # The session was deleted during the write.
+            await runtime[MemoryStore].delete_records(scope, [record])
+            break
     return made
 
 
