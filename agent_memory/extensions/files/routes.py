@@ -21,8 +21,12 @@ router = operations("files")
 FilePath = Annotated[models.SessionIdentifier, Path(description="The file's id; without `/`.")]
 NameQuery = Annotated[FileName, Query(description="The file's name. Its ending gives the type if the request has none.")]
 IdQuery = Annotated[models.SessionIdentifier | None, Query(description="An id of your own. Default: made from the name.")]
+# Text comes last, because the examples' story sends the last one.
 _SENT: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {name: {"schema": {"type": "string", "format": "binary"}} for name in SENT_TYPES}}
+    "requestBody": {
+        "required": True,
+        "content": {name: {"schema": {"type": "string", "format": "binary"}} for name in reversed(SENT_TYPES)},
+    }
 }
 
 
@@ -66,8 +70,8 @@ async def list_files(
     services: ServicesDep,
     scope: ScopeDep,
     names: OwnerQuery,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    offset: Annotated[int, Query(ge=0, le=100_000)] = 0,
+    limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of files.")] = 20,
+    offset: Annotated[int, Query(ge=0, le=100_000, description="The number of files to skip.")] = 0,
 ) -> Response:
     """Lists the files of a user, or those without a user, newest first."""
     listed = await services[FileService].list_files(scope, names.namespace, names.user_id, offset, limit)

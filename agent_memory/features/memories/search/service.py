@@ -60,8 +60,10 @@ class SearchService:
         """Return the result of `search_page` as the model used in REST responses."""
         return (await self.search_page(scope, body, optimize_query=optimize_query)).model()
 
-    async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False) -> Page:
+    async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False, again: bool = False) -> Page:
         """Return a page of memories. Raises UnsupportedRequest, BadInput or RedisUnavailable.
+
+        If all memories of the page were deleted meanwhile, search once more, unless this is the second search (`again`).
 
         With `optimize_query`, a language model rewrites the query first. If the embedding model fails, the search uses
         words alone. `notices` reports each failure.
@@ -83,6 +85,9 @@ class SearchService:
                 cards = await self._pages.read_ranked(scope, query, whole, collapsed)
                 cut = [Cut(memory_id=card.id, reason="collapsed", by=repeats[self._store.mid(scope, card.id)]) for card in cards]
         memories, full = await self._pages.read_page(scope, query, ranking)
+        if not memories and ranking.scored[page_of(query)] and not again:
+            # All were deleted after the ranking: newer ones may have replaced them, such as a file's new version.
+            return await self.search_page(scope, body, optimize_query=optimize_query, again=True)
         after = body.offset + body.limit
         self.count_reading(query, memories)
         notices = [*query.notices, *ranking.notices]

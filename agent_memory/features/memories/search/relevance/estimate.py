@@ -25,7 +25,7 @@ _LEAST_SCORE = 0.02
 # fewer than `_MANY` memories, `_UNKNOWN` is proportionally lower: an answer stands out less, and a prompt shows fewer
 # memories in vain.
 _UNKNOWN, _KNOWN = 0.3, 0.4
-_MANY = 100
+_MANY = 200
 # The nearest memory is compared with this many memories of the list by meaning, to measure how much it stands out.
 _LIST = 50
 # Similarities from this rank to the end of the list determine the standard deviation of all. `_LEAST_DEVIATION` is the
