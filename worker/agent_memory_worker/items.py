@@ -27,6 +27,12 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
     return done
 
 
+async def embed_missing(runtime: Runtime, limit: int) -> int:
+    """Embed at most `limit` items that have no vector of the runtime's model; return their number."""
+    iids = await runtime[ItemSearch].list_unembedded(limit)
+    return await embed_items(runtime, iids) if iids else 0
+
+
 async def mark_unembedded(runtime: Runtime) -> int:
     """Mark items without a vector from the current model as due for embedding; return the number of items."""
     iids = await runtime[ItemSearch].list_unembedded(_BATCH)

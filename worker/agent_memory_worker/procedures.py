@@ -28,6 +28,14 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
         await runtime[ProcedureStore].store_vector(pid, job, vectors[0])
 
 
+async def embed_missing(runtime: Runtime, limit: int) -> int:
+    """Embed at most `limit` procedures that have no vector of the runtime's model; return their number."""
+    procedures = await runtime[ProcedureStore].unembedded(limit)
+    for tenant, pid in procedures:
+        await index_procedure(runtime, JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}))
+    return len(procedures)
+
+
 async def learn_session(runtime: Runtime, order: JobOrder) -> None:
     """Learn procedures from a session. Raises ModelUnavailable and Conflict; the worker then retries."""
     outcome = await runtime[SessionLearner].learn(order.arguments["session"] or "")

@@ -41,6 +41,7 @@ FEATURE = Feature(
         KeySpace("ito:<tenant>", "hash", "the owners of items", _UNTIL),
     ),
     due_work={DueKind.ITEM: "agent_memory_worker.items:embed_items"},
+    embed_missing="agent_memory_worker.items:embed_missing",
     schedule={"items": PeriodicJob("agent_memory_worker.items:mark_unembedded", _minutes)},
     exporter=ItemTransfer,
     eraser=ItemTransfer,

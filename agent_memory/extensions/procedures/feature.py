@@ -54,6 +54,7 @@ FEATURE = Feature(
         KeySpace("po:<owner>", "string", "the fence for learning an owner's procedures", "a day after the last", personal=False),
     ),
     jobs={INDEX_PROCEDURE: "agent_memory_worker.procedures:index_procedure", LEARN_SESSION: "agent_memory_worker.procedures:learn_session"},
+    embed_missing="agent_memory_worker.procedures:embed_missing",
     schedule={"procedures": PeriodicJob("agent_memory_worker.procedures:keep_up", while_enabled(60.0))},
     exporter=ProcedureTransfer,
     session_part=ResultStore,

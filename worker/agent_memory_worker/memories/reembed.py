@@ -12,16 +12,13 @@ from time import monotonic
 
 from ulid import ULID
 
-from agent_memory.extensions.items.search import ItemSearch
-from agent_memory.extensions.procedures.store import INDEX_PROCEDURE, ProcedureStore
-from agent_memory.features.jobs.order_store import JobOrder
+from agent_memory.feature_list import FEATURES
 from agent_memory.features.memories.reembed.store import ReembedState, ReembedStore
 from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, ModelAnswerInvalid
+from agent_memory.foundation.core.feature import import_name
 from agent_memory.foundation.storage.search.indexes import drop_index, former_indexes
 from agent_memory.runtime import Runtime
-from agent_memory_worker.items import embed_items
 from agent_memory_worker.memories.indexing import fill_vectors
-from agent_memory_worker.procedures import index_procedure
 from agent_memory_worker.relay import pause
 
 log = logging.getLogger(__name__)
@@ -85,11 +82,7 @@ async def _fill(store: ReembedStore, state: ReembedState, target: Runtime) -> in
         if names:
             await fill_vectors(target, names)
             return len(names)
-        items = await target[ItemSearch].list_unembedded(limit)
-        count = await embed_items(target, items) if items else 0
-        procedures = await target[ProcedureStore].unembedded(limit)
-        for tenant, pid in procedures:
-            await index_procedure(target, JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}))
+        return sum([await import_name(feature.embed_missing)(target, limit) for feature in FEATURES if feature.embed_missing])
     except ModelAnswerInvalid as error:
         # The model refuses one of the texts: the others get their vectors.
         await store.note_error(f"{target.spec.model}: {error.message}")
@@ -103,7 +96,6 @@ async def _fill(store: ReembedStore, state: ReembedState, target: Runtime) -> in
     except AgentMemoryError as error:
         await store.note_error(f"{target.spec.model}: {error.message}")
         raise
-    return count + len(procedures)
 
 
 async def _end(store: ReembedStore, state: ReembedState, kept: Runtime, dropped: Runtime | None) -> float:
