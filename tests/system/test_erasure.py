@@ -47,7 +47,7 @@ async def test_repeated_deletion_request_is_one_order(make_rig: MakeRig) -> None
         assert (await there(rig), await rig.marks(DueKind.DELETION)) == ([], {})
         (left,) = [key for key in await rig.raw_keys() if key.startswith("del:")]
         kept = json.loads(await rig.rt.client.get(rig.keys.root + left) or b"{}")
-        assert kept.keys() == {"tn", "done"}, "a receipt, and nothing that is still to be carried out"
+        assert kept.keys() == {"tn", "done", "at", "end"}, "a receipt, and nothing that is still to be carried out"
 
 
 async def test_repeated_request_does_not_restart_a_running_erasure(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from statistics import NormalDist, median
+from statistics import median
 
 MIN_RELEVANCE = 0.015
 """The lowest relevance that a prompt includes, unless the request sets its own minimum.
@@ -24,14 +24,10 @@ _LEAST_SCORE = 0.02
 # If the probability of any answer is below `_UNKNOWN`, every relevance is 0; above `_KNOWN`, it counts in full. With
 # fewer than `_MANY` memories, `_UNKNOWN` is proportionally lower: an answer stands out less, and a prompt shows fewer
 # memories in vain.
-_UNKNOWN, _KNOWN = 0.3, 0.4
-_MANY = 200
+_UNKNOWN, _KNOWN = 0.2, 0.4
+_MANY = 400
 # The nearest memory is compared with this many memories of the list by meaning, to measure how much it stands out.
 _LIST = 50
-# Similarities from this rank to the end of the list determine the standard deviation of all. `_LEAST_DEVIATION` is the
-# lowest, in the unit of all similarities.
-_NEAR = 20
-_LEAST_DEVIATION = 0.015
 # The weights in `weights.json` were fitted with this weight of meaning.
 _ALPHA = 0.6
 
@@ -74,7 +70,7 @@ class RelevanceEstimate:
         self._words = words
         self.narrowed, self._background = background.narrowed, background
         self._in_time, self._time_bonus = in_time, time_bonus
-        self._middle, self._listed = median(listed or [0.0]), listed
+        self._middle = median(listed or [0.0])
         self._spread = self._top - self._middle
         self._best = max(words.values(), default=0.0)
         self.known_factor = self._known_share()
@@ -98,30 +94,16 @@ class RelevanceEstimate:
     def known_features(self) -> Features:
         """Return the inputs for estimating the probability that the store contains any answer."""
         unit, known_words = self._background.match, 1 - self._background.unknown
-        # A search by meaning alone has no word scores: the nearest memory counts as the best by words.
-        near_words = (self._near.get(name, self._middle) * words / (self._best or 1.0) for name, words in self._words.items())
-        best, *others = sorted(self._words.values(), reverse=True) or [0.0]
+        # If there are few memories, the nearest stands out by chance, and most words are unknown.
+        log_memories, spread = math.log(1 + self._background.memories), self._spread / unit
+        near_words = max((self._near.get(name, self._middle) * words for name, words in self._words.items()), default=0.0)
         return {
-            "deviations": self._deviations(),
-            "top_above_middle": self._spread / unit,
-            "near_known_words": known_words * max(near_words, default=self._top) / unit,
-            "words_above_second": (best - others[0]) / best if others and best else 0.0,
-            "unknown_words": self._background.unknown,
+            "top": self._top / unit,
+            "top_above_middle_of_many": spread * log_memories,
+            "unknown_words_of_many": self._background.unknown * log_memories,
+            "near_known_words": known_words * near_words / (unit * self._best) if self._best else 0.0,
+            "log_memories": log_memories,
         }
-
-    def _deviations(self) -> float:
-        """Return how many standard deviations the nearest memory is above the mean similarity of all memories.
-
-        The list contains only the nearest. A normal distribution through two of its ranks describes the others.
-        """
-        listed = self._listed
-        first, last = min(_NEAR, len(listed) // 3), len(listed)
-        if not first:
-            return 0.0
-        memories = max(self._background.memories, last)
-        higher, lower = (NormalDist().inv_cdf(1 - (rank - 0.5) / memories) for rank in (first, last))
-        deviation = (listed[first - 1] - listed[-1]) / (higher - lower)
-        return higher + (self._top - listed[first - 1]) / max(deviation, _LEAST_DEVIATION * self._background.match)
 
     def _parts(self, name: str) -> tuple[float, float]:
         """Return a memory's relative scores in both lists, each from 0 to 1."""
