@@ -178,7 +178,7 @@ async def test_errors_have_the_shape_of_supermemory_and_name_the_field(callers: 
         (await owner.post("/v3/documents", json={"containerTag": "x"}), 400, "content"),
         (await owner.post("/v4/profile", json={}), 400, "containerTag"),
         (await owner.post("/v3/documents", json={"content": "x", "filepath": "/a"}), 501, "filepath"),
-        (await owner.post("/v3/documents/file", json={}), 501, "/v3/documents/file"),
+        (await owner.post("/v3/documents/file", json={}), 400, "multipart/form-data"),
         (await owner.get("/v3/connections/github"), 501, "/v3/connections/github"),
         (await owner.get("/v3/documents/nothing"), 404, "not found"),
     ):
