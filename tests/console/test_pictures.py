@@ -19,7 +19,7 @@ async def test_session_shows_pictures_that_are_stored_here(open_url: str, api: h
     body = {"user_id": "pia", "messages": [{"role": "user", "content": [{"type": "text", "text": "Look"}, *content]}]}
     assert (await api.post("/v1/working-memory/pictures/messages", json=body)).status_code == 200
     page, requested = await new_page(open_url), list[Any]()
-    page.on("request", requested.append)
+    page.on("request", lambda request: requested.append(request))
     await page.goto("/console/sessions/pictures?user=pia", wait_until="networkidle")
     assert await page.locator("img.picture").evaluate_all("shown => shown.map(each => [each.naturalWidth, each.alt])") == [[64, "Picture"]]
     text = await page.locator(".chat").inner_text()

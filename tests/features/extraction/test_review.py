@@ -45,7 +45,8 @@ async def test_supersession_waits_for_review_until_approved(served: tuple[Memory
         assert (await api.flush_working_memory("talk", user_id=end, wait=20)).status == "ok"
     assert await _current(api, end) == [old], "nothing is ended by itself"
     (proposal,) = (await api.list_changes(state="proposed", user_id=end)).changes
-    assert [(one.before, one.after and one.after.text) for one in proposal.memories] == [(None, new)]
+    changed = [(one.before and one.before.text, one.after and one.after.text) for one in proposal.memories]
+    assert changed == [(None, new), (old, None)], "the new fact, and the one that it would end"
     done = await (api.approve_change if end == "approve" else api.reject_change)(proposal.id)
     assert done.state == ("applied" if end == "approve" else "rejected")
     assert await _current(api, end) == ([new] if end == "approve" else [old])
