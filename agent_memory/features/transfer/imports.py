@@ -347,5 +347,5 @@ class ImportService:
 
 
 def _writer(scope: Scope, given: str | None) -> str | None:
-    """Return the writer of an imported text: only administrators may give another than themselves."""
-    return (given if scope.may_administer else None) or scope.actor or None
+    """Return the writer of an imported text: the given one, or none, for administrators; otherwise the caller."""
+    return given if scope.may_administer else scope.actor or None

@@ -163,6 +163,14 @@ class Bucket:
     prepare: Callable[[aioredis.Redis, str], Awaitable[object]]
 
 
+async def end_task(task: asyncio.Task[None]) -> None:
+    """Cancel a task that uses Redis, and wait for its end."""
+    while not task.done():
+        # A cancellation during a connect is lost, because it becomes a connection error. Cancel again.
+        task.cancel()
+        await asyncio.wait([task], timeout=0.1)
+
+
 @asynccontextmanager
 async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> AsyncGenerator[None]:
     """Follow buckets that move while this context is active. Clients switch to the new node once it has the indexes."""
@@ -170,10 +178,7 @@ async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> Asy
     try:
         yield
     finally:
-        while not task.done():
-            # A cancellation during a connect is lost, because it becomes a connection error. Cancel again.
-            task.cancel()
-            await asyncio.wait([task], timeout=0.1)
+        await end_task(task)
 
 
 async def _follow(buckets: Sequence[Bucket], command_timeout: float) -> None:

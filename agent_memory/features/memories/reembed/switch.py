@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from agent_memory.features.memories.reembed.store import ReembedStore
 from agent_memory.foundation.core.errors import AgentMemoryError
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
+from agent_memory.foundation.storage.cluster import end_task
 
 log = logging.getLogger(__name__)
 
@@ -81,8 +82,7 @@ class ModelSwitch(Generic[T]):
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_task(task)
 
     async def _run(self) -> None:
         while True:
