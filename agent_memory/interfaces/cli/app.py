@@ -181,7 +181,7 @@ _GROUPS: dict[str, dict[str, Any]] = {
         "reembed": reembed,
         "accept-store": accept_store,
     },
-    "Everything else": {"reembed": reembed, "call": call},
+    "Everything else": {"call": call},
     "Names of the archived server": {
         "migrate-memories": migrate,
         "migrate-working-memory": migrate,
