@@ -26,7 +26,7 @@ def services_of_operator(request: Request) -> list[ReembedService]:
 ReembedDep = Annotated[list[ReembedService], Depends(services_of_operator)]
 
 
-@router.post("/v1/reembed", operation_id="start_reembedding", response_model=ReembedStatus, responses=errors(409))
+@router.post("/v1/reembed", operation_id="start_reembedding", response_model=ReembedStatus, responses=errors(409, 413, 415))
 async def start_reembedding(services: ReembedDep, body: Annotated[ReembedRequest, Body()]) -> Response:
     """Starts a change of the embedding model. Only for operators.
 
