@@ -238,7 +238,7 @@ async def test_several_buckets_share_one_redis(make_rig: MakeRig) -> None:
         names = {bucket: next(tenant for tenant in TENANTS if bucket_of(tenant, 2) == bucket) for bucket in (0, 1)}
         for bucket, tenant in names.items():
             runtime = rig.rt.of(tenant)
-            assert runtime is rig.rt.all[bucket]
+            assert runtime.keys == rig.rt.all[bucket].keys
             records = [{"id": f"{tenant} {number}", "text": fact} for number, fact in enumerate(FACTS)]
             await runtime[MemoryService].create(scope_of_work(tenant), CreateMemoryRecordRequest.model_validate({"memories": records}))
             assert {state.pending for kind, state in (await runtime.outbox.backlog()).items() if kind is DueKind.MEMORY} == {len(FACTS)}
