@@ -35,6 +35,7 @@ async def test_person_is_found_and_shown(new_page: Make, open_url: str, api: htt
     page = await demo_page(new_page, open_url, api, "/console/people")
     await page.get_by_label("A user id").fill("console")
     await page.get_by_role("button", name="Search").click()
+    await page.wait_for_url("**/people?q=console*")
     await page.get_by_role("link", name=DEMO).click()
     await expect(page.get_by_role("heading", level=1)).to_contain_text(DEMO)
     await expect(page.locator("#facts .memory")).to_have_count(5)
