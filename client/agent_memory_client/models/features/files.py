@@ -40,7 +40,7 @@ class StoredFile(BaseModel):
     pages: int = 0
     """The number of pages. 1 for formats without pages."""
     passages: int = 0
-    """The number of passages, each of which is a memory with the file's `file_id` in its metadata."""
+    """The number of passages. Each is a memory, and its metadata has the `file_id`."""
     metadata: JsonObject = Field(default_factory=dict)
     """Data that is stored with each passage."""
     created_at: Instant
