@@ -27,6 +27,8 @@ Phase = Literal["filling", "paused", "swapped", "ending"]
 _SCAN = 500
 _SAMPLE = 300
 _TURN_MS = 15_000
+# Long memories have many passages: more vectors in one command block the event loop.
+_VECTORS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +144,17 @@ class ReembedStore:
     async def store_vectors(self, items: Sequence[IndexEntry], gone: Sequence[str], spec: VectorSpec) -> int:
         """Store second vectors of unchanged memories, and return how many names are done."""
         args: list[Arg] = [part for name in gone for part in (name, "", 0, "", "", 0)]
+        done = vectors = 0
         for item in items:
             args += [item.mid, item.version, int(item.past), spec.field, spec.blob(item.vector), len(item.passages)]
             args += [spec.blob(vector) for _, vector in item.passages]
+            vectors += 1 + len(item.passages)
+            if vectors >= _VECTORS_AT_ONCE:
+                done += await self._store(args)
+                args, vectors = [], 0
+        return done + (await self._store(args) if args else 0)
+
+    async def _store(self, args: list[Arg]) -> int:
         return int(await self._vectors(todo=self._keys.reembed_todo, root=self._keys.root, memories=args))
 
     async def note_error(self, text: str) -> None:
