@@ -40,7 +40,7 @@ async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: 
     jobs, missing = await runtime[MemoryStore].index_jobs(list(leases))
     for mid in missing:
         await runtime.outbox.end_claim(DueKind.MEMORY, leases[mid])
-    passages = await run_in_thread(lambda: {job.mid: _passages(job) for job in jobs}, sum(len(job.record.text) for job in jobs))
+    passages = await run_in_thread(lambda: {job.mid: _passages(job) for job in jobs}, _characters(jobs))
     done = await _index_by_tenant(runtime, [job for job in jobs if not passages[job.mid]], leases, passages)
     long = sorted((job for job in jobs if passages[job.mid]), key=lambda job: len(passages[job.mid]))
     if not long:
@@ -90,8 +90,7 @@ async def _index(
         made = _entry(job, vectors, passages[job.mid], leases[job.mid].lease)
         return replace(made, marked=with_question_mark(job.record)) if kinds.get(job.mid) == "asks" else made
 
-    read = sum(len(record.text) for job in jobs for record in (job.record, *job.before, *job.after))
-    items = await run_in_thread(lambda: [entry(job) for job in jobs if job.mid not in dropped], read)
+    items = await run_in_thread(lambda: [entry(job) for job in jobs if job.mid not in dropped], _characters(jobs))
     return sum(await runtime[MemoryStore].write_index(items))
 
 
@@ -118,10 +117,10 @@ async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
     Raises ModelUnavailable and ModelAnswerInvalid.
     """
     jobs, gone = await runtime[MemoryStore].index_jobs(names)
-    passages = {job.mid: _passages(job) for job in jobs}
+    passages = await run_in_thread(lambda: {job.mid: _passages(job) for job in jobs}, _characters(jobs))
     texts = list(dict.fromkeys(text for job in jobs for text in (*_context(job), *passages[job.mid])))
     vectors = dict(zip(texts, await runtime.embedder.embed(texts), strict=True)) if texts else {}
-    entries = [_entry(job, vectors, passages[job.mid]) for job in jobs]
+    entries = await run_in_thread(lambda: [_entry(job, vectors, passages[job.mid]) for job in jobs], _characters(jobs))
     return await runtime[ReembedStore].store_vectors(entries, gone, runtime.spec)
 
 
@@ -129,6 +128,10 @@ async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
     """Delay a memory until the budget has tokens again, but at most 300 s, because an operator may raise the limit."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
+
+
+def _characters(jobs: Sequence[IndexJob]) -> int:
+    return sum(len(record.text) for job in jobs for record in (job.record, *job.before, *job.after))
 
 
 def _context(job: IndexJob) -> list[str]:
