@@ -151,7 +151,7 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
     """
     permit_agent(scope, agent_id)
     if scope.users is not None:
-        raise Forbidden("all of an agent is for who reaches all its users: these credentials are limited to some", field="agent_id")
+        raise Forbidden("an agent's data belongs to many users: use credentials that are not limited to some of them", field="agent_id")
     return namespace or None if scope.namespaces is None else place_of(scope, namespace, None)[0]
 
 
