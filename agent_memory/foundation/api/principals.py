@@ -53,7 +53,7 @@ def scope_of(principal: Principal) -> Scope:
 
 
 def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: frozenset[str] | None = None) -> Scope:
-    """Return the scope of background work. All arguments must come from the work's stored record or order."""
+    """Return the scope of background work. All arguments must come from the work's stored record."""
     return Scope(tenant=tenant, namespaces=namespaces, users=users)
 
 
@@ -95,7 +95,7 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 
 
 def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
-    """Return the same as `place_of`, for data that all agents share.
+    """Return the request's namespace and user, like `place_of`, for data that all agents share.
 
     Raises Forbidden as `place_of` does, and if the caller is limited to certain agents. `what` is a plural noun for the
     data.

@@ -1,4 +1,4 @@
-"""LangGraph: items of a store, as a JSON dump (`item.dict()`) or in the file of its SQLite store."""
+"""LangGraph: a store's items, from a JSON dump (`item.dict()`) or from an SQLite store's file."""
 
 from __future__ import annotations
 
