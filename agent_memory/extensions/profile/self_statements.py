@@ -27,7 +27,7 @@ _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "ord
 def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
-    That is the case if it contains a word such as "I" or "my", or if it contains a number or a relative time and does not
+    Such a statement contains a word such as "I" or "my". Without one, it contains a number or a relative time, and does not
     begin with a command ("Ran 5 km", "trained at home today").
     """
     text_tokens = tokens(text[:MOST_READ])

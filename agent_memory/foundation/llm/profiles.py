@@ -24,7 +24,7 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """Map similarities to scores like those that hosted products return.
+    """Map similarities to the scale of scores that hosted products use.
 
     `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 do not change.
     """

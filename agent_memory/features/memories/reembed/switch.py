@@ -31,7 +31,7 @@ class ModelSwitch(Generic[T]):
         open_model: Callable[[EmbeddingChoice], Awaitable[Sequence[T]]],
         expect: Callable[[int, Sequence[T]], None],
     ) -> None:
-        """`opened` are the objects of `choice`, the model at startup. `expect` sets those that must have an index."""
+        """`opened` are the objects of `choice`, the model at startup. `expect` names the objects whose index must exist."""
         self._stores = stores
         self._by_model = {choice: opened}
         self._active = [choice] * len(opened)

@@ -315,7 +315,7 @@ class ForgetService:
 
 
 def _owner_of(whose: Whose, plan: Plan) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user or, if it names no user, those that all deleted memories share."""
+    """Return the request's namespace and user. Without a user, return the owner of all deleted memories if there is only one."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
     return owners.pop() if whose.user_id is None and len(owners) == 1 else (whose.namespace, whose.user_id)
 
