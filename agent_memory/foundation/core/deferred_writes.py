@@ -42,7 +42,7 @@ class DeferredWrite:
                     await self._writer
                 await self._write_or_say()
         except TimeoutError:
-            log.warning("some %s not counted: Redis is slow", self._what)
+            log.warning("some %s not written: Redis is slow", self._what)
 
     async def _write_later(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -53,4 +53,4 @@ class DeferredWrite:
         try:
             await self._write()
         except AgentMemoryError as error:
-            log.warning("%s not counted: %s", self._what, error)
+            log.warning("%s not written: %s", self._what, error)
