@@ -50,7 +50,7 @@ class Change(BaseModel):
     """The change's id. Use it to undo, approve or reject the change."""
     kind: ChangeKindEnum
     """The kind of change: an update, a supersession by a newer fact, a merge of duplicates, a deletion on request
-    (`forget`), or an undo of one of these."""
+    or by a retention policy (`forget`), or an undo of one of these."""
     state: ChangeStateEnum
     """The change's state: `applied`, `undone`, `proposed` (awaiting approval) or `rejected`."""
     batch_id: str
@@ -58,7 +58,8 @@ class Change(BaseModel):
     at: Instant
     """The time when the change was made or proposed."""
     actor: str
-    """Who made the change, such as `client`, `extraction`, `compaction`, `forgetting`, `import` or `undo`."""
+    """Who made the change, such as `client`, `extraction`, `compaction`, `forgetting`, `conversation` (a user's request),
+    `import` or `undo`, or the caller of a request to forget."""
     reason: str | None = None
     """Why the change was made, in words."""
     strategy: str | None = None

@@ -187,9 +187,13 @@ class SearchService:
         record = (await self._store.get(scope, [memory_id]))[0]
         if record is None:
             return missing(reason="not_found")
+        if record.id != memory_id:
+            return missing(reason="not_current", by=record.id)
         if record.quarantine is not None and not request.quarantined:
             return missing(reason="quarantined")
-        excluding = await self._excluding(scope, request, mid)
+        current, excluding = await self._excluding(scope, request, mid)
+        if not current:
+            return missing(reason="not_current", by=record.superseded_by)
         if excluding:
             return missing(reason="filtered", filters=excluding)
         query = await self.prepare_query(scope, request.model_copy(update={"explain": True}), paged=paged)
@@ -221,17 +225,15 @@ class SearchService:
         too_far = threshold is not None and ranking.distance_of(scored) > threshold
         return missing(reason="below_threshold" if too_far else "beyond_limit", rank=rank, explanation=ranking.explain(scored, rank))
 
-    async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> list[str]:
-        """Return the filters that exclude the memory, each tested separately."""
+    async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> tuple[bool, list[str]]:
+        """Return whether the memory is current, and the filters that exclude it, each tested separately."""
         names = [name for name in filters.FILTERS if getattr(request, name) is not None]
 
         def build(pipe: Pipe) -> None:
-            self._store.queue_matches(pipe, filters.where(scope), mid)
+            self._store.queue_matches(pipe, filters.clauses(scope, request, filters.where(scope))[0], mid)
             for name in names:
                 alone = SearchRequest().model_copy(update={name: getattr(request, name), "timezone": request.timezone})
                 self._store.queue_matches(pipe, filters.where(scope, alone), mid)
 
         visible, *passed = (parse_hits(reply).total for reply in await self._read(build))
-        if not visible:
-            return ["scope"]
-        return [name for name, count in zip(names, passed, strict=True) if count == 0]
+        return bool(visible), [name for name, count in zip(names, passed, strict=True) if count == 0]
