@@ -49,8 +49,8 @@ class Change(BaseModel):
     id: str
     """The change's id. Use it to undo, approve or reject the change."""
     kind: ChangeKindEnum
-    """The kind of change: an update, a supersession by a newer fact, a merge of duplicates, a deletion on request
-    or by a retention policy (`forget`), or an undo of one of these."""
+    """The kind of change: an update, a supersession by a newer fact, a merge of duplicates, `forget`, or
+    an undo of one of these. `forget` is a deletion on request or by a retention policy."""
     state: ChangeStateEnum
     """The change's state: `applied`, `undone`, `proposed` (awaiting approval) or `rejected`."""
     batch_id: str
