@@ -61,9 +61,9 @@ class MemoryClient(FeatureResources, FlatCalls):
         self.tokens = Tokens(transport, config)
 
     def for_user(self, user_id: str) -> Self:
-        """Return a client whose calls reach only this user's data, also calls that take only an id.
+        """Return a client that is limited to this user's data, even in calls that take only an id.
 
-        Both clients share the connections: close the first one. Raises MemoryValidationError.
+        Both clients share the connections, so close only the original client. Raises MemoryValidationError.
         """
         acting = copy(self)
         acting._open(self._transport.acting_for(user_id))  # noqa: SLF001 - its own copy

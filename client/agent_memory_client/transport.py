@@ -19,7 +19,7 @@ from agent_memory_client.models import ACTING_USER_HEADER, MEDIA_TYPE
 
 
 class Transport:
-    """Connections to one server, with one pool for each event loop.
+    """Connections to one server, which serve any number of event loops.
 
     `transport` replaces the default transport of httpx, and `sleep` replaces the wait between retries.
     """
@@ -46,7 +46,7 @@ class Transport:
             raise MemoryProtocolError(f"the client cannot be set up, check the base URL: {error}") from error
 
     def acting_for(self, user_id: str) -> Self:
-        """Return a transport with the same connections, whose calls are limited to one user. Raises MemoryValidationError."""
+        """Return a transport that shares the connections, and limits calls to one user. Raises MemoryValidationError."""
         if not user_id.strip():
             raise MemoryValidationError("user_id: must not be empty")
         acting = copy(self)

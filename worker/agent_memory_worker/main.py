@@ -41,7 +41,7 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
     try:
         await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
     finally:
-        # Each step may end anywhere.
+        # Re-embedding may be interrupted at any point.
         reembedding.cancel()
         await asyncio.gather(reembedding, return_exceptions=True)
 

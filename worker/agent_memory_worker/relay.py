@@ -1,4 +1,4 @@
-"""Pass the outbox's due marks to docket, as many as this worker can handle."""
+"""Pass due marks (the outbox's entries for pending work) to docket, as many as this worker can handle."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Tasks:
 
     @property
     def _runtime(self) -> Runtime:
-        """The runtime for one piece of work, which keeps its embedding model."""
+        """The runtime for one piece of work. Its embedding model does not change during that work."""
         return self._opened.current
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:

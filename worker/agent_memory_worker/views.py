@@ -1,4 +1,4 @@
-"""Compute summary views as tasks, and refresh continuous ones."""
+"""Compute summary views as tasks, and refresh continuous views."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """MCP tools to write and search the archive, and to search conversations.
 
-The client defines schemas of the same tools.
+The client library also defines these schemas.
 """
 
 from __future__ import annotations
@@ -118,5 +118,5 @@ async def _search(
 
 
 def _place(caller: Caller, arguments: _Whose) -> tuple[str | None, str | None]:
-    """Return the user and namespace in the arguments, by default the caller's."""
+    """Return the user and namespace from the arguments, or the caller's where the arguments have none."""
     return arguments.user_id or caller.user_id, arguments.namespace or caller.namespace

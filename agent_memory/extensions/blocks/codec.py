@@ -121,7 +121,7 @@ def encode_change(change: BlockChange, value: str) -> str:
 
 
 def replay_change(value: str, change: BlockChange) -> str:
-    """Return the text `value` after a change. Raises ValueError if the change does not fit the text."""
+    """Apply a change to the text `value` and return the result. Raises ValueError if the change does not fit the text."""
     end = change.position + len(change.removed)
     if value[change.position : end] != change.removed or change.position > len(value):
         raise ValueError(f"version {change.version} does not fit the text before it")

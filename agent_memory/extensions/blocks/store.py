@@ -46,8 +46,8 @@ _SHOWN = load("blocks/blocks_shown")
 class BlockWrite:
     """A requested change; `block_change.lua` describes its arguments.
 
-    The keys of `settings` are the field names in Redis. `tokens` is the size of `content`. `counted` contains the size
-    of the whole text that results from applying this change to a certain version.
+    The keys of `settings` are the field names in Redis. `tokens` is the number of tokens in `content`. `counted` has a
+    version and the number of tokens in the whole text after this change to that version.
     """
 
     operation: str
@@ -77,8 +77,7 @@ class BlockReply:
 class ShownBlock:
     """A block that a prompt may show.
 
-    `names` says which of the prompt's names the block's owner or attachment includes. It is a sum: namespace 1, user 2,
-    agent 4.
+    `names` is a bit mask of the prompt's names that the block's owner or attachment includes: namespace 1, user 2, agent 4.
     """
 
     names: int
@@ -236,7 +235,7 @@ class BlockStore:
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of(self, scope: Scope, whose: Owner | AgentOwner) -> list[BlockOwner]:
-        """Return the readable owners that include this user or agent and have own or attached blocks."""
+        """Return readable owners that include this user or agent and own blocks or have attached blocks."""
         is_user = isinstance(whose, Owner)
         key = self._keys.of_user(scope.tenant, whose.user_id) if is_user else self._keys.of_agent(scope.tenant, whose.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]

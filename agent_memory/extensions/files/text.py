@@ -172,7 +172,7 @@ def _text_of_docx(data: bytes) -> str:
 
 
 def _check_docx(data: bytes) -> None:
-    """Raise UnreadableFile for containers that are no plain Word document, unpack to too much, or define XML entities."""
+    """Raise UnreadableFile if the container is not a plain Word document, unpacks to too much, or defines XML entities."""
     with ZipFile(BytesIO(data)) as container:
         entries = container.infolist()
         if len(entries) > _MAX_ENTRIES or sum(entry.file_size for entry in entries) > _MAX_UNPACKED_BYTES:
@@ -189,7 +189,7 @@ def _check_docx(data: bytes) -> None:
 
 
 def _limit() -> None:
-    """Limit this process: CPU, memory, no files to write, no core dump, no further processes."""
+    """Limit this process's CPU time, memory and open files. Forbid it to write files or dump core."""
     limits = {"CPU": _CPU_SECONDS, "AS": _MEMORY_BYTES, "FSIZE": 0, "CORE": 0, "NOFILE": 64}
     for name, most in limits.items():
         hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1]

@@ -1,4 +1,4 @@
-"""Export, import and erase the records of files. Sessions and memories have the text."""
+"""Export, import and erase the records of files. Sessions and memories contain the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Apply filters to fields of values and conditions to namespace paths, in the same way as `langgraph.store.base`."""
+"""Match values against filters, and namespace paths against conditions, as `langgraph.store.base` does."""
 
 from __future__ import annotations
 

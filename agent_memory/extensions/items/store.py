@@ -66,7 +66,7 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """The times at which an imported item was first put, was last put, and expires."""
+    """The times at which an imported item was created, was last updated, and expires."""
 
     created: datetime | None = None
     updated: datetime | None = None
@@ -93,7 +93,7 @@ def owner_digest(scope: Scope, owner: ItemOwner) -> str:
 
 
 def path_tag(owner: str, labels: Sequence[str]) -> str:
-    """Return the index tag of all of an owner's items below a path."""
+    """Return the index tag that all of an owner's items below a path share."""
     return digest("path", owner, *labels)
 
 

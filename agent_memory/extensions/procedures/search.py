@@ -52,7 +52,7 @@ def owned_by(clause: str, owner: ProcedureOwner) -> str:
 
 
 def exactly_owned_by(clause: str, scope: Scope, owner: ProcedureOwner) -> str:
-    """Limit a filter to exactly this owner. If the owner lacks a name, matching procedures must lack it, too."""
+    """Limit a filter to exactly this owner. Matching procedures must also lack each name that the owner lacks."""
     return all_of(clause, tagged("ow", [owner_digest(scope.tenant, owner)]))
 
 

@@ -209,7 +209,7 @@ class ProcedureStore:
     async def bring_in(
         self, scope: Scope, procedure: Procedure, history: ProcedureHistory, marks: Mapping[str, str]
     ) -> Literal["new", "same", "other"]:
-        """Store an exported procedure with counts, history and `marks`.
+        """Store an exported procedure with counts, history and `marks` (the `MARKS` hash fields).
 
         Returns "new" if the procedure was stored. If its id already exists, returns "same" for equal content, and
         "other" for different content.

@@ -137,7 +137,7 @@ def _followed(owner: ProfileOwner, memory: StoredMemory, evidence: Sequence[byte
 
 
 def _ending_later(memory: FollowedMemory, at: datetime) -> FollowedMemory:
-    """Return the memory. If it ends after `at`, omit the end."""
+    """Return the memory, without its end if it ends after `at`."""
     record = memory.record
     ends_later = record.valid_to is not None and record.valid_to > at
     return replace(memory, record=record.model_copy(update={"valid_to": None})) if ends_later else memory

@@ -147,7 +147,7 @@ def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str
 
 
 async def place_rebuild(orders: OrderStore, scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> Mark:
-    """Request a rebuild of a profile or timeline (`noun`), and return its mark. Raises Forbidden, and BadInput without a user."""
+    """Request a rebuild of a profile or timeline (`noun`), and return the job's mark. Raises Forbidden, and BadInput without a user."""
     owner = requested_owner(scope, noun, user_id, namespace)
     order = JobOrder.of(scope, f"rebuild-{noun}", user_id=owner.user_id, namespace=owner.namespace)
     await orders.place_orders(order)

@@ -1,4 +1,4 @@
-"""Store profiles in Redis. One script updates them; one round trip reads a profile.
+"""Store profiles in Redis. One script updates profiles; one round trip reads a profile.
 
 `lua/static_rule.lua` decides which entries are static.
 """
@@ -46,7 +46,7 @@ class ProfileOwner(NamedTuple):
 
 
 class ReadMemory(NamedTuple):
-    """A memory as read from Redis. `memory` is None if missing. The script skips a memory whose `state` has changed."""
+    """A memory as read from Redis; `memory` is None if it is missing. The script skips a memory if its `state` has changed."""
 
     mid: str
     state: Sequence[str]
@@ -83,7 +83,7 @@ class ProfileKeys:
 
 
 class OwnerStore(ABC):
-    """Stores what is derived from each owner's memories. One script updates this data, another deletes it."""
+    """Stores what is derived from each owner's memories. One script updates this data; another deletes it."""
 
     def __init__(self, client: Redis, keys: Keys, follow: Script, clear: Script, users: str) -> None:
         """`users` is the prefix of the keys that store each user's owners."""
@@ -95,7 +95,7 @@ class OwnerStore(ABC):
 
     @abstractmethod
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return memories with their evidence. Needs one round trip."""
+        """Return memories with their evidence, in one round trip."""
 
     async def follow(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
         """Update the owners. Returns False for each memory that was skipped because it changed after the read."""
@@ -127,7 +127,7 @@ class ProfileStore(OwnerStore):
         self._lapse = Script(client, "profile/profile_lapse")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return current memories with their evidence. Needs one round trip."""
+        """Return current memories with their evidence, in one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:

@@ -93,7 +93,7 @@ def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the summaries of periods within `days`, latest first, and then the other events by weight, as lines."""
+    """Return the lines for `days`: summaries of periods, latest first, then events outside these periods, by weight."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)

@@ -1,4 +1,4 @@
-"""Store timelines in Redis. One script updates them; another reads a page of events in one round trip."""
+"""Store timelines in Redis. One script updates timelines; another reads a page of events in one round trip."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TimelineStore(OwnerStore):
         self._read = Script(client, "timeline/timeline_read")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return current and ended memories with their evidence. Needs one round trip."""
+        """Return current and ended memories with their evidence, in one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:

@@ -54,9 +54,9 @@ class ViewSummarizer:
     ) -> Partition:
         """Compute the partition of a group. The model gets at most `seconds`.
 
-        A refresh passes the `stored` partition. The method returns the stored partition if its inputs are unchanged, or
-        if a model wrote it and now fails. In other cases without a usable model answer, the summary consists of the
-        most informative memories, and `degraded` contains the reason.
+        A refresh passes the `stored` partition. It is returned if its inputs are unchanged, or if a model wrote it and now
+        fails. Without a usable model answer, the summary otherwise consists of the most informative memories, and
+        `degraded` contains the reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)

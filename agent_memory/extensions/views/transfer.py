@@ -115,7 +115,7 @@ def _may_hold(group: Mapping[str, str], memories: Group) -> bool:
 
 
 class ArchivedViews:
-    """Imports views and partitions. A dry run only reports which of them would be new."""
+    """Imports views and partitions. A dry run only reports which views and partitions would be new."""
 
     def __init__(self, store: ViewStore) -> None:
         self._store = store

@@ -57,7 +57,7 @@ def counts_of(answer: Any) -> dict[str, int]:
 
 
 def ids_of(*sources: Any) -> dict[str, Any]:
-    """Return the ids in arguments and bodies, at most MAX_IDS of each kind. Earlier sources take precedence."""
+    """Return the ids in arguments and request bodies, at most MAX_IDS of each kind. Earlier sources take precedence."""
     ids: dict[str, Any] = {}
     for source in sources:
         for name in _NAMED:

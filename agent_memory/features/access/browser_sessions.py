@@ -1,7 +1,7 @@
 """Manage sessions of browsers that logged in with an API key or at the login provider.
 
 A session stores only the key's digest. Each request looks up the key's permissions again, so when a key is revoked or
-expires, its sessions end, too. After a login at the provider, a session stores claims, and ends with their token.
+expires, its sessions end, too. A session from a provider login stores the token's claims, and ends with the token.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ class RequestLimit:
         return 0 if lease is None else lease.waiting
 
     def is_hammered(self, tenant: str) -> bool:
-        """True if the tenant ignores refusals, with more than 20 refused requests within a second."""
+        """True if the tenant keeps sending requests despite refusals: more than 20 were refused within a second."""
         lease = self._leases.get(tenant)
         return lease is not None and lease.refused > _DEAF
 

@@ -65,7 +65,7 @@ class TokenStore:
             return bytes(secret)
 
     async def look_up(self, digest: str) -> tuple[Token, int] | None:
-        """Record a token's use, and return the token and the current time (ms), or None. Takes one round trip."""
+        """Record a token's use. Return it and the current time (ms), or None if it does not exist. One round trip."""
         reply = await self._look_up(token=self._keys.token(digest), step_ms=_USED_STEP_MS)
         if not reply:
             return None

@@ -152,7 +152,7 @@ class TokenService:
         return token_info(await self._token(who, name))
 
     async def remove(self, who: Principal, name: str) -> None:
-        """Revoke a key, so that no process accepts it when this method returns.
+        """Revoke a key. When this method returns, no process accepts the key any longer.
 
         Raises the errors of `show`, and Conflict if the key changed meanwhile.
         """
@@ -246,7 +246,7 @@ def token_info(token: Token) -> TokenInfo:
 
 
 class OperatorTokens:
-    """Implement the methods of the client's `Tokens` that commands use, directly on the store."""
+    """Implements the methods of the client's `Tokens` that commands use, but without HTTP requests."""
 
     def __init__(self, service: TokenService) -> None:
         self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)

@@ -178,7 +178,7 @@ class ExtractionAnswer(BaseModel):
 
 
 def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
-    """Return the valid facts, and the reason for rejecting each of the others. A plain string counts as a fact."""
+    """Return the valid facts, and the reason for rejecting each invalid fact. A plain string counts as a fact."""
     facts: list[ExtractedFact] = []
     refused: list[str] = []
     for item in given:

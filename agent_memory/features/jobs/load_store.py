@@ -38,7 +38,7 @@ class LoadStore:
         return seconds + micros / 1e6
 
     async def own_minute(self, at: float, name: str) -> bool:
-        """True if the process `name` is the first one in this minute. Only this process measures the totals."""
+        """True if the process `name` is the first to ask in this minute. Only this process measures the totals."""
         key = self._keys.load(MINUTE, begin_of(at, MINUTE))
         with redis_errors():
             async with self._client.pipeline() as pipe:
@@ -49,9 +49,9 @@ class LoadStore:
         return owner == name.encode()
 
     async def add(self, at: float, counts: Mapping[str, int], totals: Mapping[int, Mapping[str, float]]) -> None:
-        """Add counts to the minute and the ten minutes that contain `at`, and write the totals.
+        """Add counts to the minute and the ten minutes that contain `at`, and write the installation's totals.
 
-        `totals` maps the length of a step in seconds to its totals.
+        `totals` maps the length of each of these two periods, in seconds, to the totals to write for it.
         """
         with redis_errors():
             async with self._client.pipeline() as pipe:

@@ -203,7 +203,7 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
 
 
 def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> bool:
-    """True if a restricted caller may see an operation. A job order is visible only to callers with the same restrictions."""
+    """True if a restricted caller may see an operation. A job order is visible only with its own restrictions."""
     if mark.kind is DueKind.ORDER:
         order = decode_order(subject)
         return scope.agents is None and (order.namespaces, order.users) == (scope.namespaces, scope.users)

@@ -51,7 +51,7 @@ class OperationService:
     ) -> OperationListResponse:
         """Return a page of unfinished or dead operations. `offset` is 0 or the previous page's `next_offset`.
 
-        The state "done" lists the receipts of erasures, newest first, for callers that are not limited.
+        The state "done" lists the receipts of erasures, newest first, and only for unrestricted callers.
         """
         if state is OperationState.DONE:
             return await self._list_receipts(scope, kind, offset, limit)
@@ -100,9 +100,7 @@ class OperationService:
             await self._store.drop_mark(mark)
 
     async def wait_for_marks(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
-        """Wait up to `seconds` until all these operations are done or no longer exist.
-
-        Return True if this happens in time.
+        """Wait up to `seconds` until all these operations are done or no longer exist. Return True if they are.
 
         Give up after `untouched` seconds if no worker has started any of them.
         """

@@ -1,4 +1,4 @@
-"""Commit decisions about memories. A batch is one atomic step, which can also advance the cursor of the worker's input.
+"""Commit decisions about memories. Each batch is atomic, and can also advance the worker's cursor in a session.
 
 A replaced memory remains as an earlier version. Updates, supersessions, merges and forgettings create changes that
 callers can undo. Each decision refers to the versions that it was based on. If one of those versions has changed, the
@@ -47,7 +47,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """Add evidence to a memory that was stated again. `alias` is not stored, but its id becomes an alias."""
+    """Add evidence to a memory that was stated again. The record `alias` is not stored; its id becomes an alias."""
 
     memory: StoredMemory
     evidence: Evidence
@@ -56,7 +56,7 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace a memory's content with `record`, which has the same id. `edited`: a caller changed the words."""
+    """Replace a memory's content with `record`, which has the memory's id. `edited`: a caller changed the words."""
 
     memory: StoredMemory
     record: MemoryRecord
@@ -96,7 +96,7 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class Succeed:
-    """Store `heir`, with evidence (hash `fields`) and aliases (`names`: mids) of a memory that will be deleted."""
+    """Store `heir`, and move evidence (`fields`) and aliases (`names`, as mids) to it before `old` is deleted."""
 
     old: StoredMemory
     heir: MemoryRecord
@@ -144,7 +144,7 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """Return the old facts, which end when the new fact begins or earlier, and the new fact with its beginning."""
+    """Return the old facts, ended no later than the new fact begins, and the new fact with `valid_from` set."""
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
@@ -217,7 +217,7 @@ class MemoryCommits:
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
     ) -> list[StoredMemory]:
-        """Retire the memories that have not changed since they were read, and return them. Each creates one change."""
+        """Retire the memories that have not changed since they were read, and return them, with one change for each."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             check_background_decision(Forget(memory))

@@ -276,7 +276,7 @@ def trust_of(record: MemoryRecord) -> float:
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return the source and trust of a memory made from several memories, those of the least trusted one, and its writers."""
+    """Return a merged memory's source and trust, taken from the least trusted of `records`, and all writers."""
     least = min(records, key=trust_of)
     return {
         "source_class": source_of(least),
@@ -286,5 +286,5 @@ def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
 
 
 def join_writers(writers: Iterable[str | None]) -> str | None:
-    """Return the writer of a text made from several others: all their writers, or None if none is known."""
+    """Join the distinct writers of several texts into one string, or return None if no writer is known."""
     return ", ".join(dict.fromkeys(writer for writer in writers if writer)) or None

@@ -139,7 +139,7 @@ class StepGroups:
     def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
         """With `atomic`, run all groups or none.
 
-        `revised` (an id and fields) is the change to record when an owner's put changes an existing memory.
+        `revised` (an id and fields) is the change to record when a put by the memory's owner changes the memory.
         """
         self._keys = keys
         self._tenant = tenant
@@ -267,7 +267,7 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """Return the step that lets a stored statement absorb messages with its words, or None for other memories."""
+        """Return the step that makes messages with a statement's words its evidence, or None for other memories."""
         if is_turn(record) or record.quarantine is not None:
             return None
         stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)

@@ -185,7 +185,7 @@ class MemoryStore(MemoryQueries):
         return None if reply[0] == "fenced" else reply[1:]
 
     async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """Return those ids of the records that belong to other owners."""
+        """Return the ids of the records that are already in use by other owners."""
         if not records:
             return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]

@@ -30,7 +30,7 @@ async def store_settled(
     *,
     dedupe: bool,
 ) -> None:
-    """Store records. Decide and commit each repeat and each successor separately. Raises IdTaken or Conflict."""
+    """Store records. Commit each record that repeats or supersedes a memory separately. Raises IdTaken or Conflict."""
     for _ in range(_TRIES):
         states = await store.write(scope, records, dedupe=dedupe) or []
         unsettled = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
@@ -53,7 +53,7 @@ async def store_settled(
 async def decide(
     store: MemoryStore, neighbors: SimilarMemoryStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
-    """Return the decisions for each record.
+    """Decide for each record whether to add it, to make it evidence for a memory, or to supersede its slot's fact.
 
     Omit a record that shares its id, words or slot with an earlier one: the caller passes it again in the next round.
     """
@@ -107,7 +107,7 @@ async def decide_edit(
 
 
 async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """Adopt memories, but let repeats become evidence for existing memories (state "repeat"). Return the states."""
+    """Adopt memories, but make repeats evidence for existing memories (state "repeat"). Return the states."""
     states = await store.adopt_memories(scope, records)
     twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
     for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):

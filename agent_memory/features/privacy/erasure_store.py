@@ -30,7 +30,7 @@ _REMEMBERED_SECONDS = 2 * 3600
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An erasure order. `raw` is its stored form, which differs for each order of the same erasure."""
+    """An erasure order. `raw` is its stored form, which is different each time the same erasure is ordered."""
 
     name: str
     what: Erasure

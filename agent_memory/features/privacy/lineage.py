@@ -29,10 +29,10 @@ _PAGE = 64
 
 @dataclass(frozen=True, slots=True)
 class LineageMemory:
-    """A memory with its history. `now` is the current version, or the ended version, or None.
+    """A memory with its history. `now` is the current version, the version that ended, or None.
 
-    `pieces` contains later evidence by field. If the memory's id is an alias, `alias_of` is the mid of the actual
-    memory.
+    `pieces` contains evidence that was added later, by hash field. If the memory was merged, its id is an alias, and
+    `alias_of` is the mid of the other memory.
     """
 
     mid: str
@@ -120,7 +120,7 @@ class LineageStore:
         return {mid: raw.decode().partition(" ")[0] for mid, raw in zip(mids, rows, strict=True) if raw is not None}
 
     async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
-        """Make a former version current again, and separate a merged memory. Return False if the memory changed."""
+        """Make a former version current again. If the memory was merged, undo the merge. Return False if it changed."""
         permit_writing(scope, [version.record])
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)

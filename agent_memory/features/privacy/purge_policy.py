@@ -136,7 +136,7 @@ def judge(
 
 
 def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> bool:
-    """True if a caller has changed an imported memory since, or a conversation has changed or ended it."""
+    """True if, since the import, a caller or a conversation has changed or ended an imported memory."""
     if memory.edited:
         return True
     applied = [change for change in changes if change.state == "applied" and change.origin.get("actor") not in _OWN_ACTORS]

@@ -1,4 +1,4 @@
-"""Find statements in a prompt that contradict each other, and the latest of each group. Pure functions, no I/O.
+"""Find statements in a prompt that contradict each other, and the latest in each group. Pure functions, no I/O.
 
 Two statements by the same speaker contradict each other in three cases:
 

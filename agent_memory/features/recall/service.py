@@ -101,7 +101,7 @@ class RecallService:
         """Return a prompt.
 
         If `explain` is true, the prompt includes an explanation, and its memories do not count as read. `shown` are
-        messages that the caller shows beside a prompt without a session. The prompt does not repeat them.
+        messages that the caller shows along with a prompt without a session. The prompt does not repeat them.
 
         Raises UnsupportedRequest if the request specifies neither a session nor a search, BadInput if fields contradict
         each other, and the errors of the sections.
@@ -267,7 +267,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections into a shared part of the budget, in order. Each takes the tokens it needs from those left."""
+    """Fit sections into a shared part of the budget, in order. Each takes what it needs from the remaining tokens."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:

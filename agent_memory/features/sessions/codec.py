@@ -47,7 +47,7 @@ def words_digest(message: MemoryMessage) -> str:
 
 
 def message_identity(message: MemoryMessage) -> str:
-    """Return the identity of a message: its id, a digest of its words, and a digest of any content beside its text."""
+    """Return a message's identity: its id, a digest of its words and, if it has other content, a digest of that."""
     plain = f"{message.id}\n{words_digest(message)}"
     if not (beside := beside_of(message)):
         return plain
@@ -87,7 +87,7 @@ def encode_beside(message: MemoryMessage) -> str:
 
 
 def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
-    """Return a message's text and metadata as JSON, in the form that entries store. The writer comes last: scripts keep it."""
+    """Return a message's text and metadata as an entry's JSON. The writer comes last: scripts replace the end."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if (metadata := message.own_fields.get("metadata")) is not None:
         body["d"] = iso(said_at(metadata, message.created_at))
@@ -147,7 +147,7 @@ class PromptTurn(NamedTuple):
     role: str
     content: str
     beside: Mapping[str, Any] | None = None
-    """The content beside the text, as `beside_of` returns it."""
+    """The content other than the text, as `beside_of` returns it."""
 
     @property
     def links(self) -> ToolCallLinks | None:
@@ -263,7 +263,7 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 class OwnMemory(NamedTuple):
     """A memory waiting in a session's journal, with only the fields that its writer set.
 
-    `rights` are the writer's. `written` is the time of the PUT (µs), so that a repeated PUT creates the same memory.
+    `rights` are the writer's rights. `written` is the PUT's time (µs): a repeated PUT then creates the same memory.
     """
 
     record: MemoryRecord
@@ -272,7 +272,7 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """Return a waiting memory as JSON, with its given fields and the writer's rights. The script appends the time."""
+    """Return a waiting memory as JSON with the writer's rights and the given fields' names. The script adds a time."""
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})

@@ -136,7 +136,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """Count how many query words each entry may contain. Search all entries at once, because most words are rare."""
+    """Count the query words that each entry may contain. Search all entries in one pass: most words are rare."""
     text = b"\n".join(entries)  # The JSON of an entry has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))

@@ -213,7 +213,7 @@ class SessionService:
         model_name: str | None = None,
         context_window_max: int | None = None,
     ) -> SessionAnswer:
-        """Return the session with this identity or, if none exists, the only one that matches. Raises NotFound."""
+        """Return the session with this identity, or else the only match (see `find_only`). Raises NotFound."""
         last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
         named = self._window(model_name, context_window_max) if model_name or context_window_max else None
         # Read only the messages that the answer shows.
@@ -252,7 +252,7 @@ class SessionService:
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 
     async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the session with this identity or, if none exists, the only one that matches, if any."""
+        """Delete the session that `get` would return, if there is one."""
         ref = session_of(scope, session_id, namespace, user_id)
         if not await self._store.delete(scope, ref) and (only := await self._store.find_only(scope, ref)) is not None:
             await self._store.delete(scope, only)

@@ -26,8 +26,8 @@ IMPORT_FIELD = "im"
 class NewMessage:
     """A message to write. `promote` is True if background work must process the message.
 
-    With `promote_correction`, background work also processes it if the PUT changes the stored text of its id. A PUT keeps
-    the stored writer of a message that it does not change.
+    With `promote_correction`, background work also processes the message if a PUT changes the text stored under its id.
+    A PUT keeps the stored writer of a message that it does not change.
     """
 
     message: MemoryMessage
@@ -89,7 +89,7 @@ class SessionWrite:
     distinct_ids: bool = False
     """If true, a message that reuses another message's id gets a different id, in place."""
     empty: Sequence[int] = ()
-    """Positions of empty messages. The write fails, unless the session stores them with content beside the text."""
+    """Positions of empty messages. The write fails, unless the session stores them with content other than text."""
     anew: bool = False
     """If true, an append replaces the session and its pending work."""
 
@@ -98,8 +98,8 @@ class SessionWrite:
 class SessionStamp:
     """A session after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
 
-    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` lists messages that were sent as
-    text alone: each position, with the other stored content, which the write kept.
+    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` lists messages that were sent
+    without their stored non-text content: each position, with that content, which the write kept.
     """
 
     version: int

@@ -427,7 +427,7 @@ class SessionStore:
         return bool(await self._pictures_script(meta=self._keys.session(sid).meta, epoch=epoch, seen_to=seen_to))
 
     async def import_sources(self, scope: Scope, refs: Sequence[SessionRef]) -> list[str | None]:
-        """Return the source of each session's import: "" if it has none or has changed since, None if it is missing."""
+        """Return each session's import source: "" if it was not imported or has changed since, None if missing."""
         metas = [self._keys.session(self.sid(scope, ref)).meta for ref in refs]
         rows = await read(self._client, lambda pipe: [pipe.hmget(meta, ["v", IMPORT_FIELD]) for meta in metas]) if metas else []
         return [None if version is None else "" if mark is None else untag(mark.decode()) for version, mark in rows]

@@ -132,7 +132,7 @@ class MessageLine(BaseModel):
 
 
 class SessionLine(BaseModel):
-    """A session, or the waiting work of an ended one. Parts of other features are extra fields."""
+    """A session, or the waiting work of an ended session. Parts of other features are extra fields."""
 
     model_config = ConfigDict(extra="allow")
 

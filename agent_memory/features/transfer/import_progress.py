@@ -23,7 +23,7 @@ class ImportProgress:
         self._ids = ids
 
     def mark_of(self, owner: Sequence[str | None], raw: bytes) -> str:
-        """Return the mark of a line, without the time at which this run made it."""
+        """Return a digest of a line and its owner that ignores the time when this run created the line."""
         return self._ids.of(*owner, _RECORDED.sub(b"", raw).decode("utf-8", "replace").strip())
 
     async def arrived(self, scope: Scope, source: str, marks: Sequence[str]) -> set[str]:
@@ -45,7 +45,7 @@ class ImportProgress:
                 await pipe.execute()
 
     async def forget(self, scope: Scope, source: str) -> None:
-        """Let the import of this name start again: it was undone."""
+        """Forget which lines of an undone import arrived, so that it can be repeated."""
         with redis_errors():
             await self._client.delete(self._key(scope.tenant, source))
 

@@ -193,7 +193,7 @@ class ImportService:
             self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
 
     def _exporter(self, run: _Run, kind: str) -> Exporter | None:
-        """Return the feature that restores this kind of lines, or None. Imports of agents accept only some kinds."""
+        """Return the feature that restores lines of this kind, or None. Agents' imports accept only some kinds."""
         exporter = next((each for each in self.others if kind in each.kinds), None)
         return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 
@@ -236,7 +236,7 @@ class ImportService:
                 run.report.vectors_to_embed += memory.now.vector is None
 
     async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
-        """Merge a memory, as evidence, into an existing memory with the same words (`mid`) if both state the same.
+        """Merge a memory, as evidence, into the memory `mid` with the same words, if both state the same thing.
 
         Otherwise, store the memory separately, for example because it is an event on another day or a contradiction.
         """
@@ -314,7 +314,7 @@ class ImportService:
             return False
         moved = replace(change.moved, fields={IMPORT_FIELD: tag(source)})
         more = replace(change, mode="append", if_match=str(version), moved=moved, waiting=(), memories=())
-        with suppress(VersionMismatch):  # It changes now, so it stays as it is.
+        with suppress(VersionMismatch):  # The session changes now, so keep its current state.
             return (await self.sessions.write(run.scope, ref, more)).added > 0
         return False
 
@@ -347,5 +347,5 @@ class ImportService:
 
 
 def _writer(scope: Scope, given: str | None) -> str | None:
-    """Return the writer of an imported text: the given one, or none, for administrators; otherwise the caller."""
+    """Return an imported text's writer: the given writer or None for administrators, the caller for others."""
     return given if scope.may_administer else scope.actor or None

@@ -79,7 +79,7 @@ class Restorer:
         return [state.decode() for state in reply]
 
     async def fold(self, scope: Scope, memory: MemoryExport, into: StoredMemory, source: str) -> None:
-        """Merge a memory, as evidence and aliases, into a memory that states the same. Keep its history. Idempotent."""
+        """Merge a memory as evidence and aliases into one that states the same thing. Keep the history. Idempotent."""
         assert memory.now is not None
         record = memory.now.record
         retired = Version(

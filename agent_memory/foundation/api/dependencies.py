@@ -120,7 +120,7 @@ def is_stopping(request: Request) -> bool:
 
 
 class OwnerParameters(BaseModel):
-    """The query parameters that name the owner of data."""
+    """The query parameters that identify the owner of the requested data."""
 
     user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the data.")] = None
     namespace: Annotated[OptionalIdentifier, Field(description="The namespace of the data.")] = None

@@ -53,7 +53,7 @@ def scope_of(principal: Principal) -> Scope:
 
 
 def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: frozenset[str] | None = None) -> Scope:
-    """Return the scope of background work. All arguments must come from the work's stored record or order."""
+    """Return the scope of background work. All arguments must come from the work's stored record."""
     return Scope(tenant=tenant, namespaces=namespaces, users=users)
 
 
@@ -95,7 +95,7 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 
 
 def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
-    """Return the same as `place_of`, for data that all agents share.
+    """Return the request's namespace and user, like `place_of`, for data that all agents share.
 
     Raises Forbidden as `place_of` does, and if the caller is limited to certain agents. `what` is a plural noun for the
     data.
@@ -151,7 +151,7 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
     """
     permit_agent(scope, agent_id)
     if scope.users is not None:
-        raise Forbidden("all of an agent is for who reaches all its users: these credentials are limited to some", field="agent_id")
+        raise Forbidden("an agent's data belongs to many users: use credentials that are not limited to some of them", field="agent_id")
     return namespace or None if scope.namespaces is None else place_of(scope, namespace, None)[0]
 
 

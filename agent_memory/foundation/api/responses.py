@@ -21,9 +21,9 @@ CONTENT_POLICY = "agent_memory.content_policy"
 DEADLINE = "agent_memory.deadline"
 """Key in the ASGI scope for the request's `asyncio.Timeout`, which a streaming response extends."""
 UPSTREAM_ID = "agent_memory.upstream_id"
-"""Key in the ASGI scope: the answer has the `X-Request-Id` of an upstream, which must not be ours."""
+"""Key in the ASGI scope. It is set if the response has an upstream's `X-Request-Id`, so that we do not add ours."""
 LEAVE = "agent_memory.leave"
-"""Key in the ASGI scope for a function that gives the request's place to others, for requests that mostly wait."""
+"""Key in the ASGI scope for a function that frees the request's slot. Requests that mostly wait call it."""
 
 
 class ModelResponse(Response):
@@ -116,7 +116,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def versioned(*statuses: int, headers: Mapping[str, str] = MappingProxyType({})) -> dict[int | str, dict[str, Any]]:
-    """Return the same as `errors`, for a route with an ETag. `headers` maps other headers to their descriptions."""
+    """Add a 200 response with an ETag to the result of `errors`. `headers` describes its other headers by name."""
     described = {"ETag": "The session's version, for `If-Match`.", **headers}
     return {
         200: {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}},

@@ -45,12 +45,12 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:
-    """Return the date of a moment in a time zone. Midnight UTC means a whole day and keeps its date in every zone."""
+    """Return a moment's date in a time zone. Midnight UTC represents a whole day, with the same date in every zone."""
     return as_in_zone(moment, zone).date()
 
 
 def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Convert a moment to a time zone. Midnight UTC means a whole day and becomes midnight of that day in the zone."""
+    """Convert a moment to a time zone. Midnight UTC represents a whole day and becomes the zone's midnight of that day."""
     at = moment.astimezone(UTC)
     return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone)
 

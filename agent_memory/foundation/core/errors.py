@@ -80,8 +80,8 @@ class RequestUnderWay(Conflict, RetryLater, code="request_under_way"):
 class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
     """An erasure of the user, session, or agent blocks this write; nothing was written.
 
-    `age`: seconds since the request for the erasure. `is_over`: the erasure ended after this work began, so a write
-    could restore erased data.
+    `age`: seconds since the request for the erasure. `is_over`: the erasure ended after the writer began
+    to read, so the write could restore erased data.
     """
 
     def __init__(self, age: float, *, is_over: bool = False) -> None:
@@ -140,7 +140,7 @@ class Overloaded(Unavailable, code="overloaded"):
 
 
 class UnknownWork(AgentMemoryError, code="unknown_work"):
-    """This worker is too old for the work. The work waits for a newer worker, and this attempt does not count."""
+    """Only newer workers know this kind of work. The work waits for a newer worker, and this attempt does not count."""
 
 
 class ModelAnswerInvalid(AgentMemoryError, code="model_answer_invalid", status=502):

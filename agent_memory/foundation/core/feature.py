@@ -177,7 +177,7 @@ class Purger(Protocol):
 
 
 class Follower(Protocol):
-    """Update a feature's data, such as a profile, when the memories that it derives from change."""
+    """Update data that a feature derives from memories, such as a profile, when the memories change."""
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
         """Update the data derived from these memories, and delete the data derived from deleted memories.

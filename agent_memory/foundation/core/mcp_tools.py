@@ -42,7 +42,7 @@ class Caller:
 
     @classmethod
     def of(cls, scope: Scope, namespace: str | None, user_id: str | None) -> Caller:
-        """Return a caller with these defaults. Credentials for one user or namespace are defaults, too."""
+        """Return a caller with these defaults. If the scope allows only one namespace or user, use it as the default."""
         return cls(scope, namespace or _only(scope.namespaces), _only(scope.users) or user_id)
 
 
@@ -52,7 +52,7 @@ def _only(names: frozenset[str] | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to the user. `choices` are texts by id; the user can choose several, or none."""
+    """A question to the user. `choices` maps ids to texts; the user can choose several or none."""
 
     text: str
     choices: Mapping[str, str]
@@ -72,7 +72,7 @@ class Tool:
     """An MCP tool: its name, the models of its arguments (`takes`) and answer (`answers`), and its function (`run`).
 
     `deletes`: the tool rejects unknown arguments that seem to narrow the deletion. `offered`: the smallest set that
-    includes this tool. `common`: the arguments that clients of the sets below `all` see; empty means all arguments.
+    includes this tool. `common`: the arguments that clients of smaller sets than `all` see; empty means all arguments.
     """
 
     name: str

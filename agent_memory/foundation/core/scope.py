@@ -1,4 +1,4 @@
-"""Define the caller (`Principal`), the data that a caller may access (`Scope`), and the work of a write (`Work`)."""
+"""Define the caller (`Principal`), the data it may access (`Scope`), and how its writes treat erasures (`Work`)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Rights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work that a write is part of. It determines how the write behaves during an erasure of the owner's data.
+    """The request or task that a write belongs to. Determines how the write behaves while the owner's data is erased.
 
     `since`: the time when the work began to read the data that it now writes, in ms of the Redis clock. None if the
     work does not use older data. `waits`: the write waits until the erasure ends. `erases`: the work is the erasure

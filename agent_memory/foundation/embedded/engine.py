@@ -119,7 +119,7 @@ async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> No
 
 
 def connect(*, port: int = 0, password: str | None = None, unix_socket: str | None = None) -> redis.Redis:
-    """Return a client that never retries."""
+    """Return a client for a port or a Unix socket. The client never retries."""
     retry = Retry(NoBackoff(), 0)
     if unix_socket is not None:
         return redis.Redis(unix_socket_path=unix_socket, retry=retry, socket_timeout=2)
@@ -156,7 +156,7 @@ def _version(server: str) -> tuple[int, int] | None:
 
 
 def usable_file(path: Path, data_dir: Path) -> str:
-    """Make the file executable, because packages may lose this permission, and return its path.
+    """Make the file executable and return its path. Packages may lose this permission.
 
     If the permission cannot change, return the path of an executable copy in the data directory.
     """

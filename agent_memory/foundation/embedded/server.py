@@ -1,7 +1,7 @@
 """Run a redis-server with the query engine on a data directory: `async with embedded_redis(data_dir) as redis`.
 
 The server listens only on 127.0.0.1 and requires a password, which the data directory contains. The server writes an
-append-only file. It restarts when it dies, and ends when our process ends.
+append-only file. Our process restarts the server if it dies. The server ends when our process ends.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ _CHILD_NICENESS = 10
 
 
 class EngineUpkeep:
-    """Keep one redis-server tuned. Call `look` several times a second."""
+    """Tune one redis-server while it runs. Call `look` several times a second."""
 
     def __init__(self) -> None:
         self._seconds = int(COLLECTOR_SECONDS)
@@ -51,7 +51,7 @@ class EngineUpkeep:
 
 
 def collector_seconds(documents: int) -> int:
-    """Return the pause between two collections, in seconds. `documents` is the size of the largest index."""
+    """Return the pause between two garbage collections, in seconds. `documents` is the size of the largest index."""
     return max(int(COLLECTOR_SECONDS), min(documents // _DOCUMENTS_PER_SECOND, _LONGEST_SECONDS))
 
 

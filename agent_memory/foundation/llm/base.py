@@ -18,7 +18,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a model call. `role` is system, user or assistant. `pictures` are addresses, also `data:` URLs."""
+    """One message of a model call. `role` is system, user or assistant. `pictures` are URLs, including `data:` URLs."""
 
     role: str
     content: str
@@ -31,7 +31,7 @@ TextRole = Literal["query", "document"]
 
 @runtime_checkable
 class EmbeddingModel(Protocol):
-    """Turn texts into unit vectors, exactly as the model returns them."""
+    """Turn texts into the model's own vectors, normalized to length 1."""
 
     @property
     def model(self) -> str: ...
@@ -70,7 +70,7 @@ class Embedder(Protocol):
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """Convert vectors that the model made elsewhere, without a prefix, to the form that `embed` returns.
+        """Convert this model's vectors from another store, made without a prefix, to the form that `embed` returns.
 
         Raises the same errors as `embed`.
         """

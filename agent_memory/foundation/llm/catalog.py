@@ -1,4 +1,4 @@
-"""Context windows and embedding dimensions by model name. Settings override them; unknown models are allowed."""
+"""Define context windows and embedding dimensions by model name. Settings override them; unknown models are allowed."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def _base(model: str) -> str:
 
 @lru_cache(maxsize=256)
 def _log_unknown(model: str, default: int) -> None:
-    """Log an unknown model. The cache makes it log each model only once."""
+    """Log an unknown model. Because of the cache, each model is logged only once."""
     logger.info("context window of model %r unknown: using %d tokens (set MODEL_CONTEXT_WINDOWS to change it)", model, default)

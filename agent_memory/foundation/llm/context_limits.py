@@ -1,4 +1,4 @@
-"""Let workers share the context sizes of models that they learn from servers."""
+"""Let workers share the context sizes that they learn from model servers."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from agent_memory.foundation.core.errors import ContextExceeded
 from agent_memory.foundation.llm.context_refusals import ContextOverflow
 
 Source = Literal["set", "told", "learned", "assumed"]
-# After this time, ask again and forget what was learned: a restarted server may have another context.
+# After this time, ask again and forget what was learned: a restarted server may have a different context size.
 KNOWN_SECONDS = 3600.0
 # Ask sooner if the server did not answer, or had not loaded its model.
 ASKED_AGAIN_SECONDS = 60.0
@@ -168,7 +168,7 @@ class ModelContext:
         self._most_accepted = max(self._most_accepted, theirs or ours)
         if theirs > 0 and ours > 0:
             ratio = theirs / ours
-            # The rate rises at once and falls slowly: a batch that is too small costs a call, and a batch that is too
+            # The rate rises fast and falls slowly: a batch that is too small costs a call, and a batch that is too
             # large is refused.
             self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)
 

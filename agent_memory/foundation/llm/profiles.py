@@ -24,9 +24,9 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """Map similarities to a scale like that of hosted products.
+    """Map similarities to the scale of scores that hosted products use.
 
-    `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 stay the same.
+    `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 do not change.
     """
 
     noise: float

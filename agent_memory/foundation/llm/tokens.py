@@ -117,7 +117,7 @@ class TokenCounter:
         return [tokens for run in runs for tokens in await loop.run_in_executor(self._executor, counted, run)]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Return the longest beginning of `text` that has at most `tokens` tokens, exact to a token or two."""
+        """Return the longest beginning of `text` that has at most `tokens` tokens, to within a token or two."""
         if tokens <= 0:
             return ""
         if self._encoding is None:

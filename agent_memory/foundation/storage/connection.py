@@ -96,7 +96,7 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
 
 
 class _RedisErrors:
-    """A class rather than a generator, which would be slower. Every read of every request uses this context manager."""
+    """The context manager of `redis_errors`. Every read uses it, and a generator would be slower than a class."""
 
     __slots__ = ()
 
@@ -134,7 +134,7 @@ async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
 
 
 async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
-    """Make Redis write each change to disk at once. Otherwise, `WAITAOF` waits up to a second for the next write."""
+    """Make Redis write each change to disk immediately. By default, `WAITAOF` waits up to a second for the next write."""
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
@@ -199,7 +199,7 @@ async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[
 
 
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
-    """Do the same as `read` for the command stack of a redis-py pipeline."""
+    """Run the command stack of a redis-py pipeline in the same way as `read`."""
     if not commands:
         return []
     sent = [parts for parts, _ in commands]

@@ -35,7 +35,7 @@ class ContextLimitStore:
             await self._client.set(self._keys.context_limit(where, model, asked=asked), str(tokens), px=max(int(seconds * 1000), 1))
 
     async def load_limit(self, where: str, model: str, *, asked: bool = False) -> LearnedLimit | None:
-        """Return the limit from a recent "too long" error (with `asked`, timeout), or None if there was no such error."""
+        """Return the limit from a recent "too long" error (with `asked`, from a timeout), or None without one."""
         key = self._keys.context_limit(where, model, asked=asked)
         tokens, left = await read(self._client, lambda pipe: (pipe.get(key), pipe.pttl(key)))
         return None if tokens is None or left <= 0 else LearnedLimit(int(tokens), left / 1000)

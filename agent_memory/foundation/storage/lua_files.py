@@ -167,7 +167,7 @@ def _declared(lines: list[str], what: str) -> tuple[Argument, ...]:
 
 
 def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
-    """Return a file's lines without comments. Add the parts that the file requires to `parts`."""
+    """Return a file's lines without comments. Store the parts that these lines require in `parts`."""
     body: list[str] = []
     for line in lines:
         if match := _REQUIRE.fullmatch(line):

@@ -1,7 +1,7 @@
 """Implement the outbox: writes mark due work, and workers claim the marks.
 
-A write's script adds marks for the work that the write causes. `lua/retry_limit.lua` gives up a mark after too many
-tries. `lua/tenant_share.lua` limits a tenant's claims.
+A write's script adds marks for the work that the write causes. After too many tries, `lua/retry_limit.lua` makes a mark
+a dead letter. `lua/tenant_share.lua` limits a tenant's claims.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Outbox:
     async def claim_kind(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
         """Claim up to `limit` due marks for `lease_seconds`. A mark with `max_attempts` tries becomes a dead letter.
 
-        If `share` is below 1, a tenant cannot have more than this share of `limit` claimed at a time. Extraction gets
+        If `share` is below 1, a tenant cannot hold claims on more than this share of `limit`. Extraction gets
         one more try, which sets the batch aside so that it does not block the session's later messages.
         """
         claims = (await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
@@ -194,7 +194,7 @@ class Outbox:
         return {kind: _backlog(now, *replies[1 + 3 * i : 4 + 3 * i]) for i, kind in enumerate(kinds)}
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Return the reason for the last failure of each member. Returns about `limit` members."""
+        """Return the reason for each mark's last failure, by the mark's member. Returns about `limit` reasons."""
         with redis_errors():
             reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
         reasons: dict[bytes, bytes] = reply[1]

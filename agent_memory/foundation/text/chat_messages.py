@@ -1,4 +1,4 @@
-"""Read chat messages: find the parts that use tokens, tool calls and their answers, and points to split a session."""
+"""Read chat messages: match tool calls with their answers, count media, and find places to split a session."""
 
 from __future__ import annotations
 

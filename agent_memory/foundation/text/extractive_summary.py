@@ -170,7 +170,7 @@ def _is_applause(statement: Statement) -> bool:
 
 
 def _tells(text: str) -> bool:
-    # In scripts without blanks, each character counts as a word.
+    # In scripts without spaces, each character counts as a word.
     if max(len(words(text)), len(stems(text))) < _SHORTEST or is_filler(text):
         return False
     return not text.isascii() or len(content_of(text)) >= (1 if _OWN.search(text) else _LEAST_CONTENT)

@@ -26,7 +26,7 @@ _LONG, _SHARE = 4096, 40
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of `data/injection/rules.toml`. Weak rules skip users' statements."""
+    """A rule from `data/injection/rules.toml`. Weak rules skip users' statements."""
 
     name: str
     needs: _Needs

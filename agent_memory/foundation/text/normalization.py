@@ -29,7 +29,7 @@ Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 
 def normal_text(text: str) -> str:
-    """Return a case-folded text without extra blanks or surrounding quotation marks, periods and exclamation marks."""
+    """Return a case-folded text without extra spaces or surrounding quotation marks, periods and exclamation marks."""
     words = " ".join(chunks(text) if text.isascii() else normalized("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
 

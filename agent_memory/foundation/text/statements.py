@@ -50,7 +50,7 @@ class StatementFilter:
         """Return the text with its secrets redacted, if `redacts` is True."""
         if not self.redacts:
             return text
-        # Terminal colors can hide secrets. A text with secrets loses its colors too.
+        # Terminal colors can hide secrets. A text with secrets also loses its colors.
         plain = plain_text(text)
         redacted = redact(plain)
         return text if redacted == plain else redacted

@@ -38,7 +38,7 @@ class Subjects:
                 self._add(word, 1)
 
     def _add(self, word: str, number: int) -> None:
-        # In scripts without blanks, a run of characters is a clause, not a word.
+        # In scripts without spaces, a run of characters is a clause, not a word.
         if len(word) < _SHORTEST or is_blankless(word) or word in self._small or not content_of(word):
             return
         for term in dict.fromkeys(terms(word)):

@@ -62,7 +62,7 @@ def fold(text: str) -> str:
 
 
 def chunks(text: str) -> Sequence[str]:
-    """Return the chunks of a folded text, split at blanks. Cached, because storing a memory needs them repeatedly."""
+    """Return the chunks of a folded text, split at spaces. Cached, because storing a memory needs them repeatedly."""
     return _known_chunks(text) if len(text) <= _KNOWN_TEXT else fold(text).split()
 
 
@@ -87,7 +87,7 @@ def _short_term(word: str) -> str:
 
 
 def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
-    """Return the word itself. In scripts without blanks, return its characters and the pairs of adjacent characters."""
+    """Return the word. In scripts written without spaces, return its characters and pairs of adjacent characters."""
     if word.isascii() or not _CJK.search(word):
         return (word,)
     pieces: list[str] = []
@@ -103,7 +103,7 @@ def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
 
 
 def is_blankless(word: str) -> bool:
-    """True if a word contains characters of a script without blanks."""
+    """True if a word contains characters of a script that is written without spaces."""
     return not word.isascii() and _CJK.search(word) is not None
 
 
@@ -222,7 +222,7 @@ def _frequent_terms(language: str) -> frozenset[str]:
 def phrases(text: str, limit: int = 8) -> list[str]:
     """Return a RediSearch clause for each quoted phrase in a query: its adjacent words, without stop words.
 
-    In scripts without blanks, all characters and pairs must occur, in any order.
+    In scripts written without spaces, all characters and pairs must occur, in any order.
     """
     clauses: list[str] = []
     for quoted in _QUOTED.findall(fold(text)):
@@ -260,6 +260,6 @@ def content_of(text: str) -> list[str]:
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of a text in order, without stop words. In scripts without blanks, return single characters."""
+    """Return the stems of a text in order, without stop words. In scripts without spaces, each character is a stem."""
     content_words = (word for word in words(text) if word not in STOP_WORDS)
     return [_term(piece) for word in content_words for piece in _pieces(word, pairs=False)]

@@ -92,7 +92,7 @@ class Page:
         self.decisions = 0
         """The number of proposals and quarantined memories that await a decision."""
         self.key_names: dict[str, str] = {}
-        """What administrators called each API key, by its name as a writer."""
+        """The description of each API key, by the key's name in changes (`token:<id>`)."""
 
     @property
     def runtime(self) -> Runtime:
@@ -137,13 +137,13 @@ class Page:
             return None
 
     async def count_decisions(self) -> None:
-        """Count what awaits a decision, for the navigation. A refusal hides the counter."""
+        """Count the changes and memories that await review, for the navigation. Omit a count that REST refuses."""
         for path in ("/v1/changes", "/v1/quarantine"):
             with suppress(RestError):
                 self.decisions += (await self.rest("GET", path, limit=1, state="proposed" if path == "/v1/changes" else None))["total"]
 
     async def name_keys(self) -> None:
-        """Learn the names of API keys, which only administrators may read."""
+        """Load the names of API keys, which only administrators may read."""
         if self.settings.auth.required and self.principal is not None and self.principal.role is Role.ADMIN:
             found = await self.read_if_allowed("/v1/auth/tokens") or {"tokens": []}
             self.key_names = {f"token:{key['id']}": key["description"] for key in found["tokens"] if key["description"]}

@@ -69,7 +69,7 @@ class LiveStreams:
 
 
 def work_counters(readiness: Any) -> dict[str, str]:
-    """Return the texts that pages show for waiting work, by name. The name of a kind's text begins with the kind."""
+    """Return the texts that pages show for waiting work, by name. For one kind of work, names begin with the kind."""
     work: dict[str, Any] = readiness["checks"].get("work", {})
     counters = {name: _number(sum(kind[name] for kind in work.values())) for name in ("pending", "dead")}
     longest = max((kind["pending"] for kind in work.values()), default=0) or 1

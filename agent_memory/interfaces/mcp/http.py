@@ -124,9 +124,9 @@ class McpHttp:
         await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
 
     def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
-        """Return a `receive` that returns the whole body at once and repairs Unicode that the SDK would refuse.
+        """Return a `receive` that returns the whole body in one message and repairs Unicode that the SDK would refuse.
 
-        The reader may get BadInput.
+        The returned function can raise BadInput.
         """
         most = self._settings.server.max_body_bytes
 

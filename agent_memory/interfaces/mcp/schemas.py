@@ -1,7 +1,7 @@
 """Make short JSON schemas for the MCP tools, because a model reads all schemas before its first turn.
 
 The schemas use only features of JSON Schema that every client supports. Gemini does not support references, type lists
-and exclusive bounds. Converters to OpenAI's strict mode reject objects with arbitrary properties.
+or exclusive bounds. Converters to OpenAI's strict mode reject objects with arbitrary properties.
 """
 
 from __future__ import annotations

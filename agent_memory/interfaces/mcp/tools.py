@@ -1,4 +1,4 @@
-"""The tools of the archived server, and the list of all tools."""
+"""Define the tools of the archived server, and collect the tools of all features."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ async def compact_long_term_memories(services: Services, caller: Caller, argumen
 def _search(
     caller: Caller, arguments: takes.SearchMemories | takes.PromptArguments, text: str | None, *, but: frozenset[str] = frozenset()
 ) -> SearchRequest:
-    """Return the search, within the caller's namespace and user by default."""
+    """Build the search request. Its namespace and user default to the caller's."""
     fields = SearchRequest.model_fields.keys() - but
     values: dict[str, Any] = {name: getattr(arguments, name) for name in arguments.model_fields_set & fields}
     values["text"] = text
@@ -255,12 +255,12 @@ def _search(
 
 
 def _equal(name_filter: Namespace | UserId | None, otherwise: str | None) -> str | None:
-    """Return the one value of a filter, None for several."""
+    """Return the filter's `eq` value (None if it has none), or `otherwise` if there is no filter."""
     return otherwise if name_filter is None else name_filter.eq
 
 
 def _only(value: str | None, name_filter: BaseModel, field: str) -> str:
-    """Return the value of a filter with `eq` only. Raises UnsupportedRequest."""
+    """Return `value`. Raises UnsupportedRequest if it is None, or if the filter has operators other than `eq`."""
     if value is None or name_filter.model_fields_set - {"eq", "field"}:
         raise UnsupportedRequest('name one session, as {"eq": "its id"}', field=field)
     return value

@@ -30,7 +30,7 @@ from agent_memory.interfaces.oauth_server.provider import SCOPES, Provider
 from agent_memory.interfaces.oauth_server.resources import is_our_resource
 
 _BODY_BYTES = 16 * 1024
-# Requests a minute: of one address, and registrations of all addresses.
+# Limits per minute: requests from one address, and registrations from all addresses.
 _REQUESTS, _REGISTRATIONS, _ALL_REGISTRATIONS = 300, 30, 120
 _NO_STORE = {"cache-control": "no-store"}
 
@@ -111,7 +111,7 @@ def _metadata(issuer: str) -> dict[str, object]:
 
 
 async def _counted(request: Request, name: str, per_minute: int) -> Connections:
-    """Count a request of the caller's address. Raises TooMany."""
+    """Count a request from the caller's IP address. Raises TooMany."""
     connections: Connections = request.app.state.runtime[Connections]
     await connections.limit(f"{name} {request.client.host if request.client else ''}", per_minute)
     return connections

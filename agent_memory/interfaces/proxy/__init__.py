@@ -1,1 +1,1 @@
-"""Pass calls to language models on to an upstream, with memories in the request and the answer kept in a session."""
+"""Forward calls to language models to an upstream. Add memories to the request, and store the answer in a session."""

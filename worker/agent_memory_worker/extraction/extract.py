@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 # `_LEAST_CONTEXT_TOKENS` explains nothing.
 _CONTEXT_TOKENS = 300
 _LEAST_CONTEXT_TOKENS = 24
-# Attempts to decide about a batch. Another one follows if the memories in the decision changed meanwhile.
+# The most attempts to reconcile a batch. A change of the compared memories makes another attempt necessary.
 _ATTEMPTS = 5
 
 
@@ -141,7 +141,7 @@ async def _extract(
     if not is_worth_it:
         return await runtime[MemoryCommits].commit(scope, [], origin, fence=fence, background=True)
 
-    # Cut any message to fit, because otherwise the session could not pass it. Mere context gets less room.
+    # Truncate each message to fit, because extraction could otherwise never get past it. Context gets less room.
     most = max(shares.messages - LINE_TOKENS, LEAST_TOKENS // 2)
 
     def shorten(message: ExtractionMessage) -> str:
@@ -212,7 +212,7 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace a fact's id if another owner's memory has it, because callers can compute ids."""
+    """Replace a fact's id if another owner's memory already has that id, which callers can compute."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [

@@ -49,9 +49,10 @@ class OpenFact:
 
 
 async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequence[Candidate]) -> list[Decision]:
-    """Decide about a batch of facts, with one embedding call and one model call if the model's context allows.
+    """Decide whether each fact is added, or updates, supersedes or supports a memory.
 
-    Raises ModelUnavailable and ModelAnswerInvalid.
+    Makes one embedding call and, if the model's context allows, only one model call. Raises ModelUnavailable and
+    ModelAnswerInvalid.
     """
     # Quarantined facts are stored, and change no other memory.
     quarantined: list[Decision] = [Add(fact.record, dedupe=False) for fact in facts if fact.record.quarantine is not None]
@@ -126,7 +127,7 @@ def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
 async def judge_facts(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact]
 ) -> list[DecisionAnswer]:
-    """Return a valid decision for each fact. Needs one model call, or several if the model's context is small.
+    """Return a valid decision for each fact. Makes one model call, or several if the model's context is small.
 
     Decide to add a fact if the model's answer omits it, or refers to memories that the prompt did not show.
     """
@@ -221,7 +222,7 @@ def _when(record: MemoryRecord) -> str:
 def _apply_answers(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
-    """Return the decisions, and the new facts to add without changing an existing memory.
+    """Return the decisions that change memories, and the facts to add without changing one.
 
     Pinned memories are never changed and events are never ended; the new fact is added instead. If several facts in a
     batch would change the same memory, one changes it and the others are added.
@@ -270,7 +271,7 @@ def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[s
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the fact `by` may supersede `memory`, which must not be pinned, be an event, or begin later."""
+    """True if the fact `by` may supersede `memory`: a memory that is not pinned, is not an event, and does not begin later."""
     old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)

@@ -109,15 +109,15 @@ def _judges(runtime: Runtime) -> bool:
 
 
 def _whose(record: MemoryRecord) -> Selection:
-    """Select memories of the same namespace, user and type.
+    """Select memories with the record's namespace, user and type.
 
-    A missing namespace or user cannot be queried, so `kin` must check it afterwards.
+    A query cannot require a missing namespace or user, so `kin` must check it afterward.
     """
     return replace(Selection.of(record.namespace, record.user_id), memory_type=MemoryType(eq=record.memory_type))
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merge memories with the same words, within the page and with all other memories; return how many were merged."""
+    """Merge the page's memories with memories that have the same words, on this page or not; return how many were merged."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
 
     def add_families() -> list[tuple[Selection, list[str]]]:

@@ -1,4 +1,4 @@
-"""Find the imported memories that an undo of their import keeps, because they have changed since."""
+"""Find the imported memories that must survive an undo of their import, because they have changed since."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def changed_imports(
 async def _confirmed(
     lineage: LineageStore, scope: Scope, source: PurgeRequest, imported: Sequence[LineageMemory], tainted: Collection[str]
 ) -> set[str]:
-    """Return the mids of memories with later evidence from anything but the import."""
+    """Return the mids of imported memories with later evidence from outside the import."""
     cited = {
         memory.mid: {mid for _, piece in memory.pieces for mid in lineage.sources(scope, memory.versions[-1].record, piece)}
         for memory in imported

@@ -1,7 +1,7 @@
 """Carry out erasure orders, which are stored requests to delete the data of a session, a user or an agent.
 
 The worker deletes sessions first, so that their pending work cannot restore data. Until an order is done, Redis rejects
-writes to the same data (`storage/erasures.py`). The worker repeats the erasure until it finds nothing.
+writes to the data that it covers (`storage/erasures.py`). The worker repeats the erasure until it finds nothing.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Erasing:
         return counts
 
     async def _sessions(self) -> list[SessionEpoch]:
-        """Return some of the order's sessions or, if none exist, ended ones with pending work; [] if all are gone."""
+        """Return a page of the order's sessions. If none exist, return ended sessions with pending work, or [] if none are left."""
         what, sessions = self._what, self._runtime[SessionStore]
         if what.session_id is not None:
             return await sessions.lives(self._scope, [sessions.sid(self._scope, SessionRef(what.session_id, what.namespace, what.user_id))])

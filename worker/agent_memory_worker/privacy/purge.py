@@ -187,11 +187,11 @@ class _Run:
             if is_made_of:
                 self.counts["proposals"] += 1
                 if not self.dry:
-                    with suppress(Conflict):  # A caller has just decided about it; the next pass finds the result.
+                    with suppress(Conflict):  # A caller has just approved or rejected it; the next pass finds the result.
                         await self.runtime[ChangeStore].end_proposal(self.scope, change)
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
-        """Remove the source's parts from a memory that is kept. Always returns True, so that another pass follows."""
+        """Remove what the source contributed to a memory that is kept. Always returns True, so that another pass follows."""
         memory, lineage, scope = verdict.memory, self.runtime[LineageStore], self.scope
         self._note(verdict)
         if self.dry:

@@ -66,7 +66,7 @@ class _Session:
 
 
 class _Decision(NamedTuple):
-    """The outcome, the procedure to merge into, the new content, and the vector if the situation is new."""
+    """What to do with a lesson: the outcome, the procedure to merge into, its new content, and a new situation's vector."""
 
     what: str = "nothing"
     existing: StoredProcedure | None = None
@@ -170,7 +170,7 @@ class SessionLearner:
         return stored if any(source.session_id == name for source in stored.content.learned_from) else None
 
     async def _like(self, session: _Session, situation: Situation) -> list[Match]:
-        """Return active procedures for similar situations that have exactly the session's owner, best first."""
+        """Return active procedures for similar situations, best first. Their owner is exactly the session's owner."""
         clause = exactly_owned_by(procedures_of(session.scope), session.scope, session.owner)
         replies = await read(self._client, lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)

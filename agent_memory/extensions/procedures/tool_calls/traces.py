@@ -127,7 +127,7 @@ def shape_of(arguments: Mapping[str, Any]) -> str:
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
     """Return arguments as JSON of at most MAX_EXAMPLE_CHARS characters. Truncate long values and omit later arguments.
 
-    `redacts` hides secrets.
+    If `redacts` is set, redact secrets.
     """
     example: dict[str, Any] = {}
     for name in sorted(arguments)[:_MOST_ARGUMENTS]:

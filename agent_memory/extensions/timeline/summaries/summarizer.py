@@ -92,7 +92,7 @@ class PeriodSummarizer:
         return None if not text or text.strip(".! ").casefold() in _DECLINED else text[:_MOST_CHARS]
 
     def _fitting(self, inputs: PeriodInputs, tokens: int) -> list[str]:
-        """Return the summaries of days, and then events by weight, as lines: as many as fit, but at least one."""
+        """Format summaries of days, then events by weight, as lines. Return as many lines as fit, but at least one."""
         fitting_lines: list[str] = []
         for line in event_lines(weightiest(inputs.events), _named_days(inputs)):
             tokens -= self._counter.count(line) + 1

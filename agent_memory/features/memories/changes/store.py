@@ -72,7 +72,7 @@ class ChangeStore:
         return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
 
     async def find_changes(self, scope: Scope, values: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
-        """Return the number of changes with these field values (names: `commit.change_base`), and a page of ids."""
+        """Return the number of changes with these `values` (by field of `commit.change_base`), and a page of ids."""
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
         hits = await search(self._client, change_index_name(self._keys), name_query(clause, offset, limit, sort_by=("at", "DESC")))
         return hits.total, [hit.mid for hit in hits.hits]
@@ -153,7 +153,7 @@ class ChangeStore:
     ) -> None:
         """Record that a request forgot memories: whose, how many, and until when an undo is possible, but no content.
 
-        The change has the name of the receipt.
+        `name` is the receipt's id, which becomes the change's id.
         """
         namespace, user_id = owner
         origin = {"actor": scope.actor or "conversation", FORGOTTEN: dict(counts), "receipt_id": name, "user_id": user_id}
@@ -166,13 +166,13 @@ class ChangeStore:
         await steps.run_steps(self._scripts)
 
     async def end_forgetting(self, scope: Scope, name: str) -> None:
-        """Record that a receipt was undone."""
+        """Mark a recorded forgetting as undone. `name` is its receipt's id."""
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         steps.add_group({"op": "claim", "id": name, "state": tag("applied"), "to": tag("undone")})
         await steps.run_steps(self._scripts)
 
     async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:
-        """Delete the records of a user's requests to forget. The other changes go with their memories."""
+        """Delete the records of a user's requests to forget. Other changes are deleted together with their memories."""
         values = {"kd": ChangeKind.FORGET.value, "u": user_id} | ({} if namespace is None else {"ns": namespace})
         offset, names = 0, list[str]()
         while (page := await self.find_changes(scope, values, offset, _PAGE))[1]:

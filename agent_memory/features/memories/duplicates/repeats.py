@@ -41,7 +41,7 @@ _INCIDENTAL = {
 
 
 def made_here(record: MemoryRecord) -> bool:
-    """True if a worker extracted the memory as a fact and nobody has edited it since. The id and times show this."""
+    """True if, by its id and times, a worker extracted the memory as a fact and nobody has edited it since."""
     ref = SessionRef(record.session_id or "", record.namespace, record.user_id)
     ids = (fact_memory_id(ref, record.text), fact_memory_id(ref, record.text, record.extracted_from or ()))
     if record.session_id is None or record.persisted_at is None or record.id not in ids:

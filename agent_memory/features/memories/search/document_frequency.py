@@ -140,7 +140,7 @@ class DocumentFrequencies:
         self._store.queue_count(pipe, clause, embedded=True)
 
     async def _wait_for_vectors(self, clause: str, missing: int) -> None:
-        """Wait up to `settle_seconds`. Without progress, no search waits during the next 30 seconds."""
+        """Wait up to `settle_seconds` for missing vectors. If none arrive, no search waits for the next 30 seconds."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._settings.search.settle_seconds
         if loop.time() < self._no_wait_until:

@@ -51,7 +51,7 @@ async def rank_list(read: PipelineReader, store: MemoryStore, query: SearchQuery
 
 
 async def _moments(read: PipelineReader, store: MemoryStore, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
-    """Return the number of memories newer than the first moment, and all memories of the given moments."""
+    """Return the number of memories newer than the first moment, and all memories created at the given moments."""
 
     def build(pipe: Pipe) -> None:
         for clause, past in query.clauses:

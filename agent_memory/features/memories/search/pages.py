@@ -129,7 +129,7 @@ class PageReader:
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
     ) -> tuple[list[ShownMemory], bool]:
-        """Break ties by age. Reading all ages from the index would cost a prompt 10% more CPU time."""
+        """Read a page, and break ties by age. Reading all ages from the index would cost a prompt 10% more CPU time."""
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE

@@ -258,7 +258,7 @@ def _phrase(text: str, mode: SearchModeEnum) -> str:
 
 
 def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
-    """Return how many hits to read from each list for the requested page, or for an answer without pages."""
+    """Return how many hits to read from each list for the requested page, or for a response without pages."""
     least = 2 * (request.offset + request.limit)
     if asks_for_recency(request):
         least = max(least, _AGE_DEPTH)

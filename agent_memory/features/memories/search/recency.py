@@ -22,7 +22,7 @@ class Age(Enum):
     BREAKS_TIES_ON_PAGE = auto()
     """The newer of two equal memories comes first. Only memories that may be on the page are compared."""
     BREAKS_TIES = auto()
-    """The same for the whole ranking, as explain, distinct, history and reranking require."""
+    """Like BREAKS_TIES_ON_PAGE, but for the whole ranking, as explain, distinct, history and reranking require."""
     WEIGHED = auto()
 
     @property

@@ -124,7 +124,7 @@ def _names_more(subject: Subject, sentence: str) -> bool:
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
-    """True if both are about the same person. If the subject says "I", no other person may come first."""
+    """True if the sentence is about the subject's person. If the subject says "I", no other person may come first."""
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)

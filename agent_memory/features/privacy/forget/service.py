@@ -315,7 +315,7 @@ class ForgetService:
 
 
 def _owner_of(whose: Whose, plan: Plan) -> tuple[str | None, str | None]:
-    """Return the namespace and user of a request, or of its memories if these have one owner and the request names none."""
+    """Return the request's namespace and user. Without a user, return the owner of all deleted memories if there is only one."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
     return owners.pop() if whose.user_id is None and len(owners) == 1 else (whose.namespace, whose.user_id)
 
@@ -376,7 +376,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
 
 
 def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add the assistant's repetitions, in the same sessions and in the memories of their messages, to the targets."""
+    """Add the assistant's repetitions in the targets' sessions, or in these sessions' memories, to the targets."""
     lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
     turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):

@@ -45,10 +45,10 @@ class ForgetStore:
     async def take(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, plan: Plan, clean: Clean, proposals: Sequence[str] = ()
     ) -> datetime | bool | None:
-        """Apply a plan in one step. Return the end of the undo time, or None if there is none.
+        """Apply a plan in one step. Return the end of the undo time, or None if no undo is possible.
 
         If something changed after it was read, change nothing and return False. `owner` is the namespace and user of
-        the receipt `name`. `clean` cleans evidence. `proposals` contains the ids of proposed changes to delete.
+        the receipt `name`. `clean` removes quotes. `proposals` contains the ids of proposed changes to delete.
         """
         positions = await self._positions(scope, plan)
         body = {

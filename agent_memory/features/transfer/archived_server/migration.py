@@ -55,7 +55,7 @@ _SAME_MODEL = 0.98
 
 
 class MigrationCounts(BaseModel):
-    """Counts of one kind of items, by result. `there` counts items that already exist here.
+    """Counts of items of one kind, by result. `there` counts items that already exist here.
 
     `other` counts items whose id already has other content here.
     """

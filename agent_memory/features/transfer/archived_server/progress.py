@@ -91,7 +91,7 @@ class MoveStore:
         return [_here(fields, row) for fields, row in zip(names, rows, strict=True)]
 
     async def give_vectors(self, scope: Scope, items: Sequence[tuple[MemoryRecord, NDArray[np.float32]]]) -> None:
-        """Use the given vectors (length 1) to index those memories that still wait for a vector."""
+        """Index memories that still wait for a vector with the given vectors (length 1)."""
         mids = [self._memories.mid(scope, record.id) for record, _ in items]
         due = self._keys.due(DueKind.MEMORY)
 

@@ -17,7 +17,7 @@ _MAX_CELL = 1024 * 1024
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield a fact for each row, or for rows with a role and a session, its messages as a conversation.
+    """Yield a fact for each row. Rows with a role and a session become the messages of a conversation instead.
 
     `mapping` maps our names to columns. A column that is not mapped has our name. All other columns become metadata.
     """

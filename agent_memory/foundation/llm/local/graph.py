@@ -13,7 +13,7 @@ from typing import Any, Literal
 OPSET = 20  # the first with Gelu as a standard operator
 IR_VERSION = 10
 _MASKED = -1e9  # added to the scores of padding before the softmax
-_ZERO = 128  # the unsigned byte that stands for 0 in a rounded row of numbers
+_ZERO = 128  # the unsigned byte that represents 0 in a rounded row of numbers
 
 Precision = Literal["int8", "fp32"]
 

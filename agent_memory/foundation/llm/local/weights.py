@@ -73,7 +73,7 @@ def import_extra(*modules: str) -> list[Any]:
 def find_package(model: str) -> Path:
     """Return the folder of a packaged model after checking its digests. Raises StartupError.
 
-    Do not import the package, because importing it would run code that we do not need, or load torch.
+    Does not import the package, because the import would run code that we do not need, such as torch.
     """
     package = PACKAGES[model]
     spec = importlib.util.find_spec(package.module)

@@ -141,7 +141,7 @@ class OpenAIChat:
         return value
 
     async def close(self) -> None:
-        """Close the server's connections for all models that share it."""
+        """Close the server's connections. This affects all models on this server."""
         await self._server.close()
 
     async def _on_best_rung(

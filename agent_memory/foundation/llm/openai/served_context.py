@@ -83,8 +83,7 @@ def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
 def _of_ollama(answer: Any, model: str) -> ServedContext | None:
     """Return the context size of the loaded model (Ollama).
 
-    Ollama silently truncates longer prompts. If the model is not loaded, the result is therefore a guess at a small
-    size.
+    Ollama silently truncates longer prompts. If the model is not loaded, the result is therefore a low guess.
     """
     if not isinstance(_dict(answer).get("models"), list):
         return None

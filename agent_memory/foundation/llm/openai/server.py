@@ -283,7 +283,7 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """The rest of one timeout that several calls share. Without a timeout, `seconds_left` is None."""
+    """The time left of a timeout that several calls share. Without a timeout, `seconds_left` is None."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout

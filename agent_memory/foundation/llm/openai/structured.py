@@ -48,7 +48,7 @@ def response_format(rung: int, answer: type[BaseModel]) -> dict[str, Any] | None
 
 
 def with_schema(messages: Sequence[ChatMessage], rung: int, answer: type[BaseModel]) -> list[ChatMessage]:
-    """Return the messages. If the request's `response_format` does not contain the schema, add it as a message."""
+    """Return the messages. If the request's `response_format` lacks the schema, add the schema as a message."""
     if rung == JSON_SCHEMA:
         return list(messages)
     return [*messages, ChatMessage("user", _instruction(answer))]
@@ -72,7 +72,7 @@ def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
 
 
 def _strict(value: Any, *, names: bool = False) -> Any:
-    """Return a part of a schema in strict form. `names` is True if its keys are property names, not keywords."""
+    """Return a part of a schema in strict form. `names` is True if the keys of `value` are property names."""
     if isinstance(value, list):
         return [_strict(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -143,7 +143,7 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _wrapped(value: Any, answer: type[BaseModel]) -> Any:
-    """Wrap a bare list, which small models often return when the answer has only one field."""
+    """Put a bare list into the answer's only field, because small models often omit the object around it."""
     fields = list(answer.model_fields)
     return {fields[0]: value} if isinstance(value, list) and len(fields) == 1 else cast("object", value)
 

@@ -28,7 +28,7 @@ class _PendingText:
 class CachingEmbedder(EmbedderWrapper):
     """Cache vectors (LRU), and coalesce calls for the same text.
 
-    A caller's timeout or cancellation never affects other callers. A small call starts at once if fewer than
+    A caller's timeout or cancellation never affects other callers. A small call starts immediately if fewer than
     `in_flight` small batches are running. Otherwise it waits and shares a batch with other small calls.
     """
 

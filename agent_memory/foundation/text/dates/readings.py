@@ -136,7 +136,7 @@ def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> 
 
 
 def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Reading]:
-    """Choose the likely years of a day by its tense and its distance from today."""
+    """Choose the readings in likely years, by the tense and by the distance from today."""
     behind = max((each for each in candidates if each.first < today), default=None)
     ahead = min((each for each in candidates if each.last >= today), default=None)
     if behind is None or ahead is None or (ahead.first <= today <= ahead.last):

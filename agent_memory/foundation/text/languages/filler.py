@@ -239,7 +239,7 @@ def _beside() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _whole() -> Mapping[tuple[str, ...], bool]:
-    """Return the whole texts that are filler (True) or answers (False)."""
+    """Return the texts that are, as a whole, filler (True) or answers (False)."""
     all_languages = languages().values()
     alone = dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("filler alone")), True)
     return alone | dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("answers")), False)

@@ -36,7 +36,7 @@ class MemoryRequest(NamedTuple):
 
 
 class _Requests:
-    """The requests of a language."""
+    """The patterns of one language's requests."""
 
     def __init__(self, language: Language) -> None:
         self._language = language

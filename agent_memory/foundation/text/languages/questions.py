@@ -195,7 +195,7 @@ class _Everything:
         self.known_words = language.vocabulary("known of me")
 
     def names_what_is_known(self, text_tokens: Sequence[Token]) -> bool:
-        """True if tokens mention the knowledge about the user ("… you know about me") and no other content follows."""
+        """True if the tokens mention the knowledge about the user ("… you know about me") and no other content follows."""
         joined = self._language.join(text_tokens)
         m = self._knowing.search(joined.text)
         if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:
@@ -204,7 +204,7 @@ class _Everything:
         return self.words.issuperset(token.word for token in behind)
 
     def is_made_of_its_words(self, text_tokens: Sequence[Token]) -> bool:
-        """True if all tokens occur in such questions and include words for the user and for knowing."""
+        """True if all tokens occur in questions about everything, and include words for the user and for knowing."""
         text = self._language.join(text_tokens).text
         return (
             self.words.issuperset(token.word for token in text_tokens)

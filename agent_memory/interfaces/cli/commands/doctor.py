@@ -104,7 +104,7 @@ async def _context(settings: Settings) -> str:
 
 
 async def _add_learned(settings: Settings, context: ModelContext) -> None:
-    """Add what workers learned. Does nothing if Redis does not answer, because another finding reports this problem."""
+    """Add the limit that workers have learned. Do nothing if Redis does not answer, because another finding reports that."""
     options = settings.redis
     url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
     if url is None:

@@ -1,4 +1,4 @@
-"""Serve Mem0's paths in the way that its clients 0.1, 1.x and 2.x call them."""
+"""Serve Mem0's paths as its clients 0.1, 1.x and 2.x call them."""
 
 from __future__ import annotations
 

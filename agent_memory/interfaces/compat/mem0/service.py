@@ -148,7 +148,7 @@ class Mem0Service(CompatService):
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
-        """If some of the selected memories have no vectors yet, wait for the vectors. Return True if they are ready.
+        """Wait for selected memories that have no vectors yet. Return True if there were any and their vectors are now ready.
 
         Programs list memories and search for them immediately afterwards, when the memories may not have been embedded
         yet.

@@ -41,7 +41,7 @@ def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | Non
 
 
 def content_of(session: WorkingMemoryResponse) -> str:
-    """Return a document's text. In a conversation, each message starts with its role. The parts of a file have the role tool."""
+    """Return a document's text. Messages start with their role, except in plain documents (`user`) and files (`tool`)."""
     spoken = {message.role for message in session.messages} not in ({"user"}, {"tool"})
     return "\n".join(f"{message.role}: {message.content}" if spoken else message.content for message in session.messages)
 

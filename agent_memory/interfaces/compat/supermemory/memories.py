@@ -168,7 +168,7 @@ class MemoryOperations(CompatService):
         return [] if forgotten.ambiguous else _went(forgotten)
 
     async def existing_ids(self, names: Sequence[str], user: str | None) -> set[str]:
-        """Return the ids that belong to memories of a container."""
+        """Return the ids in `names` that belong to a container's memories."""
         unique_ids = list(dict.fromkeys(names[:MAX_PAGE]))
         records = await self._services[MemoryStore].get(self._scope, unique_ids)
         return {name for name, record in zip(unique_ids, records, strict=True) if record is not None and record.user_id == user}

@@ -22,7 +22,7 @@ Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 
 
 class Body(BaseModel):
-    """Fields by their wire names. The error for an unsupported field contains the field's name."""
+    """A request body whose fields have wire names. The error for an unsupported field contains its name."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -37,7 +37,7 @@ class Body(BaseModel):
 
 
 class Tagged(Body):
-    """Container tags: the first is the user. The others are stored with memories and used as filters."""
+    """Container tags: the first tag is the user. Further tags are stored with memories and used as filters."""
 
     container_tag: OptionalIdentifier = None
     container_tags: Annotated[list[Identifier], Field(max_length=16)] | None = None

@@ -290,9 +290,9 @@ class SupermemoryService(MemoryOperations):
         return session if session.messages and (user is None or session.user_id == user) else None
 
     async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
-        """Return the source of an interrupted move that left the document in both containers.
+        """Return the old copy of a document that an interrupted move left in both containers.
 
-        None if there is no such move.
+        Return None if there was no such move.
         """
         if user is not None or not tags:
             return None

@@ -66,7 +66,7 @@ async def show_changes(page: Page) -> Response:
 
 
 async def saved_diff(page: Page) -> Pieces:
-    """Return what the edit that led to this page changed, as a diff."""
+    """Return a diff of the edit that redirected the browser to this page."""
     memory_id = page.query.get("changed")
     if memory_id is None or page.query.get("done") not in ("edit-memory", "undo-edit"):
         return []

@@ -1,4 +1,4 @@
-"""Admit as many requests as the process can serve in time, and refuse the others before reading them.
+"""Admit as many requests as the process can serve in time, and refuse further requests before reading them.
 
 The limit follows the delay of the event loop: it shrinks while the loop is constantly late, and grows otherwise. The
 signal comes from CoDel: the smallest delay in an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue,
@@ -76,7 +76,7 @@ class AdaptiveLimit:
 class FairQueue(Generic[Turn]):
     """Track the running and waiting requests of each tenant. Without `fair`, all requests belong to one tenant.
 
-    The next place goes to the tenant with the fewest running requests. Tenants with equally many take turns.
+    The next place goes to the tenant with the fewest running requests. Tenants with equal numbers take turns.
     """
 
     def __init__(self, *, fair: bool) -> None:
@@ -152,7 +152,7 @@ class FairQueue(Generic[Turn]):
 class AdmissionMiddleware:
     """Run at most `most` requests at a time, and refuse others with 503. With `fair`, tenants share the places.
 
-    Calls to language models, which take seconds anyway, have a long line of their own.
+    Calls to language models, which take seconds anyway, have their own long queue.
     """
 
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
@@ -194,7 +194,7 @@ class _Admission:
         return self._queue.working + self._queue.waiting
 
     async def enter(self, tenant: str, place: ExitStack, *, is_arriving: bool) -> bool:
-        """Wait for a place to run, which `place` gives back. Return False if there are too many requests."""
+        """Wait for a place to run; closing `place` frees it. Return False if there are too many requests."""
         if is_arriving:
             self._arriving.append(tenant)
             place.callback(self._arriving.remove, tenant)

@@ -1,7 +1,7 @@
 """Read a request's body before the request gets a place, so that slow senders do not occupy places.
 
-Answer a late body with 408 and close the connection. Short bodies are buffered. Long bodies, and requests with `Expect:
-100-continue`, are passed on at once and marked with `BODY_ARRIVING`.
+Answer a late body with 408 and close the connection. Buffer short bodies. Pass on long bodies, and requests with
+`Expect: 100-continue`, immediately, and mark them with `BODY_ARRIVING`.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def _names(setting: str) -> frozenset[str]:
 
 
 class HostMiddleware:
-    """Answer with 421 for other host names, and with 403 for requests from pages of other origins that change data.
+    """Answer with 421 for other host names, and with 403 for data-changing requests from pages of other origins.
 
     `names` are the server's names (None allows any name). `origins` are the allowed origins (CORS_ALLOWED_ORIGINS).
     """

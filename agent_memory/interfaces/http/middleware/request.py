@@ -51,7 +51,7 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 policy = (_POLICY, scope[CONTENT_POLICY]) if CONTENT_POLICY in scope else _DATA_POLICY
-                # An upstream's id belongs to the caller's talk with the upstream.
+                # An upstream's id belongs to the exchange between the caller and the upstream.
                 ids = () if UPSTREAM_ID in scope else ((b"x-request-id", request_id),)
                 message["headers"] = [*message["headers"], *ids, policy, *_GUARDS]
             await send(message)

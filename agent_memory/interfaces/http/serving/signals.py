@@ -1,4 +1,4 @@
-"""Handle SIGINT and SIGTERM: the first signal starts an orderly shutdown, and a second Ctrl-C exits at once."""
+"""Handle SIGINT and SIGTERM: the first signal starts an orderly shutdown, and a second Ctrl-C exits immediately."""
 
 from __future__ import annotations
 

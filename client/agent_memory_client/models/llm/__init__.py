@@ -1,4 +1,4 @@
-"""The APIs of language models whose calls get a memory: chat completions, responses, and Anthropic's messages."""
+"""Give calls to language models a memory. Supports chat completions, responses, and Anthropic's messages."""
 
 from __future__ import annotations
 

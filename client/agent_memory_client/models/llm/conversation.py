@@ -1,7 +1,7 @@
 """Find the new messages of a request, and give each message an id.
 
-Programs send the whole conversation in every request. A message's id is a digest of the messages up to it: a repeated
-request stores nothing twice, but the same words later in the conversation are another message.
+Programs send the whole conversation in every request. A message's id is a digest of all messages up to this one. A
+repeated request therefore stores nothing twice, but the same words later in the conversation are a new message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ID_BYTES = 12
 class Conversation:
     """The messages of a request, oldest first, and their ids.
 
-    `new` are the messages after the model's last one, with their pictures and ids. `answer_id` is the id of the model's answer.
+    `new` has the messages after the model's last message, with their pictures and ids. `answer_id` is the coming answer's id.
     """
 
     def __init__(self, body: Body, messages: Sequence[Message]) -> None:
@@ -34,7 +34,7 @@ class Conversation:
             before = digest.copy()
             digest.update(to_json(message))
             if message["role"] == "assistant":
-                # The program may send the answer back in another form than it was stored in.
+                # The program may send the answer back in a form that differs from the stored one.
                 before.update(b"answer")
             self.ids.append((before if message["role"] == "assistant" else digest).hexdigest())
         digest.update(b"answer")
@@ -46,7 +46,7 @@ class Conversation:
 
     @property
     def default_session_id(self) -> str:
-        """A session id for a conversation that has no name: the same for all requests with the same first message."""
+        """The session id if the request has none. It is the same for all requests with the same first message."""
         return f"chat-{self.ids[0] if self.ids else self.answer_id}"
 
 

@@ -40,8 +40,8 @@ class Background:
     """The number of searched memories, and the share of the query's words (by weight) that none of them contains.
 
     With `narrowed` (a filter from the caller, or a query for a time alone), any remaining memory may be the answer.
-    `match` is the typical similarity of a question and its answer, from the model's profile: the unit of all
-    similarities.
+    `match` is the typical similarity of a question and its answer, from the model's profile. All similarities are
+    divided by it.
     """
 
     memories: int = 0
@@ -111,7 +111,7 @@ class RelevanceEstimate:
         return (above / self._spread if above > 0 and self._spread > 0 else 0.0), (words / self._best if words else 0.0)
 
     def _known_share(self) -> float:
-        """Return the factor for every relevance, derived from the probability that the store contains any answer."""
+        """Return the factor for all relevances, derived from the probability that the store contains any answer."""
         if self.narrowed:
             return 1.0
         unknown, memories = self._background.unknown, self._background.memories
@@ -124,13 +124,13 @@ def probability(weights: Features, features: Features) -> float:
 
 
 def known_share(known_probability: float, memories: int) -> float:
-    """Return the factor for every relevance, given the probability of any answer and the number of memories."""
+    """Return the factor for all relevances, given the probability that an answer exists and the number of memories."""
     least = _UNKNOWN * min(memories / _MANY, 1.0)
     return min(max((known_probability - least) / (_KNOWN - least), 0.0), 1.0)
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return the lowest relevance in a prompt: 0 if the memories fill half of its places, `MIN_RELEVANCE` if all."""
+    """Return a prompt's lowest relevance: 0 if memories fill at most half its places, up to `MIN_RELEVANCE` if all."""
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 
