@@ -25,7 +25,7 @@ ENTRY_POINTS = "agent_memory.extensions"
 def find_extensions() -> Iterator[Feature]:
     """Yield the feature of each folder in `extensions/`, then the features of installed packages, each sorted by name.
 
-    Does not catch exceptions from an extension's import, so that a broken extension prevents the start.
+    Does not catch exceptions from an extension's import, so a broken extension prevents the server from starting.
     """
     extensions = files("agent_memory").joinpath("extensions")
     if extensions.is_dir():

@@ -92,7 +92,7 @@ class Runtime(Foundation):
         return (self.all[bucket_of(tenant, len(self.others) + 1)] if self.others else self).current
 
     async def ready(self) -> Readiness:
-        """Return whether the process can serve requests, from checks at most a second old, and the pending work.
+        """Return whether the process can serve requests (from checks at most a second old), with the check results and the pending work.
 
         The process is not ready while the first bucket has a problem. If another bucket has a problem, its tenants get
         503, and the process serves all other tenants.
@@ -143,8 +143,8 @@ def _schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | None = None, begin: bool = True) -> AsyncGenerator[Runtime]:
     """Open the runtimes of all buckets. Yield the first one, which contains the others.
 
-    `data_dir` is the data directory of an embedded Redis. It has a file with the store's id. Creates a missing
-    store and missing indexes unless `begin` is false.
+    `data_dir` is the data directory of an embedded Redis, with a file that contains the store's id. Unless `begin` is
+    false, create a missing store and missing indexes.
 
     Raises StartupError, with a one-line message, if Redis or the models cannot be used.
     """
@@ -224,8 +224,8 @@ def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExi
 async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys: Keys) -> Settings:
     """Return the settings with the embedding model that this store uses.
 
-    This is the model that replaced the configured one (`reembed`). Without a replacement, it is the configured model,
-    or the store's local model if LOCAL_MODEL is not set. Raises RedisUnavailable.
+    If `reembed` has replaced the configured model, this is the replacement. Otherwise, it is the configured model, or
+    the store's local model if LOCAL_MODEL is not set. Raises RedisUnavailable.
     """
     models = settings.models
     client = bucket_redis.connect(pool_size=1, command_timeout=settings.redis.command_timeout_seconds)

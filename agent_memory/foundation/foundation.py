@@ -1,4 +1,4 @@
-"""Open what the features of one bucket build on, and close everything in reverse order."""
+"""Open the resources that the features of one bucket use, and close them in reverse order."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Foundation:
 
     @property
     def fsync(self) -> bool:
-        """True if a write is acknowledged only once it is on Redis' disk."""
+        """True if a write is acknowledged only once it is on the Redis server's disk."""
         return self.settings.redis.durability == "strict"
 
     @property
@@ -171,7 +171,7 @@ async def open_foundation(
 
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:
-    """Set the Redis options of a bucket and return Redis' version. Raises StartupError."""
+    """Set the Redis options of a bucket and return the Redis version. Raises StartupError."""
     display_url = shown_url(url)
     version = await check_engine(client, display_url)
     if keys.bucket == 0:

@@ -1,4 +1,4 @@
-"""Find the runtime of a request, for interfaces that need more than one bucket's services."""
+"""The runtime of a request, for interfaces that need more than the services of one bucket."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def _flat(
 
 
 def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Callable[Parameters, Coroutine[Any, Any, Answer]]:
-    """Return a search whose default mode is semantic, as in the archived client."""
+    """Return a search method whose default mode is semantic, as in the archived client."""
     method_signature = signature(method)
     parameters = {
         **method_signature.parameters,

@@ -46,7 +46,7 @@ class Transport:
             raise MemoryProtocolError(f"the client cannot be set up, check the base URL: {error}") from error
 
     def acting_for(self, user_id: str) -> Self:
-        """Return a transport that shares the connections, and limits calls to one user. Raises MemoryValidationError."""
+        """Return a transport that shares these connections and limits calls to one user. Raises MemoryValidationError."""
         if not user_id.strip():
             raise MemoryValidationError("user_id: must not be empty")
         acting = copy(self)

@@ -61,7 +61,7 @@ def _words(tree: ast.AST) -> set[str]:
 
 
 def twins(package: Path) -> dict[Path, str]:
-    """Return the text of each file of the blocking client. Raises ValueError for code that no rule makes blocking."""
+    """Return the text of each file of the blocking client. Raises ValueError for asynchronous code that no rule converts."""
     sources = sorted(path for pattern in TWINNED for path in package.glob(pattern))
     made = {
         package / "_sync" / path.relative_to(package): blocking(path.read_text("utf-8"), path.relative_to(package.parent).as_posix())
@@ -71,7 +71,7 @@ def twins(package: Path) -> dict[Path, str]:
 
 
 def write_twins(package: Path) -> list[Path]:
-    """Write missing and changed files, remove files without a source, and return both."""
+    """Write missing and changed files, remove files without a source, and return the paths of all these files."""
     wanted = twins(package)
     changed = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in changed:

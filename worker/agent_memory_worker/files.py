@@ -61,7 +61,7 @@ async def read_file(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef, row: FileRow) -> None:
-    """Delete the file's text and passages if a caller has deleted the file meanwhile. A newer version replaces them itself."""
+    """Delete the file's text and passages if a caller has deleted the file in the meantime. A newer version replaces them itself."""
     now = (await runtime[FileStore].load(scope, ref)).file
     if now is None or now.state == "failed":
         await remove_derived(runtime.services, scope, ref)
@@ -100,7 +100,7 @@ async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages:
 
 
 async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:
-    """Store the passages. One script also retires the passages and facts of the former version, which are then deleted."""
+    """Store the passages. The same script retires the passages and facts of the former version, which are then deleted."""
     services, commits = runtime.services, runtime[MemoryCommits]
     adds: list[Decision] = [Add(record, dedupe=False) for record in records]
     former: dict[str, StoredMemory] = {}

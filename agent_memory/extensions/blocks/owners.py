@@ -91,9 +91,9 @@ class BlockKeys:
         return f"{self.root}blh:{name}:{sha1(label.encode(), usedforsecurity=False).hexdigest()}"
 
     def of_user(self, tenant: str, user_id: str) -> str:
-        """Return the key of the hash of owners that include this user and own blocks or have attached blocks."""
+        """Return the key of the hash of owners that include this user and have at least one block, owned or attached."""
         return f"{self.root}blu:{digest('blocks', tenant, user_id)}"
 
     def of_agent(self, tenant: str, agent_id: str) -> str:
-        """Return the key of the hash of owners that include this agent and own blocks or have attached blocks."""
+        """Return the key of the hash of owners that include this agent and have at least one block, owned or attached."""
         return f"{self.root}blg:{digest('blocks', tenant, agent_id)}"

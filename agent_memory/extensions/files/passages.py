@@ -24,7 +24,7 @@ _FILE_ID = "file_id"
 
 
 class Passage(NamedTuple):
-    """A part of a page: the page's number from 1, and the range of characters in the page's text."""
+    """A part of a page: the page's number, counted from 1, and the range of characters in the page's text."""
 
     page: int
     start: int

@@ -29,7 +29,7 @@ _TRIES = 16
 
 
 class NewFile(NamedTuple):
-    """An upload: its bytes, the media type that the caller declared, its owner, and the caller's id, if any."""
+    """An upload: its bytes, the media type that the caller declared, its owner, and the file id if the caller chose one."""
 
     name: str
     data: bytes
@@ -47,7 +47,7 @@ class FileService:
         self._store = store
 
     async def upload(self, scope: Scope, upload: NewFile) -> StoredFile:
-        """Accept a file, and order a worker to read it. If the owner already has a file with these bytes, return that file.
+        """Accept a file, and queue a job to read it. If the owner already has a file with these bytes, return that file.
 
         Raises Forbidden, Conflict, and the errors of `media_type_of`.
         """
@@ -138,7 +138,7 @@ async def remove_derived(services: Services, scope: Scope, ref: SessionRef) -> N
 
 
 def order_of(scope: Scope, file: StoredFile) -> JobOrder:
-    """Return the order for a worker to read an upload. Each version of a file has its own order."""
+    """Return the order that tells a worker to read an upload. Each version of a file has its own order."""
     version = f"{file.digest} {file.updated_at.timestamp()}"
     arguments = {"namespace": file.namespace, "user_id": file.user_id, "file_id": file.id, "version": version}
     return JobOrder(READ_FILE, scope.tenant, arguments, scope.namespaces, scope.users)

@@ -83,7 +83,10 @@ class FileStore:
         return bool(done)
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> StoredFile | None:
-        """Return the file with this id and namespace, of any user. Return None unless the caller may read exactly one."""
+        """Return the file with this id and namespace, whichever user owns it.
+
+        Return None unless the caller may read exactly one such file.
+        """
         holders = (await read(self._client, lambda pipe: pipe.srandmember(self._holders(scope, ref), _MOST_HOLDERS)))[0]
         rows = [await self.load(scope, replace(ref, user_id=json.loads(raw))) for raw in holders]
         files = [row.file for row in rows if row.file is not None and may_reach(scope, row.file)]

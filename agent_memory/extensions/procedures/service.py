@@ -119,7 +119,7 @@ class ProcedureService:
         return AckResponse(status="ok")
 
     async def give_feedback(self, scope: Scope, procedure_id: str, body: wire.ProcedureFeedbackRequest) -> wire.Procedure:
-        """Count that a procedure helped or failed. Raises NotFound."""
+        """Record that a procedure helped or failed. Raises NotFound."""
         stored = await self._get(writing(scope), procedure_id)
         feedback = wire.ProcedureFeedback(**body.model_dump(), at=datetime.now(UTC))
         if not await self._store.add_feedback(stored.pid, feedback, RECENT_OUTCOMES):

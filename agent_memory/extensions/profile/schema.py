@@ -85,7 +85,7 @@ def is_lasting_name(name: str) -> bool:
 
 
 def slots_instruction(schema: ProfileSchema) -> str:
-    """Return the instruction for the extraction prompt that lists a schema's slots."""
+    """Return the instruction that lists a schema's slots, for the extraction prompt."""
     lines = [
         f"- user.{sub_topic}: {about or topic}"
         for topic, described in schema.topics.items()

@@ -57,7 +57,7 @@ class ProfileService:
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Return the instruction that lists the slots in the namespace's or tenant's schema, or () without a schema."""
+        """Return the instruction that lists the slots in the namespace's or tenant's schema, or () if there is no schema."""
         schema = await self._store.load_schema(scope.tenant, namespace)
         return () if schema is None else (slots_instruction(schema),)
 

@@ -30,7 +30,7 @@ STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ProfileOwner(NamedTuple):
-    """The owner of a profile: exactly this user in exactly this namespace. The namespace None means no namespace."""
+    """The owner of a profile: exactly this user in exactly this namespace. If `namespace` is None, there is no namespace."""
 
     tenant: str
     namespace: str | None
@@ -86,7 +86,7 @@ class OwnerStore(ABC):
     """Stores what is derived from each owner's memories. One script updates this data; another deletes it."""
 
     def __init__(self, client: Redis, keys: Keys, follow: Script, clear: Script, users: str) -> None:
-        """`users` is the prefix of the keys that store each user's owners."""
+        """Create a store. `users` is the prefix of the keys that store each user's owners."""
         self._client = client
         self._keys = keys
         self._users = users
@@ -98,7 +98,7 @@ class OwnerStore(ABC):
         """Return memories with their evidence, in one round trip."""
 
     async def follow(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """Update the owners. Returns False for each memory that was skipped because it changed after the read."""
+        """Update the owners' data. Returns False for each memory that was skipped because it changed after the read."""
         reply = await self._follow(self._keys, items=items, **self._stamps()) if items else []
         return [bool(done) for done in reply]
 
@@ -106,7 +106,7 @@ class OwnerStore(ABC):
         return {}
 
     async def clear(self, owner: ProfileOwner, *, rebuilds: bool = False) -> None:
-        """Delete an owner's data. If `rebuilds` is set, a rebuild follows, and then `end_rebuild`."""
+        """Delete an owner's data. Set `rebuilds` if a rebuild and then a call of `end_rebuild` follow."""
         await self._clear(self._keys, owner=owner.name, user_key=owner.user_key, rebuilds=rebuilds)
 
     async def end_rebuild(self, owner: ProfileOwner) -> None:  # noqa: B027 - only profiles have something to finish.

@@ -1,4 +1,4 @@
-"""Create the lines of a prompt's timeline section from events and summaries of periods."""
+"""Create the lines of a prompt's timeline section from events and period summaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Add the user's timeline to the prompt: the time mentioned in the query, or else the latest periods.
+"""Add the user's timeline to the prompt: the events at the time that the query mentions, or else the latest periods.
 
 The text stays byte-identical until the timeline changes.
 """
@@ -75,7 +75,7 @@ class TimelineReads:
         return replace(self, lines=lines_of_days(named, [in_zone(event, self.ask.zone) for event in events], summaries))
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep the lines that fit both the request's token limit and `tokens`."""
+        """Keep the lines that fit within both the request's token limit and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
         lines, _ = fit_lines(self.lines, left - self.count(TIMELINE_HEADING + DATA_NOTE), lambda line: self.count(line[1]))
         text = TIMELINE_HEADING + "\n".join(line for _, line in sorted(lines)) + DATA_NOTE if lines else ""

@@ -70,7 +70,7 @@ class ViewService:
     async def run_partition(
         self, scope: Scope, view_id: str, body: models.RunSummaryViewPartitionRequest
     ) -> models.SummaryViewPartitionResult:
-        """Compute and store a partition. The model gets at most `views.run_seconds`.
+        """Compute and store a partition. The model may take at most `views.run_seconds`.
 
         Raises NotFound, UnsupportedRequest, BadInput, Forbidden.
         """

@@ -94,7 +94,7 @@ class ViewTransfer:
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
         """Delete partitions that may summarize memories from these groups. Continuous views recompute the partitions.
 
-        Returns the number of partitions. A dry run only counts.
+        Returns the number of partitions. A dry run only counts them.
         """
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope) if groups else ():

@@ -136,7 +136,7 @@ class Connections:
         return grant
 
     async def renew(self, grant: Grant) -> tuple[str, str] | None:
-        """Exchange a grant for an access token and a refresh token. Return None if it or its connection has ended."""
+        """Exchange a grant for an access token and a refresh token. Return None if the grant or its connection has ended."""
         token = await self._live_key(grant)
         if token is None:
             return None

@@ -24,7 +24,7 @@ class CredentialGate(Protocol):
         ...
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
-        """Without a look-up, return the principal from the last check, and True if that check is still valid.
+        """Return the principal from the last check, without a new lookup, and True if that check is still valid.
 
         If the check is no longer valid, the principal only determines in which queue the request waits for a new check.
         """

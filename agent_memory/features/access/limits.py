@@ -1,7 +1,7 @@
 """Limit each tenant's requests per minute, stored memories, and language model tokens per day.
 
 A process takes several requests at a time from a token bucket in Redis, so that most requests cost only a dictionary
-look-up. Requests that the process does not use within a second are lost. After Redis has refused a request, the process
+lookup. Requests that the process does not use within a second are lost. After Redis has refused a request, the process
 itself refuses similar requests until the bucket refills, but for at most a second.
 """
 

@@ -39,7 +39,7 @@ Entry = TypeVar("Entry")
 
 
 class ProviderDocument(Generic[Entry]):
-    """Fetches a document of the login provider, and caches its entries by name. `parse` may raise ValueError."""
+    """Fetches a document from the login provider, and caches its entries by name. `parse` may raise ValueError."""
 
     def __init__(self, fetch: Fetch, parse: Callable[[bytes], dict[str, Entry]], clock: Callable[[], float] = monotonic) -> None:
         self._fetch = fetch
@@ -208,7 +208,7 @@ def check_oauth(settings: AuthSettings) -> None:
 
 
 async def fetch(url: str, form: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None) -> bytes:
-    """Return the body at a URL of the login provider. With a `form`, send it by POST.
+    """Return the response body from a URL of the login provider. With a `form`, send it by POST.
 
     Fails on a redirect, after five seconds, or after one megabyte. Raises httpx.HTTPError, TimeoutError and ValueError.
     """

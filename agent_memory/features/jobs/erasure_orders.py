@@ -50,7 +50,7 @@ def permit_erasure(scope: Scope, what: Erasure) -> None:
 
 class ErasureOrders:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """With `fsync`, Redis writes an order to disk before the server acknowledges it."""
+        """Create the store. With `fsync`, Redis writes an order to disk before the server acknowledges it."""
         self._keys = keys
         self._order = Script(client, "jobs/erasure_order", fsync=fsync)
 

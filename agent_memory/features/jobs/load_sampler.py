@@ -33,7 +33,7 @@ _STREAMS = ("/sse", "/mcp", "/live")
 
 
 class LoadSampler:
-    """Writes this process's counts since its last sample. `buckets` are all the store's buckets."""
+    """Writes this process's counts since its last sample. `buckets` contains all of the store's buckets."""
 
     def __init__(self, buckets: Sequence[Foundation], store: LoadStore) -> None:
         self._buckets = buckets

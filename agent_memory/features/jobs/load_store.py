@@ -99,7 +99,7 @@ def _point(begin: int, row: Mapping[bytes, bytes]) -> LoadPoint:
 
 
 def _quantile(share: float, buckets: Sequence[float]) -> float | None:
-    """Return the time (ms) within which this share of the requests finished, interpolated within its bucket."""
+    """Return the time (ms) within which the given share of the requests finished, interpolated within its bucket."""
     sums = [0.0, *accumulate(buckets)]
     wanted = share * sums[-1]
     for (below, above), (lower, upper) in zip(pairwise(sums), pairwise((*_BOUNDS, _BOUNDS[-1])), strict=True):

@@ -132,7 +132,7 @@ class OperationStore:
         return [operation if reaches(mark) else None for mark, operation in zip(marks, operations, strict=True)]
 
     async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
-        """Return marks of one kind, with the most urgent or the longest dead ones first.
+        """Return marks of one kind, most urgent first or, if `dead` is true, longest dead first.
 
         The marks are from all scopes; `load_operations` omits the marks that the caller may not see.
         """
@@ -203,7 +203,7 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
 
 
 def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> bool:
-    """True if a restricted caller may see an operation. A job order is visible only with its own restrictions."""
+    """True if a restricted caller may see an operation. A job order is visible only to callers with the same restrictions."""
     if mark.kind is DueKind.ORDER:
         order = decode_order(subject)
         return scope.agents is None and (order.namespaces, order.users) == (scope.namespaces, scope.users)

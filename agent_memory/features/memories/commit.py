@@ -1,8 +1,8 @@
 """Commit decisions about memories. Each batch is atomic, and can also advance the worker's cursor in a session.
 
-A replaced memory remains as an earlier version. Updates, supersessions, merges and forgettings create changes that
-callers can undo. Each decision refers to the versions that it was based on. If one of those versions has changed, the
-batch writes nothing, and the caller must decide again.
+A replaced memory remains as an earlier version. Updating, superseding, merging and forgetting memories creates changes
+that callers can undo. Each decision refers to the versions that it was based on. If one of those versions has changed,
+the batch writes nothing, and the caller must decide again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace a memory's content with `record`, which has the memory's id. `edited`: a caller changed the words."""
+    """Replace a memory's content with `record`, which has the memory's id. `edited` is True if a caller changed the words."""
 
     memory: StoredMemory
     record: MemoryRecord
@@ -228,7 +228,10 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carry out a proposed supersession; return False if outdated. `former` is stored under the record's id."""
+        """Carry out a proposed supersession; return False if it is outdated.
+
+        `former` is the memory already stored under the record's id.
+        """
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}

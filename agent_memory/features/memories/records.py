@@ -69,7 +69,7 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """Return the id of the memory made from a message. The id is always the same, so repeats are harmless."""
+    """Return the id of the memory made from a message. The same message always gets the same id, so repeats are harmless."""
     h = blake2b(digest_size=16)
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
         h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
@@ -79,7 +79,7 @@ def message_memory_id(ref: SessionRef, message_id: str) -> str:
 
 
 def evidence_of(record: MemoryRecord) -> list[Evidence]:
-    """Return the record's evidence. Without any, return one piece of evidence that cites the record itself."""
+    """Return the record's evidence. If there is none, return one piece of evidence that cites the record itself."""
     if record.evidence:
         return record.evidence
     role = str(record.metadata["role"]) if is_turn(record) and "role" in record.metadata else None
@@ -132,7 +132,7 @@ def slot_field(slot: str) -> str:
 
 
 def memory_digest(record: MemoryRecord) -> str:
-    """Return the digest that detects repeated writes. It covers only fields that the writer sets."""
+    """Return a digest for detecting repeated writes. It covers only fields that the writer sets."""
     return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
@@ -276,7 +276,7 @@ def trust_of(record: MemoryRecord) -> float:
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return a merged memory's source and trust, taken from the least trusted of `records`, and all writers."""
+    """Return fields for a merged memory: source and trust from the least trusted of `records`, and the writers of all records."""
     least = min(records, key=trust_of)
     return {
         "source_class": source_of(least),

@@ -42,7 +42,7 @@ class ExistingMemories:
 
 @dataclass(frozen=True, slots=True)
 class NearMemories(ExistingMemories):
-    """Also contains similar memories, each with its cosine similarity, or with None if only words matched."""
+    """The existing memories, and similar ones, each with its cosine similarity, or with None if only words matched."""
 
     near: list[tuple[StoredMemory, float | None]] = field(default_factory=list[tuple[StoredMemory, float | None]])
 

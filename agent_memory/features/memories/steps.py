@@ -137,7 +137,7 @@ class StepGroups:
     """Collects groups of steps for one call to `memory_commit.lua`. A group that records a change can be undone."""
 
     def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
-        """With `atomic`, run all groups or none.
+        """Create an empty collection. With `atomic`, run all groups or none.
 
         `revised` (an id and fields) is the change to record when a put by the memory's owner changes the memory.
         """
@@ -224,7 +224,7 @@ class StepGroups:
         return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
-        """Describe a message as evidence, or return the digest of a statement's words."""
+        """Return fields that describe a message as evidence, or the digest of a statement's words."""
         words = stands.words[1:]
         if not is_turn(record):
             return {"words_digest": words}
@@ -267,7 +267,7 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """Return the step that makes messages with a statement's words its evidence, or None for other memories."""
+        """Return the step that makes messages evidence for a statement with the same words. Return None for other memories."""
         if is_turn(record) or record.quarantine is not None:
             return None
         stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
@@ -316,7 +316,7 @@ class MemoryScripts:
     """The script `memory_commit.lua`, with the arguments that are the same in each call."""
 
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbors_ms: int = 0) -> None:
-        """With `fsync`, Redis writes callers' changes to disk before it replies.
+        """Register the script. With `fsync`, Redis writes callers' changes to disk before it replies.
 
         The messages next to a new message are indexed again after `neighbors_ms`.
         """

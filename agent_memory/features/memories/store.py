@@ -1,6 +1,6 @@
 """Store long-term memories in Redis.
 
-Keyword search finds a memory immediately; vector search finds it once embedded.
+Keyword search finds a memory immediately; vector search finds it once it is embedded.
 """
 
 from __future__ import annotations
@@ -205,7 +205,10 @@ class MemoryStore(MemoryQueries):
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
-        """Store a memory that leaves quarantine. Return "changed", "moved" (new version) or "slot <mid>" (taken)."""
+        """Store a memory that leaves quarantine.
+
+        Return "changed", "moved" if its version has changed, or "slot <mid>" if its slot is taken.
+        """
         permit_writing(scope, (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.add_group(steps.put_record(new, PutOptions(expect=str(version), same_text=True, keep_digest=True)))

@@ -122,7 +122,7 @@ async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope
 
 
 async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
-    """Return decisions that insert an older fact among a slot's former facts, where it ends when the next begins."""
+    """Return decisions that insert an older fact among a slot's former facts. The older fact ends when the next one begins."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.

@@ -37,7 +37,7 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
 
 
 async def hand_on_evidence(services: Services, scope: Scope, ref: SessionRef, memories: Sequence[StoredMemory]) -> None:
-    """Keep statements that other sessions repeat, as those sessions' memories."""
+    """Keep statements that other sessions repeat by making them those sessions' memories."""
     what = Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id)
     await hand_on(services, scope, what, [(memory.record, memory.version) for memory in memories])
 

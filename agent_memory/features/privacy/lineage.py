@@ -120,7 +120,7 @@ class LineageStore:
         return {mid: raw.decode().partition(" ")[0] for mid, raw in zip(mids, rows, strict=True) if raw is not None}
 
     async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
-        """Make a former version current again. If the memory was merged, undo the merge. Return False if it changed."""
+        """Make a former version current again. If the memory was merged, undo the merge. Return False if the memory has changed."""
         permit_writing(scope, [version.record])
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)

@@ -172,7 +172,7 @@ def _touched_versions(
 def _own_evidence(
     source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> list[Evidence]:
-    """Return the version's own evidence from other sources, or [] if the version itself matches the source."""
+    """Return a version's own evidence from other sources, or [] if the version itself matches the source."""
     if matches(source, record, imported):
         return []
     return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]

@@ -80,7 +80,7 @@ def with_mentions(
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page with statements from `further` that share a name with an earlier one by the same person."""
+    """Return the page with statements from `further` that share a name with an earlier statement by the same person."""
     if not further:
         return page
     there = {memory.mid for memory in page}
@@ -101,7 +101,7 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
 
 
 def _tells_of_a_name(memory: ShownMemory) -> bool:
-    """True for a person's statement. An assistant's statements do not count, because they address the user."""
+    """True if a memory is a person's statement. An assistant's statements do not count, because they address the user."""
     return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
 
 

@@ -77,7 +77,7 @@ class MemoryList:
         return [*lines, *(memory_line(memory, style, dated[memory.id], asks=True) for memory in questions)]
 
     def text(self, style: LineStyle) -> str:
-        """Return all lines as one text, with a note that the memories are data and not instructions."""
+        """Return all lines as one string, with a note that the memories are data and not instructions."""
         lines = [*self.fact_lines(style), *self.statement_lines(style)]
         return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
 
@@ -205,8 +205,8 @@ class MemorySelection:
 def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
     """Group statements (oldest first) with their corrections and accompanying memories.
 
-    Clearly relevant groups come before the other groups. Within these two blocks, the newest statement of each group
-    determines the order, oldest first.
+    Clearly relevant groups come before the other groups. Apart from that, groups are ordered by their newest statement,
+    oldest first.
     """
     by_mid = {memory.mid: memory for memory in statements}
     groups: dict[str, list[ShownMemory]] = {}

@@ -26,7 +26,7 @@ class Referent(NamedTuple):
 
     @property
     def wording(self) -> str:
-        """The words that another text about the thing must contain: the name, with its number if it is one word."""
+        """The words that another text about the thing must contain: the name, with its number if the name is a single word."""
         return " ".join(self.name if len(self.name) > 1 else (*self.name, self.number))
 
     def is_named_in(self, text: str) -> bool:

@@ -87,7 +87,7 @@ def encode_beside(message: MemoryMessage) -> str:
 
 
 def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
-    """Return a message's text and metadata as an entry's JSON. The writer comes last: scripts replace the end."""
+    """Return a message's text and metadata as an entry's JSON. The writer comes last, because scripts replace the end."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if (metadata := message.own_fields.get("metadata")) is not None:
         body["d"] = iso(said_at(metadata, message.created_at))

@@ -32,11 +32,11 @@ class PictureMemories:
         self._ids = ids
 
     def memory_id(self, ref: SessionRef, address: str) -> str:
-        """Return the id of a picture's description, derived from the picture and the user or, without one, session."""
+        """Return the id of a picture's description, derived from the picture's address and the user, or the session if there is no user."""
         return self._ids.of("picture", ref.namespace, ref.user_id, None if ref.user_id else ref.session_id, address)
 
     async def described(self, scope: Scope, memory_ids: Sequence[str]) -> set[str]:
-        """Return the ids under which a description is stored."""
+        """Return the subset of `memory_ids` for which a description is stored."""
         found = await self._memories.find(scope, memory_ids)
         return {memory_id for memory_id, memory in zip(memory_ids, found, strict=True) if memory is not None}
 

@@ -43,7 +43,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """Data that only imported sessions have: their times, the seconds until they expire, and other features' fields.
+    """Data specific to an imported session: its times, the seconds until it expires, and other features' fields.
 
     If `seconds_left` is None, the session's TTL applies.
     """
@@ -96,10 +96,10 @@ class SessionWrite:
 
 @dataclass(slots=True)
 class SessionStamp:
-    """A session after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
+    """The state of a session after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
 
-    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` lists messages that were sent
-    without their stored non-text content: each position, with that content, which the write kept.
+    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` contains the position and content
+    of each message sent without its stored non-text content, which the write kept.
     """
 
     version: int

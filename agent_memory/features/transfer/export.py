@@ -1,4 +1,4 @@
-"""Export all of a user's or an agent's data as JSON Lines, page by page, while others may write."""
+"""Export all of a user's or an agent's data as JSON Lines, page by page, even while others write."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ class ExportStore:
             await self._client.set(self._keys.export(operation_id.removeprefix(_PREFIX)), json.dumps(body), ex=_LIFETIME_SECONDS)
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """Return the operation of an export, or None if the id does not belong to an export of the caller's tenant."""
+        """Return an export's operation record, or None if the id does not belong to an export of the caller's tenant."""
         if not operation_id.startswith(_PREFIX):
             return None
         key = self._keys.export(operation_id.removeprefix(_PREFIX))

@@ -77,7 +77,7 @@ def _replayed(stored: StoredAnswer) -> Response:
 
 
 class NamedRoute(Route):
-    """A route of an API that is compatible with another product. Logs show its path template."""
+    """A route of an API that is compatible with another product. Logs show the route's path template."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child_scope = super().matches(scope)

@@ -25,7 +25,7 @@ EVERYBODY = Principal(DEFAULT_TENANT, "anonymous", Role.ADMIN, operator=True)
 
 
 def principal_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Principal:
-    """Return the caller of an ASGI request. Raises Unauthenticated if credentials are required and missing."""
+    """Return the caller of an ASGI request. Raises Unauthenticated if credentials are required but missing."""
     principal: Principal | None = request.get(PRINCIPAL)
     if principal is not None:
         return principal
@@ -35,7 +35,7 @@ def principal_of_request(settings: Settings, request: Mapping[str, Any] = Mappin
 
 
 def scope_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Scope:
-    """Return the scope of an ASGI request. Raises Unauthenticated if credentials are required and missing."""
+    """Return the scope of an ASGI request. Raises Unauthenticated if credentials are required but missing."""
     return scope_of(principal_of_request(settings, request))
 
 
@@ -58,7 +58,7 @@ def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: 
 
 
 def scope_of_writer(tenant: str, rights: Rights) -> Scope:
-    """Return the scope that a caller had when the caller wrote to a session."""
+    """Return the scope that a caller had when writing to a session."""
     return Scope(tenant=tenant, namespaces=rights.namespaces, users=rights.users, agents=rights.agents)
 
 
@@ -97,8 +97,8 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
     """Return the request's namespace and user, like `place_of`, for data that all agents share.
 
-    Raises Forbidden as `place_of` does, and if the caller is limited to certain agents. `what` is a plural noun for the
-    data.
+    Raises Forbidden as `place_of` does, and also if the caller is limited to certain agents. `what` is a plural noun
+    for the data.
     """
     if scope.agents is not None:
         raise Forbidden(f"{what} are shared by all agents: use credentials that are not limited to some")

@@ -27,7 +27,7 @@ LEAVE = "agent_memory.leave"
 
 
 class ModelResponse(Response):
-    """A response with status 200 and a model as JSON. The response does not validate the model again."""
+    """A response with status 200 and a model as JSON. The model is not validated again."""
 
     def __init__(self, model: BaseModel, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(model.model_dump_json(by_alias=True), media_type="application/json")
@@ -106,7 +106,7 @@ _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"t
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the `responses` argument for a route with these statuses and with 401, 403, 422, and 503."""
+    """Return the `responses` argument for a route with the given statuses in addition to 401, 403, 422, and 503."""
     responses: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in (401, 403, *statuses)
     }
@@ -116,7 +116,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def versioned(*statuses: int, headers: Mapping[str, str] = MappingProxyType({})) -> dict[int | str, dict[str, Any]]:
-    """Add a 200 response with an ETag to the result of `errors`. `headers` describes its other headers by name."""
+    """Add a 200 response with an ETag to the result of `errors`. `headers` describes the response's other headers by name."""
     described = {"ETag": "The session's version, for `If-Match`.", **headers}
     return {
         200: {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}},

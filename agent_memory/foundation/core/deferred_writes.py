@@ -15,10 +15,10 @@ _CLOSE_SECONDS = 2.0
 
 
 class DeferredWrite:
-    """Call `write` within `delay_seconds` of a call to `soon`.
+    """A background task that calls `write` within `delay_seconds` of a call to `soon`.
 
-    Logs each AgentMemoryError that `write` raises. `write` itself must keep the changes that it fails to store.
-    `what` is a plural noun for the changes, used in log lines.
+    Logs each AgentMemoryError that `write` raises. `write` itself must keep the changes that it fails to store. `what`
+    is a plural noun for the changes, used in log lines.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], what: str, *, delay_seconds: float) -> None:

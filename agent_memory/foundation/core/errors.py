@@ -120,7 +120,7 @@ class RedisUnavailable(Unavailable, code="redis_unavailable"):
 
 
 class StoreLost(RedisUnavailable, code="store_lost"):
-    """Redis is empty but contained a store before. Reads and writes fail until an operator accepts the loss."""
+    """Redis is empty but previously contained a store. Reads and writes fail until an operator accepts the loss."""
 
 
 class StoreChanged(RedisUnavailable, code="store_changed"):

@@ -9,7 +9,7 @@ _THRESHOLDS = (10_000, 10, 10)
 
 
 def starting() -> None:
-    """Turn off garbage collection until `settle`. Otherwise, collections take a fifth of the import time."""
+    """Turn off garbage collection until `settle`. Otherwise, collections would take a fifth of the import time."""
     gc.disable()
 
 

@@ -99,7 +99,7 @@ class FittedSection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FittedText:
-    """A fitted section that consists of one text. A non-empty section takes `extra` tokens more than its text."""
+    """A fitted section that consists of a single string. A non-empty section takes `extra` tokens more than its text."""
 
     text: str
     count: Callable[[str], int]

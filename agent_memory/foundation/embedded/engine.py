@@ -55,7 +55,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """The result of a test of one candidate. `problem` is None if the engine works."""
+    """The result of testing one candidate engine. `problem` is None if the engine works."""
 
     name: str
     engine: Engine | None
@@ -156,9 +156,9 @@ def _version(server: str) -> tuple[int, int] | None:
 
 
 def usable_file(path: Path, data_dir: Path) -> str:
-    """Make the file executable and return its path. Packages may lose this permission.
+    """Make the file executable and return its path. Installation from a package may remove this permission.
 
-    If the permission cannot change, return the path of an executable copy in the data directory.
+    If the permission cannot be set, return the path of an executable copy in the data directory.
     """
     if os.access(path, os.X_OK):
         return str(path)
@@ -249,7 +249,7 @@ async def _probe_running(process: subprocess.Popen[bytes], socket: str, log: Pat
 
 
 async def examine_engines(data_dir: Path, *, all_of_them: bool = False) -> list[EngineReport]:
-    """Test the candidates in order. Stop at the first engine that works, unless `all_of_them` is true."""
+    """Test the candidate engines in order. Stop at the first engine that works, unless `all_of_them` is true."""
     reports: list[EngineReport] = []
     for candidate in _candidates(data_dir):
         problem = candidate.problem if candidate.engine is None else await _probe(candidate.engine)

@@ -1,7 +1,7 @@
 """Run a redis-server with the query engine on a data directory: `async with embedded_redis(data_dir) as redis`.
 
-The server listens only on 127.0.0.1 and requires a password, which the data directory contains. The server writes an
-append-only file. Our process restarts the server if it dies. The server ends when our process ends.
+The server listens only on 127.0.0.1 and requires a password, which is stored in the data directory. The server writes
+an append-only file. Our process restarts the server if it dies. The server ends when our process ends.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class _Locks:
         self.redis = self._owner = -1
 
     def take_redis(self) -> bool:
-        """Take `redis.lock`. Return True unless a redis-server from an earlier run holds this lock."""
+        """Try to take `redis.lock`. Return False if a redis-server from an earlier run holds this lock."""
         return self._take(self.redis)
 
     def _open(self, name: str) -> int:
@@ -314,7 +314,7 @@ def _launch(folder: Path, engine: Engine, password: str, port: int, lock: int) -
 
 
 async def _start_first(folder: Path, locks: _Locks, password: str, port: int) -> _Server:
-    """Start Redis, with up to three attempts. Raises StartupError.
+    """Start Redis, making up to three attempts. Raises StartupError.
 
     Another process may take the port before Redis does, and the engine that worked last time may not work anymore.
     """

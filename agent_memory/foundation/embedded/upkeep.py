@@ -25,7 +25,7 @@ _CHILD_NICENESS = 10
 
 
 class EngineUpkeep:
-    """Tune one redis-server while it runs. Call `look` several times a second."""
+    """A tuner for one running redis-server. Call `look` several times a second."""
 
     def __init__(self) -> None:
         self._seconds = int(COLLECTOR_SECONDS)
@@ -33,7 +33,7 @@ class EngineUpkeep:
         self._children: frozenset[int] = frozenset()
 
     async def look(self, pid: int, *, port: int, password: str) -> None:
-        """Lower the priority of new child processes. Every 30 s, adjust the collector's pause to the largest index."""
+        """Lower the priority of new child processes. Every 30 s, adjust the collector's pause to the size of the largest index."""
         self._children = _lower_children(pid, self._children)
         if (now := time.monotonic()) < self._next:
             return

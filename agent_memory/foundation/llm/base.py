@@ -31,7 +31,7 @@ TextRole = Literal["query", "document"]
 
 @runtime_checkable
 class EmbeddingModel(Protocol):
-    """Turn texts into the model's own vectors, normalized to length 1."""
+    """An interface to a model that turns texts into its own vectors, normalized to length 1."""
 
     @property
     def model(self) -> str: ...
@@ -50,7 +50,7 @@ class EmbeddingModel(Protocol):
 
 
 class Embedder(Protocol):
-    """Turn texts into unit vectors whose cosines are comparable across models (`llm/profiles.py`)."""
+    """An interface for turning texts into unit vectors whose cosines are comparable across models (`llm/profiles.py`)."""
 
     @property
     def model(self) -> str: ...
@@ -70,7 +70,7 @@ class Embedder(Protocol):
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """Convert this model's vectors from another store, made without a prefix, to the form that `embed` returns.
+        """Convert vectors that this model made without a prefix for another store to the form that `embed` returns.
 
         Raises the same errors as `embed`.
         """
@@ -81,7 +81,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Score how well texts answer a query."""
+    """An interface for scoring how well texts answer a query."""
 
     @property
     def description(self) -> str: ...
@@ -95,7 +95,7 @@ class Reranker(Protocol):
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Ask a language model for text or for a pydantic object."""
+    """An interface for asking a language model for text or for a pydantic object."""
 
     @property
     def model(self) -> str: ...
@@ -130,7 +130,7 @@ class ChatModel(Protocol):
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated `answer`. Raises the same errors as `text`.
+        """Return a validated instance of `answer`. Raises the same errors as `text`.
 
         Request the format json_schema, then json_object, then plain text, until the server accepts one of them. Ask the
         model once to repair an invalid answer.

@@ -9,7 +9,7 @@ from agent_memory.foundation.core.settings import ModelSettings, Settings
 
 
 class EmbeddingChoice(NamedTuple):
-    """A provider ("local" or "openai"), its model, and the dimensions to ask for. Servers and keys stay in the settings."""
+    """A provider ("local" or "openai"), its model, and the number of dimensions to request. Servers and keys stay in the settings."""
 
     provider: str
     model: str

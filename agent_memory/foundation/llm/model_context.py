@@ -92,7 +92,7 @@ class ModelContext:
 
     @property
     def wants_asking(self) -> bool:
-        """True if it is time to ask the server."""
+        """True if it is time to ask the server for its context size."""
         return self._clock() >= self._ask_at
 
     def note_limit(self, tokens: int | None, *, guess: bool = False) -> None:
@@ -107,7 +107,7 @@ class ModelContext:
 
     @property
     def most_asked(self) -> int | None:
-        """The number of tokens of new messages that a request may contain after a timeout, or None without a limit."""
+        """The maximum number of new-message tokens in a request, as limited after a timeout, or None without a limit."""
         return self._most_asked if self._clock() < self._most_asked_until else None
 
     def learn_timeout(self, message_tokens: int) -> None:
@@ -119,7 +119,7 @@ class ModelContext:
         self.take_over_asked(max(message_tokens // 2, LEAST_ASKED), KNOWN_SECONDS)
 
     def learn_answer(self, message_tokens: int) -> bool:
-        """Note that the model answered a request with `message_tokens` tokens of messages in time.
+        """Note that the model gave a timely answer to a request with `message_tokens` tokens of messages.
 
         Return True if requests may now be larger. Requests grow again if a model was only loading or busy. A model that
         stays slow gets larger requests less and less often.
@@ -186,7 +186,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + KNOWN_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if the server recently refused exactly this request, so that a caller must not repeat it."""
+        """True if the server recently refused exactly this request, which the caller must then not repeat."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

@@ -24,7 +24,7 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """Map similarities to the scale of scores that hosted products use.
+    """A mapping of similarities to the score scale that hosted products use.
 
     `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 do not change.
     """
@@ -106,6 +106,6 @@ def centered(rows: Vectors, mean: Vectors) -> Vectors:
 def raised(similarity: float, share: float) -> float:
     """Move a similarity toward 1: reduce its distance from 1 by half of `share`.
 
-    `share` (0 to 1) is the part of the query's words that the text contains.
+    `share` (0 to 1) is the fraction of the query's words that the text contains.
     """
     return min(1.0, similarity + (1.0 - similarity) * share / 2)

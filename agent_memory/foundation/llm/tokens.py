@@ -37,7 +37,7 @@ _GAP_TOKENS = 2  # tokens of the " … " in a shortened text
 
 
 class _PieceTokens(dict[str, int]):
-    """Cache the number of tokens for each piece that `_PATTERN` cuts.
+    """A cache of the number of tokens in each piece that `_PATTERN` matches.
 
     Each piece is encoded independently, so its number of tokens is the same in all texts.
     """
@@ -56,7 +56,7 @@ class _PieceTokens(dict[str, int]):
 
 
 class TokenCounter:
-    """Count tokens and truncate texts. Without an encoding, assume four characters per token."""
+    """A counter of tokens that can also truncate texts. Without an encoding, it assumes four characters per token."""
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding

@@ -164,7 +164,7 @@ class Bucket:
 
 
 async def end_task(task: asyncio.Task[None]) -> None:
-    """Cancel a task that uses Redis, and wait for its end."""
+    """Cancel a task that uses Redis, and wait until it ends."""
     while not task.done():
         # A cancellation during a connect is lost, because it becomes a connection error. Cancel again.
         task.cancel()

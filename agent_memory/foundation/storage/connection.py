@@ -178,7 +178,7 @@ Pipe = Pipeline
 
 
 class PipelineReader:
-    """Run the reads of several stores in one round trip."""
+    """A callable that runs the reads of several stores in one round trip."""
 
     def __init__(self, client: aioredis.Redis) -> None:
         self._client = client

@@ -59,7 +59,7 @@ def erasure_place(tenant: str, namespace: str | None, user_id: str | None, sessi
 
 
 class ErasureGuard:
-    """Check for erasures before a write that does not use a script, and read the time from Redis."""
+    """A guard that checks for erasures before a write that does not use a script, and reads the time from Redis."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client

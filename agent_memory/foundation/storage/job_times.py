@@ -14,7 +14,7 @@ class JobTimes:
         self._job_times = keys.job_times
 
     async def count_begin(self, name: str) -> int:
-        """Count a start of the job. Return how many times the job has started since it last ended."""
+        """Record that the job has started. Return how many times the job has started since it last ended."""
         with redis_errors():
             return int(await self._client.hincrby(self._job_times, f"begun:{name}", 1))
 

@@ -114,7 +114,7 @@ class Outbox:
         return dict(zip(limits, claims, strict=True))
 
     async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
-        """End the claim on successful work. Return False if a write has set the mark again, so that it stays due."""
+        """End a claim after its work has succeeded. Return False if a write has set the mark again, so that it stays due."""
         return bool(await self._done(**self._script_keys(kind), member=claim.member, token=claim.lease))
 
     async def end_claims(self, kind: DueKind, claims: Sequence[Claim]) -> None:
@@ -146,13 +146,13 @@ class Outbox:
         ]
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
-        """Return a claim whose work did not begin. The mark is due again after a delay, and the try does not count."""
+        """Give back a claim whose work did not begin. The mark becomes due again after a delay, and the try does not count."""
         await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
-        """End the claim on failed work. The mark is due again after a delay.
+        """End a claim after its work has failed. The mark becomes due again after a delay.
 
-        With `forgive`, the try does not count, because the failure's cause is outside the work.
+        With `forgive`, the try does not count, because the cause of the failure is outside the work.
         """
         named = self._script_keys(kind)
         del named["dead"]

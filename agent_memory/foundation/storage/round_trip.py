@@ -22,7 +22,7 @@ Command = Sequence[Any]
 
 
 class StoreGate(Protocol):
-    """Decide whether clients may use a Redis now."""
+    """An interface for deciding whether clients may currently use a Redis."""
 
     def check(self) -> None:
         """Raise an AgentMemoryError if clients may not use the Redis."""
@@ -107,7 +107,7 @@ class BoundedPool(ConnectionPool):
 class Deadline:
     """The deadline of the current task's exchange: `seconds` from now. None means no deadline.
 
-    Cancels the task of a late exchange. `asyncio.timeout` takes twice as long as this class: 7 µs an exchange.
+    Cancels the task if the exchange is late. `asyncio.timeout` takes 7 µs per exchange, twice as long as this class.
     """
 
     __slots__ = ("_cancelled", "_cancelling", "_end", "_loop", "_seconds", "_task", "_timer")

@@ -47,7 +47,7 @@ class Problem:
 
 
 class StoreWatch:
-    """Watch one bucket, and act as the `StoreGate` of its clients. The watch's own client has no gate."""
+    """A watch over one bucket that acts as the `StoreGate` of the bucket's clients. The watch's own client has no gate."""
 
     def __init__(
         self, client: Redis, keys: Keys, file: StoreFile | None, *, schemas: Sequence[IndexSchema] = (), makes: bool = True

@@ -206,7 +206,7 @@ def _ended(text: str) -> str:
 
 
 def _clauses(sentence: str) -> list[str]:
-    """Split a sentence into main clauses that can be understood alone."""
+    """Split a sentence into main clauses that can be understood on their own."""
     if _is_asking(sentence) or _BEGINS.match(sentence) is None or _DEPENDENT.search(sentence) is not None:
         return [sentence]
     return _BETWEEN_CLAUSES.split(sentence)

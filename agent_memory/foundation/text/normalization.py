@@ -1,4 +1,4 @@
-"""Decide by words alone whether two memories say the same thing."""
+"""Decide whether two memories say the same thing, based only on their words."""
 
 from __future__ import annotations
 

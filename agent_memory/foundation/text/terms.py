@@ -136,7 +136,7 @@ def _stemmed(word: str) -> str:
 
 
 class _Chunks(dict[str, tuple[tuple[str, ...], str | None]]):
-    """Cache the results of `_chunk_terms` for short chunks, which repeat."""
+    """A cache of the results of `_chunk_terms` for short chunks, which often recur."""
 
     def __missing__(self, chunk: str) -> tuple[tuple[str, ...], str | None]:
         chunk_terms = _chunk_terms(chunk)

@@ -1,4 +1,4 @@
-"""Connect commands to memories through a server's REST API, or the same API in this process on the configured Redis."""
+"""Connect commands to memories through a server's REST API, or through the same API run in this process on the configured Redis."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def redis(
     given: dict[str, str],
     port: Annotated[str | None, _option("EMBEDDED_REDIS_PORT", "--port PORT", "port to listen on (a free one)")] = None,
 ) -> None:
-    """Run only the embedded Redis and print its URL, which contains its password. Listens on 127.0.0.1."""
+    """Run only the embedded Redis and print its URL, including the password. Listens on 127.0.0.1."""
     from agent_memory.interfaces.cli import run
 
     run.redis(given | ({"EMBEDDED_REDIS_PORT": port} if port else {}))

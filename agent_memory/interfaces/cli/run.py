@@ -168,9 +168,9 @@ async def _run_parts(
     name: str = "api",
     may_end: bool = False,
 ) -> None:
-    """Run the server and the worker as tasks until a signal arrives, or until one of the tasks ends by itself.
+    """Run the server and the worker as tasks until a signal arrives, or until one of the tasks ends on its own.
 
-    Prints `lines` when the server is ready for requests. Raises StartupError if a task ends by itself. If `may_end` is
+    Prints `lines` when the server is ready for requests. Raises StartupError if a task ends on its own. If `may_end` is
     set, the server may end without an error, because its only client can leave.
     """
     if with_worker:

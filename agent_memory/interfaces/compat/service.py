@@ -1,4 +1,4 @@
-"""Define what the services of compatible APIs share: their namespace, searches in it, and checks of requests."""
+"""Define what the services of compatible APIs share: their namespace, searches in that namespace, and request checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define what pages share: the caller, REST calls, the form token, texts and templates."""
+"""Everything that pages share: the caller, REST calls, the form token, UI strings and templates."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _day(text: str) -> str:
 
 
 def _moment(text: str) -> str:
-    """Format a time for people."""
+    """Format a time for display."""
     moment = datetime.fromisoformat(text)
     return f"{moment if moment.tzinfo is None else moment.astimezone(UTC):%-d %b %Y, %H:%M}"
 
@@ -104,7 +104,7 @@ class Page:
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """Return the page texts in the first of the browser's languages that the console supports."""
+        """Return the UI strings in the first of the browser's languages that the console supports."""
         accepted = (part.split(";")[0].strip()[:2].lower() for part in self.request.headers.get("accept-language", "").split(","))
         return next((_WORDS[language] for language in accepted if language in _WORDS), _WORDS["en"])
 
@@ -127,7 +127,7 @@ class Page:
     async def read_if_allowed(self, path: str, **query: Any) -> Any:
         """Return the answer to a read request, or None if REST answers 403 or 404.
 
-        403 means that the caller may not access this part, or may access several namespaces and must choose one.
+        403 means that the caller may not access the resource, or must choose one of several namespaces.
         """
         try:
             return await self.rest("GET", path, **query)
@@ -159,7 +159,7 @@ class Page:
         return hmac.digest(self._cookie.encode(), b"csrf", "sha256").hex()
 
     async def form(self) -> Fields:
-        """Return the fields of a console form. Raises Forbidden for another site's form, TooLarge, and BadInput."""
+        """Return the fields of a console form. Raises Forbidden for a form from another site, and TooLarge or BadInput."""
         body = bytearray()
         async for part in self.request.stream():
             body += part
@@ -185,7 +185,7 @@ class Page:
         return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, "changed": None, **query})
 
     def local(self, address: str | None) -> str:
-        """Return the URL if it belongs to the console, else the URL of the overview."""
+        """Return `address` if it belongs to the console, else the URL of the overview."""
         begin = self._root + BASE
         return address if address and (address == begin or address.startswith((f"{begin}/", f"{begin}?"))) else begin
 

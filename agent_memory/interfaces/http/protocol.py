@@ -1,7 +1,7 @@
-"""Limit the duration and size of request heads in uvicorn's HTTP protocol.
+"""Limits on the duration and size of request heads in uvicorn's HTTP protocol.
 
-The server closes a connection that stays silent, and a connection on which a head, a trailer or a refused body does not
-end. See docs/adr/0002-bounds-on-heads.md. `middleware/body_deadline.py` limits bodies.
+The server closes a connection that stays silent, or that does not complete a head, a trailer or a refused body. See
+docs/adr/0002-bounds-on-heads.md. `middleware/body_deadline.py` limits bodies.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class JoinedWrites:
             self._head = b""
 
     def flush(self) -> None:
-        """Write a head that no body follows, as in the answer to a HEAD request."""
+        """Write a pending head that no body follows, as in the response to a HEAD request."""
         if self._head:
             self.write(b"")
 
@@ -72,7 +72,7 @@ class JoinedWrites:
 
 
 class Connection(HttpToolsProtocol):
-    """Limit the time for a request's head to `head_seconds` from its first byte. A head in one piece needs no timer."""
+    """A connection that limits the time for a request's head to `head_seconds` from its first byte. A head in one piece needs no timer."""
 
     head_seconds: float
 

@@ -31,6 +31,6 @@ class MemoryPrompt(BaseModel):
 
 
 class StoredSession(WorkingMemoryResponse):
-    """A session in an answer. Its memories are full records, in whatever form they were stored."""
+    """A session in an answer. Its memories are always full records, regardless of how they were stored."""
 
     memories: list[MemoryRecord] = Field(default_factory=list[MemoryRecord])  # pyright: ignore[reportIncompatibleVariableOverride]

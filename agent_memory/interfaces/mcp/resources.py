@@ -1,4 +1,4 @@
-"""Answer MCP requests for resources, which are a user's data, and for the prompt that shows them."""
+"""Handlers of MCP requests for resources (a user's data) and for the prompt that shows them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ class ResourceHandlers:
         self._who = who
 
     async def list_resources(self, context: _Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        """List the MCP App's page, and the resources of the caller's default user. Other users' resources have templates."""
+        """List the MCP App's page and the resources of the caller's default user.
+
+        Other users' resources are available through templates.
+        """
         async with self._answering():
             caller = await self._who(context.request)
         if caller.user_id is None:

@@ -158,7 +158,7 @@ async def _call(
 def _answered(caller: Caller, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Caller:
     """Return the caller with the user's answer to a tool's question, if there is one.
 
-    Only clients of protocol 2026-07-28 can be asked, because the server keeps no sessions.
+    Only clients that use protocol 2026-07-28 can be asked, because the server keeps no sessions.
     """
     capabilities = context.session.client_capabilities
     elicitation = None if capabilities is None else capabilities.elicitation

@@ -1,4 +1,4 @@
-"""Connect the MCP SDK's OAuth handlers to our connections.
+"""An OAuth provider for the MCP SDK's handlers, backed by `Connections`.
 
 Clients are public: they get no secrets, and PKCE (S256) protects their codes.
 """
@@ -38,7 +38,7 @@ class Refresh(RefreshToken):
 
 class Client(OAuthClientInformationFull):
     def validate_redirect_uri(self, redirect_uri: AnyUrl | None) -> AnyUrl:
-        """Return the URI if it is registered. A native app may use any port of this machine (RFC 8252, 7.3)."""
+        """Return the URI if it is registered. A native app may use any port on this machine (RFC 8252, 7.3)."""
         if redirect_uri is not None and _is_loopback(redirect_uri):
             registered = [_without_port(each) for each in self.redirect_uris or () if _is_loopback(each)]
             if _without_port(redirect_uri) in registered:
@@ -123,5 +123,5 @@ def is_safe_redirect(uri: AnyUrl) -> bool:
 
 
 def redirect_to(uri: str, issuer: str, state: str | None, **answer: str) -> str:
-    """Return a client's redirect URI with the answer to its request and the issuer (RFC 9207)."""
+    """Return a client's redirect URI, extended with the issuer (RFC 9207) and the answer to the client's request."""
     return construct_redirect_uri(uri, **answer, state=state, iss=issuer)

@@ -46,7 +46,7 @@ def check_settings(settings: Settings) -> str:
 
 
 def oauth_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
-    """Return the routes. Raises StartupError."""
+    """Return the authorization server's routes. Raises StartupError for unsuitable settings."""
     issuer = check_settings(settings)
 
     async def metadata(request: Request) -> Response:

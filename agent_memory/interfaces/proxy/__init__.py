@@ -1,1 +1,1 @@
-"""Forward calls to language models to an upstream. Add memories to the request, and store the answer in a session."""
+"""A proxy for language model calls. It adds memories to each request, forwards it to an upstream, and stores the answer."""

@@ -1,4 +1,4 @@
-"""Keep the upstream's credentials apart from ours: on the proxy's paths, `Authorization` belongs to the upstream."""
+"""Separation of the upstream's credentials from this server's: on the proxy's paths, `Authorization` belongs to the upstream."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _NOT_RETURNED = _HOP_BY_HOP | {b"date", b"set-cookie"}
 
 
 def our_headers(headers: Headers) -> dict[str, str]:
-    """Return the proxy's own headers of a request. Raises BadInput for a value that is not UTF-8."""
+    """Return the request headers that are meant for the proxy itself. Raises BadInput for a value that is not UTF-8."""
     ours: dict[str, str] = {}
     for name, value in headers:
         if name.startswith(_OURS):
@@ -37,7 +37,7 @@ def our_headers(headers: Headers) -> dict[str, str]:
 
 
 def to_upstream(headers: Headers, authorization: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return a request's headers for the upstream. `authorization` contains the caller's credentials for it."""
+    """Return a request's headers for the upstream. `authorization` contains the caller's credentials for the upstream."""
     return [*_passing(headers, _NOT_FORWARDED), *((b"authorization", value) for value in authorization), (b"accept-encoding", b"identity")]
 
 

@@ -106,7 +106,7 @@ class Relay(Response):
         await self._store()
 
     async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Read and store the answer, and return its bytes. Do not read an answer that is too long."""
+        """Read and store the answer, and yield its bytes. An answer that is too long is passed on without being parsed."""
         body = bytearray()
         async for piece in pieces:
             self._postpone()
@@ -125,7 +125,10 @@ class Relay(Response):
         return joined()
 
     def _read(self, read: Callable[[bytes], bool], data: bytes) -> bool:
-        """Return True if the answer is complete. Never raise, so that an unreadable answer still reaches the caller."""
+        """Pass `data` to `read`, and return True if the answer is complete.
+
+        Never raise, so that an unreadable answer still reaches the caller.
+        """
         try:
             return read(data)
         except Exception:
@@ -140,7 +143,7 @@ class Relay(Response):
         return _OFF if self._memory is None else self._memory.headers()
 
     def _postpone(self) -> None:
-        """Extend the deadline, because data has moved. The request fails only if the upstream or the caller stalls."""
+        """Extend the deadline after data was transferred. The request fails only if the upstream or the caller stalls."""
         if self._deadline is not None:
             self._deadline.reschedule(asyncio.get_running_loop().time() + SILENCE_SECONDS)
 

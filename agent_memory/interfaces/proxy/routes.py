@@ -1,4 +1,4 @@
-"""Define the proxy's routes: the paths of OpenAI's API below `/proxy`."""
+"""The proxy's routes: the paths of OpenAI's API under `/proxy`."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ class ModelProxy:
 
 
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation) -> CallMemory:
-    """Return the memory for a call, which belongs to the user that the call specifies.
+    """Return the memory for a call. It belongs to the user that the call specifies.
 
-    Raises Forbidden if the caller may not access the user, namespace or agent, and BadInput without a user.
+    Raises Forbidden if the caller may not access the user, namespace or agent, and BadInput if no user is specified.
     """
     scope = scope_of(request)
     if options.mode == "on":
@@ -106,4 +106,4 @@ def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
 
 
 def _stay() -> None:
-    """Do nothing. Used if the server admits all requests, so that there is no place to free."""
+    """Do nothing. Used if the server admits all requests, so that there is no slot to free."""

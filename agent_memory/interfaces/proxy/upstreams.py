@@ -43,7 +43,7 @@ class Upstreams:
             yield
 
     def choose(self, name: str | None) -> str:
-        """Return the address of an upstream, or of the default one. Raises NotFound if there are none, and BadInput."""
+        """Return the address of an upstream, or of the default one. Raises NotFound if there are none, and BadInput for an unknown name."""
         if not self._addresses:
             raise NotFound("Not Found: this server passes on no calls to models. To let it, set PROXY_UPSTREAMS=name=https://…/v1")
         if name is not None and name not in self._addresses:
@@ -64,7 +64,7 @@ class Upstreams:
         return leave
 
     async def send(self, url: str, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> httpx2.Response:
-        """Send a request, and return the response before its body is read. Raises BadInput, Unavailable."""
+        """Send a request, and return the response before its body is read. Raises BadInput or Unavailable."""
         if self._client is None:
             raise Unavailable("the server is starting")
         try:

@@ -34,7 +34,7 @@ class PromptAnswer(dict[str, Any]):
 
     @property
     def system(self) -> str | None:
-        """The `system` text for format "anthropic". None if the text is empty, and for other formats."""
+        """The `system` text for format "anthropic". None if there is no such text, or for other formats."""
         return self.get("system")
 
     @property

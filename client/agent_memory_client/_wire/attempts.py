@@ -49,7 +49,7 @@ def headers_of(config: MemoryClientConfig) -> dict[str, str]:
 
 
 def body_of(call: Call) -> bytes | None:
-    """Return the body of `call` in UTF-8. Raises MemoryValidationError if JSON cannot represent it."""
+    """Return the body of `call` as UTF-8. Raises MemoryValidationError if JSON cannot represent it."""
     if call.json is None:
         return call.lines
     try:

@@ -56,9 +56,9 @@ class AgentMemoryChatMessageStore:
 
 
 class AgentMemoryRecall(Recall):
-    """Return a user's memories as system messages, or an empty list if nothing matches.
+    """Recall of a user's memories as system messages. The list is empty if nothing matches the query.
 
-    If the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError instead.
+    If the server is unavailable, it returns no memories. With `needed`, it raises MemoryUnavailableError instead.
     """
 
     def run(self, query: str) -> list[ChatMessage]:

@@ -23,7 +23,7 @@ ITEM = "agents_item"
 
 
 class AgentMemorySession:
-    """A `Session` of the Agents SDK, stored on the server under the same id.
+    """A `Session` for the Agents SDK, stored on the server under `session_id`.
 
     The session returns items exactly as they were added, including tool calls and reasoning. The server promotes the
     items to long-term memory. Calls raise the errors of `agent_memory_client.errors`.

@@ -80,7 +80,7 @@ def new_id() -> str:
 
 
 def _matching(pattern: str, kind: str, message: str) -> CoreSchema:
-    """Return a schema for str that rejects text without `pattern`. The error has type `kind` and text `message`."""
+    """Return a schema for str that rejects text not matching `pattern`. The error has type `kind` and message `message`."""
     return core_schema.custom_error_schema(core_schema.str_schema(pattern=pattern), custom_error_type=kind, custom_error_message=message)
 
 
@@ -194,7 +194,7 @@ def _check_visible(value: str, info: ValidationInfo) -> str:
 
 
 def normalized_bytes(text: str, most: int) -> int:
-    """Return the UTF-8 size of a text after NFKC. Stop counting once the size exceeds `most`.
+    """Return the UTF-8 size of text after NFKC normalization. Stop counting once the size exceeds `most`.
 
     Search uses the normalized text, in which one character may become up to 18 characters (U+FDFA).
     """

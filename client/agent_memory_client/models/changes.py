@@ -117,7 +117,7 @@ class MemoryHistory(BaseModel):
 
 
 class EvidenceItem(Evidence):
-    """A piece of evidence, with its messages that are still stored."""
+    """A piece of evidence, including any of its messages that are still stored."""
 
     messages: list[MemoryMessage]
     """The evidence's messages that are still stored."""

@@ -104,7 +104,7 @@ class Condition(MemoryFilters):
     @model_validator(mode="before")
     @classmethod
     def _check_size(cls, value: Any) -> Any:
-        """Before parsing, reject conditions that are too deep or too many. Not recursive."""
+        """Before parsing, reject conditions that are nested too deeply or too numerous. Not recursive."""
         level, count = [value], 0
         for _ in range(MAX_CONDITION_DEPTH):
             level = [part for node in level if isinstance(node, dict) for part in _parts(node)]

@@ -270,6 +270,6 @@ class LastAccessed(DateFilter):
 
 
 class EventDate(DateFilter):
-    """Filter by the time of the event in the memory."""
+    """Filter by the time of the event that the memory describes."""
 
     field: Literal["event_date"] = "event_date"

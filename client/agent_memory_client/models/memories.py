@@ -356,7 +356,7 @@ class QuarantineListResponse(BaseModel):
 
 
 class AckResponse(BaseModel):
-    """The server accepted the request. `status` starts with "ok" if the work is done, and is "pending" otherwise."""
+    """Confirmation that the server accepted the request. `status` starts with "ok" if the work is done, and is "pending" otherwise."""
 
     status: str
     """`ok`, which may include the result (`ok, deleted 2 memories`). `pending` if the work continues in the

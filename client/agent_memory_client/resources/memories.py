@@ -84,9 +84,9 @@ class Memories(Resource):
         """Store memories, given as records or dicts. A memory replaces a stored one that has the same id.
 
         Keyword search finds the memories immediately, and semantic search finds them a moment later. With `wait`
-        (seconds, or True for up to 10), the call waits for semantic search, and `searchable` in the response says
-        whether it finds them. The call is safe to repeat. To repeat it from another process, pass the same records and
-        your own `idempotency_key`. Raises MemoryConflictError if an id belongs to another owner.
+        (seconds, or True for up to 10), the call waits for semantic search. `searchable` in the response is then True
+        if semantic search finds the memories. The call is safe to repeat. To repeat it from another process, pass the
+        same records and your own `idempotency_key`. Raises MemoryConflictError if an id belongs to another owner.
         """
         namespace = self._config.default_namespace
         bodies = [record.model_dump(mode="json", exclude_none=True, by_alias=True) for record in as_records(memories)]

@@ -286,7 +286,7 @@ class Sessions(Resource):
     async def _change(
         self, session_id: str, namespace: str | None, user_id: str | None, change: _Change, window: Mapping[str, Any] | None = None
     ) -> WorkingMemoryResponse:
-        """Write a session back with the fields that `change` returns for the stored (or an empty) session.
+        """Apply the fields that `change` returns to the stored session (or an empty one), and write the session back.
 
         The session is read without a model or window, because the server might otherwise leave out messages.
         """

@@ -287,7 +287,7 @@ class ToolCalls(Resource):
         return forget_answer(answer)
 
     async def _delete(self, tool_input: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
-        """Delete memories. Skip memories of other owners, as the server skips unknown ids.
+        """Delete memories. Skip other owners' memories, just as the server skips unknown ids.
 
         Raises MemoryNotFoundError if no memory is left.
         """

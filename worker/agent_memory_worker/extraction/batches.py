@@ -79,7 +79,7 @@ def size(messages: Sequence[StoredMessage]) -> int:
 
 
 def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: int) -> bool:
-    """True if the model timed out on about `message_tokens` tokens. The model then gets half as many from now on.
+    """Return True if the model timed out on about `message_tokens` tokens. Future requests are then half as large.
 
     Return False for other errors, and for requests that are already small.
     """

@@ -1,7 +1,7 @@
-"""While a tenant is idle, find contradictions between facts that no model has compared yet.
+"""Search for contradictions, while a tenant is idle, between facts that no model has compared yet.
 
-A pass compares some changed facts with similar facts, their neighbors. Similarity alone never makes a fact outdated. The cursor
-moves after the write, so repeating a crashed pass has no additional effect.
+A pass compares some changed facts with their neighbors, which are similar facts. Similarity alone never makes a fact
+outdated. The cursor moves after the write, so repeating a crashed pass has no additional effect.
 """
 
 from __future__ import annotations
@@ -99,7 +99,8 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 async def _look_on(work: _Pass) -> None:
     """Run a tenant's pass: decide pairs that need no model, and then make as many model calls as a pass may make.
 
-    If the pass does not finish, the cursor does not move. Raises ModelUnavailable, also if the token budget is spent.
+    If the pass does not finish, the cursor does not move. Raises ModelUnavailable, including when the token budget is
+    spent.
     """
     runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
@@ -223,7 +224,7 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
 
 
 async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
-    """Supersede a question's older facts, or propose it. Return True if no older fact is left to decide.
+    """Supersede a question's older facts, or propose to do so. Return True if no older fact is still undecided.
 
     Skip memories that this pass or a concurrent write has changed; a later pass handles them.
     """

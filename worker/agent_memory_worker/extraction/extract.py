@@ -212,7 +212,7 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace a fact's id if another owner's memory already has that id, which callers can compute."""
+    """Replace a fact's id if another owner's memory already has it. This is possible because callers can compute ids."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
@@ -237,7 +237,7 @@ def _read_batch(
 
 
 def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int) -> list[PromptMessage]:
-    """Return the latest earlier messages that fit into `tokens`."""
+    """Return the most recent earlier messages that fit into `tokens`."""
     latest = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
     each = min(_CONTEXT_TOKENS, tokens // max(len(latest), 1) - LINE_TOKENS)
     return _prompt_messages(latest, -len(latest), lambda message: runtime.counter.truncate(message.text, each))

@@ -222,7 +222,7 @@ def _when(record: MemoryRecord) -> str:
 def _apply_answers(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
-    """Return the decisions that change memories, and the facts to add without changing one.
+    """Return the decisions that change memories, and the facts to add without changing a memory.
 
     Pinned memories are never changed and events are never ended; the new fact is added instead. If several facts in a
     batch would change the same memory, one changes it and the others are added.

@@ -109,9 +109,9 @@ def _judges(runtime: Runtime) -> bool:
 
 
 def _whose(record: MemoryRecord) -> Selection:
-    """Select memories with the record's namespace, user and type.
+    """Return a selection of memories with the record's namespace, user and type.
 
-    A query cannot require a missing namespace or user, so `kin` must check it afterward.
+    A query cannot require a missing namespace or user, so `kin` must check this afterward.
     """
     return replace(Selection.of(record.namespace, record.user_id), memory_type=MemoryType(eq=record.memory_type))
 
@@ -242,6 +242,6 @@ def _characters(memories: Iterable[StoredMemory]) -> int:
 
 
 async def _judged(chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> set[int]:
-    """Return numbers (from 1) of pairs that a model judges equal. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Return the numbers (from 1) of the pairs that a model judges equal. Raises ModelUnavailable and ModelAnswerInvalid."""
     answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
     return {number for number in answer.same if 1 <= number <= len(pairs)}

@@ -112,7 +112,7 @@ def _entry(job: IndexJob, vectors: Mapping[str, NDArray[np.float32]], passages: 
 
 
 async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
-    """Embed memories and versions with the runtime's model, and keep their other vectors; return how many have the new one.
+    """Embed memories and versions with the runtime's model, without deleting other models' vectors; return how many were embedded.
 
     Raises ModelUnavailable and ModelAnswerInvalid.
     """
@@ -125,7 +125,7 @@ async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
-    """Delay embedding until the budget has tokens again, but at most 300 s, because an operator may raise the limit."""
+    """Delay embedding until the budget has tokens again, but for at most 300 s, because an operator may raise the limit."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 

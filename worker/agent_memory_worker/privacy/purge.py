@@ -39,7 +39,7 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 
 
 async def purge(runtime: Runtime, order: JobOrder) -> None:
-    """Carry out a purge order, or do a dry run of it, and leave a receipt."""
+    """Carry out a purge order, or simulate it if it is a dry run, and leave a receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     dry = order.arguments.get("dry_run") is not None
     owner = (order.arguments["namespace"], order.arguments["user_id"])

@@ -166,7 +166,7 @@ async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -
 
 
 def _plain_picture() -> str:
-    """Return a gray PNG, as a data URL, that every vision model accepts."""
+    """Return the data URL of a gray PNG that every vision model accepts."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

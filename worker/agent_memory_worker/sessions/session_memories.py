@@ -88,7 +88,8 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, statement_filter: Sta
 async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
     """Store memories from writers with equal rights; return the stored ids, or None after a concurrent change.
 
-    If another owner has a memory with the same id, add the memory to `refused`. Some memories may wait for others.
+    If another owner has a memory with the same id, add the memory to `refused`. A memory that shares words or a slot
+    with an earlier one may have to wait.
     """
     rights = waiting[0].own.rights
     scope = scope_of_writer(journal.tenant, rights)
@@ -120,5 +121,5 @@ async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[st
 
 
 def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:
-    """Return a fence that keeps the cursor, and removes these waiting memories from the journal unless they changed."""
+    """Return a commit fence that keeps the cursor, and removes these waiting memories from the journal unless they changed."""
     return Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=own, refused=refused)

@@ -1,4 +1,4 @@
-"""Store summaries of periods in Redis. Read which periods are waiting for a summary, and the inputs for a summary."""
+"""Store period summaries in Redis. Find the periods that are waiting for a summary, and read the inputs for a summary."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _MOST_EVENTS = 200
 class PeriodInputs:
     """The inputs for a period's summary.
 
-    The script compares `mark`, which changes when one of the period's events changes. "" means that the period is not
-    waiting for a summary.
+    The script compares `mark` with the stored mark, which changes when one of the period's events changes. "" means
+    that the period is not waiting for a summary.
     """
 
     mark: str

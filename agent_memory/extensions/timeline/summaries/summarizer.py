@@ -35,7 +35,7 @@ class PeriodSummarizer:
     """Writes due summaries. Days come first, because summaries of weeks and months are based on the summaries of days."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
-        """If `limits` is None, the summarizer does not use a language model."""
+        """Create a summarizer. If `limits` is None, it does not use a language model."""
         self._store = store
         self._models = models
         self._limits = limits

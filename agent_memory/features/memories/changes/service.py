@@ -169,7 +169,7 @@ class HistoryService:
         return ChangeListResponse(changes=changes, total=len(undone))
 
     async def _undo(self, scope: Scope, change: StoredChange, batch: str) -> str:
-        """Undo a change, and return the id of the change that records it."""
+        """Undo a change, and return the id of the change that records the undo (a forgetting records its own)."""
         if self.undo_forgetting is None or FORGOTTEN not in change.origin:
             return await self._changes.write_undo(scope, change, batch=batch)
         if change.state != "applied":

@@ -86,7 +86,7 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Release a memory from quarantine, without its slot if taken. Raises Forbidden, NotFound or Conflict."""
+        """Release a memory from quarantine, but without its slot if that slot is already taken. Raises Forbidden, NotFound or Conflict."""
         administering(scope)
         for _ in range(_TRIES):
             record, version = await self._waiting(scope, memory_id)

@@ -50,7 +50,7 @@ class ReembedService:
     async def act(self, action: ReembedAction) -> ReembedStatus:
         """Pause, resume or end the change. Raises Conflict if the current phase does not allow the action.
 
-        A rollback also raises Conflict until the newest memories have vectors of the old model.
+        A rollback also raises Conflict until the newest memories have vectors from the old model.
         """
         phases, after = _ACTIONS[action]
         state = await self._store.load_state()

@@ -118,7 +118,7 @@ class ReembedStore:
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
     async def note_missing(self, present: VectorSpec, absent: VectorSpec) -> int:
-        """Queue the memories and versions that have a vector of one model but not of the other. Return their number."""
+        """Queue the memories and versions that have a vector from one model but not from the other. Return their number."""
         count = total = 0
         for prefix in (self._keys.vector_prefix, self._keys.history_prefix):
             batch: list[bytes] = []

@@ -31,7 +31,10 @@ class ModelSwitch(Generic[T]):
         open_model: Callable[[EmbeddingChoice], Awaitable[Sequence[T]]],
         expect: Callable[[int, Sequence[T]], None],
     ) -> None:
-        """`opened` are the objects of `choice`, the model at startup. `expect` names the objects whose index must exist."""
+        """Create a switch. `opened` contains the objects of `choice`, the model at startup.
+
+        `expect` receives the objects whose index must exist.
+        """
         self._stores = stores
         self._by_model = {choice: opened}
         self._active = [choice] * len(opened)
@@ -47,7 +50,7 @@ class ModelSwitch(Generic[T]):
         return None if parts is None else parts[bucket]
 
     async def look(self) -> None:
-        """Open and switch models as the store says. Raises RedisUnavailable, and StartupError if one cannot open."""
+        """Open and switch models to match the store's state. Raises RedisUnavailable, and StartupError if a model cannot be opened."""
         for bucket, store in enumerate(self._stores):
             state = await store.load_state()
             if state is None:

@@ -93,7 +93,7 @@ def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
 def recency(record: MemoryRecord, now: datetime) -> float:
     """Return the archived server's recency score: 0.6 * 2^(-days since read / 7) + 0.4 * 2^(-days since created / 30).
 
-    Park et al., "Generative Agents", UIST 2023.
+    Source: Park et al., "Generative Agents", UIST 2023.
     """
     return decayed((now - record.last_accessed).total_seconds(), (now - record.created_at).total_seconds(), RecencyWeights())
 

@@ -133,7 +133,7 @@ class QueryBuilder:
         *,
         reranks: bool,
     ) -> None:
-        """`embedder_of` returns a tenant's embedder. `reranks` is True if a model reranks every ranking."""
+        """Create a builder. `embedder_of` returns a tenant's embedder. `reranks` is True if a model reranks every ranking."""
         self._settings = settings
         self._frequencies = frequencies
         self._embedder_of = embedder_of

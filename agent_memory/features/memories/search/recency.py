@@ -128,7 +128,7 @@ def weights_of(request: SearchRequest) -> RecencyWeights:
 
 
 def age_of(request: SearchRequest, *, names_time: bool, whole: bool) -> Age:
-    """Return how age affects a result. `whole`: the entire ranking must be in its final order."""
+    """Return how age affects a result. `whole` is True if the entire ranking must be in its final order."""
     if request.recency_boost is False:
         return Age.IGNORED
     if asks_for_recency(request):

@@ -49,7 +49,7 @@ class QueryRewriter:
     """Rewrites queries. Without a model, or if the model fails, the query remains unchanged."""
 
     def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:
-        """`chat_of` returns the model that a tenant may use, or None."""
+        """Create a rewriter. `chat_of` returns the model that a tenant may use, or None."""
         self._chat_of = chat_of
         self._fast = settings.models.fast_model
         self._settings = settings.search

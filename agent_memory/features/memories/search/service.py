@@ -63,7 +63,8 @@ class SearchService:
     async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False, again: bool = False) -> Page:
         """Return a page of memories. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        If all memories of the page were deleted meanwhile, search once more, unless this is the second search (`again`).
+        If all memories on the page were deleted in the meantime, search once more, unless this is the second search
+        (`again`).
 
         With `optimize_query`, a language model rewrites the query first. If the embedding model fails, the search uses
         words alone. `notices` reports each failure.

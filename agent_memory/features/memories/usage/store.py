@@ -1,4 +1,4 @@
-"""Count readings in a separate hash. A write to a memory's own hash would make Redis index all its words again."""
+"""Count reads of memories in a separate hash. A write to a memory's own hash would make Redis index all its words again."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class UsageStore:
         self._cursor = 0
 
     async def count_readings(self, reading_counts: Mapping[str, int]) -> int:
-        """Count memories (mid to shown count) as read, each at most once in 15 minutes. Return the number counted."""
+        """Count memories as read, each at most once in 15 minutes. `reading_counts` maps mids to shown counts.
+
+        Return the number counted.
+        """
         if not reading_counts:
             return 0
         counted = await self._note(

@@ -1,4 +1,4 @@
-"""Find the memories that a subject could mean, by the words and vectors of all their versions."""
+"""Find the memories that a subject could refer to, by the words and vectors of all their versions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECONDS = 2.0
 
 class CandidateFinder:
     def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, budget: EmbeddingBudget, *, latin_only: bool) -> None:
-        """If `latin_only` is true, use no vectors for texts in other scripts, which the embedder does not know."""
+        """Create a finder. If `latin_only` is true, use no vectors for texts in other scripts, which the embedder does not know."""
         self._client = client
         self._memories = memories
         self._lineage = lineage

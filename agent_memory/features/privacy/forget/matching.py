@@ -81,7 +81,7 @@ def requested(text: str) -> Subject:
 
 
 def asked_to_forget(message: MemoryMessage) -> Subject | None:
-    """Return the subject that a message asks to forget, or None. Only messages of users count."""
+    """Return the subject that a message asks to forget, or None. Only users' messages count."""
     request = memory_request(message.content) if message.role == "user" else None
     return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
@@ -124,7 +124,7 @@ def _names_more(subject: Subject, sentence: str) -> bool:
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
-    """True if the sentence is about the subject's person. If the subject says "I", no other person may come first."""
+    """True if the sentence is about the same person as the subject. If the subject says "I", no other person may come first."""
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)

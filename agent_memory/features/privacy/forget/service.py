@@ -1,6 +1,6 @@
 """Find what a user asks to forget, show it, delete it in one step, and restore it within the undo time.
 
-Text comparisons run in threads, because thousands of sentences take seconds.
+Text comparisons run in threads, because comparing thousands of sentences takes seconds.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ForgetService:
         return await self._carry_out(scope, mean)
 
     async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
-        """Delete what a user asked to forget in the message `message_id`, and delete this message.
+        """Delete what a user asked to forget in the message `message_id`, together with this message.
 
         If no match is certain, delete nothing and return None.
         """

@@ -1,4 +1,4 @@
-"""Apply a plan to forget in Redis in one step, and keep receipts with a copy of the data for an undo."""
+"""Apply a deletion plan in Redis in one step, and keep receipts with a copy of the data for an undo."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Clean = Callable[[LineageMemory, Evidence], Evidence]
 
 class ForgetStore:
     def __init__(self, client: Redis, keys: Keys, changes: ChangeStore, *, undo_seconds: int, fsync: bool = False) -> None:
-        """`undo_seconds` is the time to keep a copy for an undo. If it is 0, the store keeps no copy."""
+        """Create the store. `undo_seconds` is how long to keep a copy for an undo. If it is 0, the store keeps no copy."""
         self._client = client
         self._keys = keys
         self._changes = changes
@@ -178,7 +178,7 @@ class ForgetStore:
         return memories, messages, left
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's undo copies, and the records of the requests.
+        """Delete a user's undo copies, and the records of the user's requests to forget.
 
         For a single namespace, also delete copies that cover all namespaces.
         """

@@ -113,7 +113,7 @@ class MigrationPreview:
         return kin if kin is not None else self._holder_of(preview, preview.standing.words)
 
     def _settle_new(self, preview: _PreviewedRecord) -> str:
-        """Record a memory as written. Return "new", or "repeat" for a message with the words of a known memory."""
+        """Record a memory as written. Return "repeat" for a message with the same words as a known memory, and "new" otherwise."""
         self._digests[preview.mid] = preview.digest
         if self._said_before(preview):
             return "repeat"

@@ -32,7 +32,7 @@ _BLOCK_CHARS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The owner of imported lines. Unless `keeps_ids` is true, a new id is made from the id, source and owner."""
+    """The owner of imported lines. Unless `keeps_ids` is true, new ids are derived from the original id, source and owner."""
 
     source: str
     user_id: str | None
@@ -51,7 +51,7 @@ class Placement:
 
 
 def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]:
-    """Return a fact as a memory's line. `default` is the creation time of a fact without one. Raises Unusable."""
+    """Return the export line for a fact. `default` is the creation time for a fact that has none. Raises Unusable."""
     created = fact.created_at or default
     extra = {name: _plain(value) for name, value in fact.extra.items() if value not in (None, [])}
     record: dict[str, Any] = {
@@ -85,13 +85,13 @@ def _memory_line(record: dict[str, Any], changed: datetime, position: float | No
 
 
 def _state(record: Mapping[str, Any]) -> str:
-    """Return "over" if a fact is no longer true, else "current". Searches find "over" facts by `as_of` or `history`."""
+    """Return "over" if a fact is no longer true, else "current". Searches find "over" facts only with `as_of` or `history`."""
     ends = record.get("valid_to")
     return "over" if ends is not None and datetime.fromisoformat(ends) <= datetime.now(UTC) else "current"
 
 
 def block_line(block: CoreBlock, place: Placement, default: datetime) -> dict[str, Any]:
-    """Return a memory block as a line. `default` is the creation time of a block without one."""
+    """Return the export line for a memory block. `default` is the creation time for a block that has none."""
     at = _plain(block.created_at or default)
     stored = {"label": block.label, "value": block.text, "description": block.description, "read_only": block.read_only}
     stored |= {"limit": max(block.limit, len(block.text), _BLOCK_CHARS), "chars": len(block.text), "tokens": 0}

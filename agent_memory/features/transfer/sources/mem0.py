@@ -114,7 +114,7 @@ class _Point:
 
 
 class _PointReader(pickle.Unpickler):
-    """Reads the points that Qdrant stores as pickles. Creates no object of other classes, so no code in a file runs."""
+    """Reads the points that Qdrant stores as pickles. Creates no objects of other classes, so no code in the file runs."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if module_name.startswith("qdrant_client.") and global_name == "PointStruct":

@@ -12,12 +12,12 @@ from agent_memory.features.transfer.archived_server.values import clean_text, in
 
 
 class Unusable(ValueError):
-    """A record, or a whole file, cannot be imported. The message tells people why."""
+    """A record or an entire file cannot be imported. The message explains why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A memory from another system. `id` is its id there; `extra` contains further fields of our `MemoryRecord`."""
+    """A memory from another system. `id` is its id in that system; `extra` contains further fields of our `MemoryRecord`."""
 
     id: str
     text: str
@@ -56,7 +56,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class CoreBlock:
-    """A text that is always part of an agent's prompt."""
+    """Text that is always part of an agent's prompt."""
 
     label: str
     text: str
@@ -70,7 +70,7 @@ class CoreBlock:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A record that is not imported, and why. `name` helps people to find the record."""
+    """A record that is not imported, and the reason. `name` helps people find the record."""
 
     name: str
     reason: str
@@ -86,7 +86,7 @@ class Source(Protocol):
     """True if the system's ids are globally unique. The import then keeps them, so that programs can still use them."""
 
     def read(self, path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-        """Yield the items of a file or folder. Raises Unusable if the file is of another format."""
+        """Yield the items of a file or folder. Raises Unusable if the file is in another format."""
         ...
 
 
@@ -143,7 +143,7 @@ class Fields:
         return cast("dict[str, Any]", value) or {}
 
     def texts(self, name: str) -> list[str]:
-        """Return the texts in a list, except empty ones."""
+        """Return the non-empty strings in a list field."""
         values = self.list(name)
         if not all(isinstance(value, str | int) for value in values):
             raise Unusable(f"{name} is not a list of texts")

@@ -43,7 +43,7 @@ class LeftOuts:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of an import: as JSON, as lines for people, and what was not imported."""
+    """The result of an import, as JSON data and as lines for people, with a list of the skipped entries."""
 
     data: dict[str, Any]
     lines: list[str]
@@ -57,7 +57,7 @@ Owner = tuple[str | None, str | None]
 class Moving:
     """The lines of an import, stored and sorted on disk, so that files may be large.
 
-    Use it as a context manager, call `read`, then iterate over `lines` of each of the `owners`.
+    Use it as a context manager, call `read`, then iterate over `lines(owner)` for each of the `owners`.
     """
 
     def __init__(self, order: MoveIn) -> None:
@@ -141,7 +141,7 @@ class Moving:
         return self._disk.execute("SELECT DISTINCT user, agent FROM lines ORDER BY user, agent").fetchall()
 
     def lines(self, owner: Owner) -> Iterator[bytes]:
-        """Yield an owner's header and lines, oldest first. Facts come before the conversation that they come from."""
+        """Yield an owner's header and lines, oldest first. Facts precede the conversation from which they come."""
         place = Placement(self.order.source, *owner, self.order.namespace)
         select = "SELECT line FROM lines WHERE user IS ? AND agent IS ? ORDER BY at, number, rowid"
         with closing(self._disk.execute(select, owner)) as rows:

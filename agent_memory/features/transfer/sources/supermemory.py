@@ -1,4 +1,4 @@
-"""Supermemory: JSON from `documents/list`, or JSON of its memories."""
+"""Supermemory: JSON from `documents/list`, or JSON of the memories."""
 
 from __future__ import annotations
 

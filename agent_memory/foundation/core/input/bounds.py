@@ -1,4 +1,4 @@
-"""Limit the number of values in a request's JSON before its validation."""
+"""Limit the number of values in a request's JSON before validation."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _count_values(body: bytes) -> int:
 def check_lists(value: Any, root: str) -> None:
     """Raise BadInput if a list in parsed JSON has more than `MAX_LIST_ITEMS` items.
 
-    Free-form JSON, such as metadata, is exempt. Without this check, validation visits every invalid item before it
-    reports the first one. `root` is the name of `value` in errors.
+    Free-form JSON, such as metadata, is exempt. Without this check, validation would visit every invalid item before
+    reporting the first one. `root` is the name of `value` in errors.
     """
     level: list[tuple[str, Any]] = [(root, value)]
     while level:

@@ -90,7 +90,7 @@ class _Copy:
         return schema
 
     def _without_nulls(self, model: Any) -> _Read:
-        """Return a function that removes optional fields with the value null or an object that contains only nulls."""
+        """Return a function that removes optional fields whose value is null or an object that contains only nulls."""
         schema = model["cls"].model_json_schema()
         optional = schema.get("properties", {}).keys() - set(schema.get("required", ()))
         fields: Mapping[str, Any] = self._value(model["schema"]).get("fields", {})

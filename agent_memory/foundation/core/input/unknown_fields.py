@@ -52,7 +52,7 @@ class UnknownFields(Exception):
 
 
 class FieldCheck:
-    """Validate values of a type and find their unknown fields. A value without unknown fields needs only one validation."""
+    """A validator for values of a type that also finds their unknown fields. A value without unknown fields needs only one validation."""
 
     def __init__(self, hint: Any, change: Callable[[CoreSchema], CoreSchema] | None = None) -> None:
         self._hint = hint

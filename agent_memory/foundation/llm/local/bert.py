@@ -1,4 +1,4 @@
-"""Run a sentence encoder with BERT's architecture in onnxruntime: all-MiniLM-L6-v2, or any other in a directory."""
+"""Run a sentence encoder with BERT's architecture in onnxruntime: all-MiniLM-L6-v2, or any other loaded from a directory."""
 
 from __future__ import annotations
 

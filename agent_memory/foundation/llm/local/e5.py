@@ -56,7 +56,7 @@ class _Special(NamedTuple):
 
 
 class E5Encoder:
-    """Run multilingual-e5-small. The word vectors stay in the memory-mapped file, so processes share their memory."""
+    """An encoder that runs multilingual-e5-small. The word vectors stay in the memory-mapped file, so processes share their memory."""
 
     name = NAME
     dimensions = SHAPE.width

@@ -39,7 +39,7 @@ class _Branch:
 
 
 class UseEncoder:
-    """Encode sentences. The encoder takes about 100 MB of memory."""
+    """A sentence encoder that takes about 100 MB of memory."""
 
     name = NAME
     dimensions = WIDTH

@@ -283,7 +283,7 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """The time left of a timeout that several calls share. Without a timeout, `seconds_left` is None."""
+    """The time remaining in a timeout shared by several calls. Without a timeout, `seconds_left` is None."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout

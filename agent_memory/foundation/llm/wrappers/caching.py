@@ -26,7 +26,7 @@ class _PendingText:
 
 
 class CachingEmbedder(EmbedderWrapper):
-    """Cache vectors (LRU), and coalesce calls for the same text.
+    """An embedder that caches vectors (LRU) and coalesces calls for the same text.
 
     A caller's timeout or cancellation never affects other callers. A small call starts immediately if fewer than
     `in_flight` small batches are running. Otherwise it waits and shares a batch with other small calls.
@@ -161,7 +161,7 @@ def _own(error: AgentMemoryError) -> AgentMemoryError:
 
 
 def _retrieve(future: asyncio.Future[Vectors]) -> None:
-    """Read a future's error, so that the event loop does not report an error for which no caller waits anymore."""
+    """Read a future's error, so that the event loop does not report an error that no caller is waiting for."""
     if not future.cancelled():
         future.exception()
 

@@ -288,7 +288,7 @@ _NO_MESSAGE = negated(is_value("ty", "message"))
 def where(scope: Scope, request: Any = None) -> str:
     """Return the query text for a request within the caller's scope.
 
-    `request` is an object with the API contract's filter attributes, such as a SearchRequest. Days are in its
+    `request` is an object with the API contract's filter attributes, such as a SearchRequest. Days are in the request's
     `timezone`, or else in UTC. The tenant's clause always comes first. Raises BadInput for an unknown time zone or too
     many values.
     """

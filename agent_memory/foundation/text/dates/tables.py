@@ -87,7 +87,7 @@ class Table:
 
 
 def number(numeral: str) -> int:
-    """Read a number from digits, or a number up to 99 or a year from Chinese numerals. Return 0 for any other text."""
+    """Return the number that digits or Chinese numerals express (in Chinese, a number up to 99 or a year). Return 0 for any other text."""
     if numeral.isdecimal():
         return int(numeral)
     if len(numeral) == 4 and all(digit in _CHINESE for digit in numeral):

@@ -43,7 +43,7 @@ class _Lexicon:
     longest: int
 
     def covers(self, words: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
-        """True if the words form a sequence of filler phrases, and at least one of the phrases is filler alone.
+        """True if the words form a sequence of filler phrases, and at least one of the phrases is filler on its own.
 
         `shapes` contains True for each word that is noise, whatever the language.
         """
@@ -239,7 +239,7 @@ def _beside() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _whole() -> Mapping[tuple[str, ...], bool]:
-    """Return the texts that are, as a whole, filler (True) or answers (False)."""
+    """Return a mapping from whole texts to True (filler) or False (answers)."""
     all_languages = languages().values()
     alone = dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("filler alone")), True)
     return alone | dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("answers")), False)

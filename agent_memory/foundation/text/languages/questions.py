@@ -195,7 +195,7 @@ class _Everything:
         self.known_words = language.vocabulary("known of me")
 
     def names_what_is_known(self, text_tokens: Sequence[Token]) -> bool:
-        """True if the tokens mention the knowledge about the user ("… you know about me") and no other content follows."""
+        """True if the tokens refer to knowledge about the user ("… you know about me") and no other content follows."""
         joined = self._language.join(text_tokens)
         m = self._knowing.search(joined.text)
         if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:

@@ -29,7 +29,7 @@ def speaker_terms(text: str) -> list[str]:
 
 
 def speakers_of(documents: Collection[str]) -> frozenset[str]:
-    """Return the terms of frequent speakers' names. `documents` contain the index terms of memories."""
+    """Return the terms in the names of frequent speakers. `documents` contain the index terms of memories."""
     counts = Counter(term for document in documents for term in set(_leading_names(document)))
     least = max(2.0, _SHARE * len(documents))
     return frozenset(term.removeprefix(_MARK) for term, count in counts.items() if count >= least)

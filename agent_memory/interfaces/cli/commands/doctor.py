@@ -37,7 +37,7 @@ _LEAST_ROOM = 512
 
 
 def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
-    """Return the findings, and the settings that are set (or all). The exit code is 1 if `serve` would not run."""
+    """Return the findings and the settings that are set, or all settings with `everything`. The exit code is 1 if `serve` would not run."""
     settings = load_settings(**overrides)
     checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
     if settings.models.use_openai_chat:

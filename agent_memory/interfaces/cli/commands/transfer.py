@@ -92,7 +92,7 @@ async def import_file(
 ) -> Answer:
     """Import an export, or another system's files, without changing existing data.
 
-    If you specify another user, agent or namespace, import a copy.
+    If you specify another user, agent or namespace, the data is imported as a copy.
 
     The exit code is 4 if some lines were not imported or the file is incomplete.
     """

@@ -1,4 +1,4 @@
-"""Serve Mem0's profile API with our profiles. They follow the memories anyway, so a Mem0 job just rebuilds a profile."""
+"""Serve Mem0's profile API with our profiles. These follow the memories automatically, so a Mem0 job just rebuilds a profile."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _sample_size(limit: object) -> int:
 
 
 def _content(profile: Profile) -> dict[str, Any]:
-    """Return a profile's slots in the form of the schema. Include lasting and current facts as texts."""
+    """Return a profile's slots in the form of the schema, with lasting and current facts as strings."""
     topics = {topic: {name: entry.text for name, entry in entries.items()} for topic, entries in profile.slots.items()}
     top = topics.pop(_TOP, {})
     profile_texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
@@ -168,7 +168,7 @@ def _json_schema(schema: ProfileSchema) -> dict[str, Any]:
 
 
 def _profile_schema(schema: Any) -> ProfileSchema:
-    """Convert a JSON Schema to topics. A more deeply nested object becomes a single text. Raises BadInput or ValidationError."""
+    """Convert a JSON Schema to topics. A more deeply nested object becomes a single string. Raises BadInput or ValidationError."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not properties:
         raise BadInput("must be a JSON schema of an object with properties", field="entities.user.schema")

@@ -30,7 +30,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", None)
 
 
 def text_id(value: object) -> object:
-    """Return an integer as text, because programs pass their database ids. Return any other value unchanged."""
+    """Return an integer as text, because programs may pass their own database ids. Return any other value unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

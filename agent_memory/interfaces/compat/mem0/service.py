@@ -52,7 +52,7 @@ _CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
 
 
 class _Selection(NamedTuple):
-    """The fields of a search, and the filters to apply to its hits."""
+    """The fields of a search, and the filters to apply to the search hits."""
 
     values: dict[str, Any]
     reads: Sequence[Any] = ()

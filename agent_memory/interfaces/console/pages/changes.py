@@ -76,7 +76,7 @@ async def saved_diff(page: Page) -> Pieces:
 
 
 async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add the texts of session messages that a proposal would forget. A change names such messages by id only."""
+    """Add the text of session messages that a proposal would forget. A change identifies these messages only by id."""
     for change in changes:
         named = [each for each in change["memories"] if not (each.get("before") or each.get("after"))]
         whose: dict[str, Any] = next((each["before"] for each in change["memories"] if each.get("before")), {})

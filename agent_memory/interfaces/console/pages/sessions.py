@@ -48,9 +48,9 @@ async def show_session(page: Page) -> Response:
 
 
 def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, bool]]]]:
-    """Yield each message with its pictures, as pairs: the address, and whether the page shows the picture.
+    """Yield each message with its pictures. Each picture is a pair: its address, and whether the page shows it.
 
-    The page does not show pictures from other servers, because they would learn who reads the conversation.
+    The page does not show pictures from other servers, because these servers would learn who reads the conversation.
     """
     left = _PICTURE_BYTES
     for message in messages:

@@ -1,4 +1,4 @@
-"""Limit a request to the user in its header, for applications that serve many users with one API key.
+"""Middleware that limits a request to the user in the `X-Acting-User` header, for applications that serve many users with one API key.
 
 Like an API key limited to that user, the header limits every operation, even operations that take only an id.
 """

@@ -299,7 +299,7 @@ class ToolMemory(ProcedureOwner):
 
 
 class ToolMemoryListResponse(BaseModel):
-    """Tool statistics."""
+    """A page of tool statistics, newest first."""
 
     tools: list[ToolMemory]
     """The tools on this page, newest first."""

@@ -1,4 +1,4 @@
-"""Give calls to language models a memory. Supports chat completions, responses, and Anthropic's messages."""
+"""Memory for calls to language models. Supports chat completions, responses, and Anthropic's messages."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class AnswerReader(ABC):
             self._chars += len(text)
 
     def add_call(self, key: Any, call_id: Any, name: Any, arguments: Any) -> None:
-        """Add a tool call, or more of its arguments."""
+        """Add a tool call, or append arguments to an existing tool call."""
         call = self._calls.setdefault(str(key), {"id": call_id, "name": name, "arguments": []})
         if isinstance(arguments, str) and self._chars + len(arguments) <= _MAX_CHARS:
             call["arguments"].append(arguments)

@@ -1,7 +1,7 @@
-"""Find the new messages of a request, and give each message an id.
+"""The conversation in a request: its new messages, and an id for each message.
 
-Programs send the whole conversation in every request. A message's id is a digest of all messages up to this one. A
-repeated request therefore stores nothing twice, but the same words later in the conversation are a new message.
+Programs send the whole conversation in every request. A message's id is a digest of all messages up to and including
+it. A repeated request therefore stores nothing twice, but the same words later in the conversation are a new message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _ID_BYTES = 12
 class Conversation:
     """The messages of a request, oldest first, and their ids.
 
-    `new` has the messages after the model's last message, with their pictures and ids. `answer_id` is the coming answer's id.
+    `new` contains the messages after the model's last message, with their pictures and ids. `answer_id` is the id of
+    the answer to this request.
     """
 
     def __init__(self, body: Body, messages: Sequence[Message]) -> None:
@@ -57,7 +58,7 @@ def last_question(messages: Sequence[Message]) -> str:
 
 
 def stored_message(message: Message, message_id: str) -> MemoryMessage:
-    """Return a message for a session. Raises ValidationError if a session cannot store it."""
+    """Return a message as a session stores it. Raises ValidationError if a session cannot store it."""
     return MemoryMessage.model_validate({**message, "id": message_id, "created_at": now()})
 
 

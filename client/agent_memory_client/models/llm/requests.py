@@ -32,7 +32,7 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def tool_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
-    """Return a tool call in the format of chat completions. `arguments` is a JSON text."""
+    """Return a tool call in the format of chat completions. `arguments` is JSON text."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -41,7 +41,7 @@ def chat_messages(body: Body) -> list[Message]:
 
 
 def with_chat_context(body: Body, text: str) -> Body:
-    """Add the text to the instruction at the start, or insert one. Many chat templates accept no other instruction."""
+    """Add text to the instruction at the start, or insert an instruction there. Many chat templates accept no other instruction."""
     messages: list[Any] = list(body["messages"])
     first = messages[0]
     if isinstance(first, dict) and cast("Message", first).get("role") in INSTRUCTIONS:
@@ -123,7 +123,7 @@ def with_pictures(parts: list[Any]) -> list[Any]:
 
 
 def _is_picture(part: Any) -> bool:
-    """True if a part of a message is a picture, in the form of any API."""
+    """True if a part of a message is a picture, in any API's format."""
     return isinstance(part, dict) and "image" in str(cast("dict[str, Any]", part).get("type"))
 
 

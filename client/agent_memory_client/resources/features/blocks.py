@@ -66,7 +66,7 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Edit the text: `append` or `insert` a line, `replace` an exact text, or `rethink` (rewrite) the whole text.
+        """Edit the text: `append` or `insert` a line, `replace` exact text, or `rethink` (rewrite) the whole text.
 
         Raises MemoryNotFoundError. Raises MemoryServerError if the block is full or read-only, or does not contain the
         old text exactly once.
@@ -148,7 +148,7 @@ class BlockTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return the edited block's label, text and size."""
+        """Edit a block, and return its label, text and size."""
         body: dict[str, Any]
         if name == CORE_MEMORY_APPEND:
             appended = parse_arguments(AppendArguments, values)

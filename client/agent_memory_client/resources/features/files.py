@@ -24,10 +24,10 @@ class Files(Resource):
         user_id: str | None = None,
         agent_id: str | None = None,
     ) -> StoredFile:
-        """Upload a file for a worker to read. To follow the progress, call `jobs.get` with its `operation_id`.
+        """Upload a file for a worker to read. To follow the progress, call `jobs.get` with the file's `operation_id`.
 
-        Uploading the same bytes again changes nothing. Different bytes with the same name or `file_id` replace the file.
-        Without `media_type`, the extension of `name` determines the type.
+        Uploading the same bytes again changes nothing. Different bytes with the same name or `file_id` replace the
+        file. Without `media_type`, the extension of `name` determines the type.
         """
         params = query(name=name, file_id=file_id, agent_id=agent_id, **self._scope(namespace, user_id))
         headers = {"Content-Type": media_type or "application/octet-stream"}

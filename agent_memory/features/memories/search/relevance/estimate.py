@@ -39,9 +39,9 @@ Features = Mapping[str, float]
 class Background:
     """The number of searched memories, and the share of the query's words (by weight) that none of them contains.
 
-    With `narrowed` (a filter from the caller, or a query for a time alone), any remaining memory may be the answer.
-    `match` is the typical similarity of a question and its answer, from the model's profile. All similarities are
-    divided by it.
+    `narrowed` is true for a filter from the caller or a query for a time alone: any remaining memory may then be the
+    answer. `match` is the typical similarity of a question and its answer, from the model's profile. All similarities
+    are divided by it.
     """
 
     memories: int = 0
@@ -51,7 +51,7 @@ class Background:
 
 
 class RelevanceEstimate:
-    """The relevance (0 to 1) of each memory in a list by meaning and a list by words."""
+    """The relevance (0 to 1) of each memory found by meaning or by words."""
 
     def __init__(
         self,
@@ -63,7 +63,10 @@ class RelevanceEstimate:
         in_time: Collection[str] = (),
         time_bonus: float = 0.0,
     ) -> None:
-        """Add `time_bonus` to the scores in `in_time`. `facts` are similarities from a separate list."""
+        """Create an estimate. The scores of memories in `in_time` get `time_bonus` added.
+
+        `facts` contains similarities from a separate list.
+        """
         listed = sorted(similarities.values(), reverse=True)[:_LIST]
         self._top = listed[0] if listed else 0.0
         self._near = similarities if not facts else {**facts, **similarities}
@@ -130,7 +133,7 @@ def known_share(known_probability: float, memories: int) -> float:
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return a prompt's lowest relevance: 0 if memories fill at most half its places, up to `MIN_RELEVANCE` if all."""
+    """Return a prompt's lowest relevance: 0 if memories fill at most half of its places, rising to `MIN_RELEVANCE` if they fill all."""
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 
