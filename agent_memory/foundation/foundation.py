@@ -84,7 +84,7 @@ class Foundation:
         return self.settings.longterm.enabled and self.settings.longterm.promote_messages
 
     def docket(self) -> Docket:
-        """Return this bucket's task queue for a worker. Its connection pool is larger than the worker's concurrency."""
+        """Return this bucket's task queue for a worker. The queue's connection pool is larger than the worker's concurrency."""
         # Importing docket takes 0.3 s; only workers need it.
         from docket import Docket  # noqa: PLC0415
 
@@ -104,7 +104,7 @@ class Foundation:
 
 
 async def prepare_bucket(settings: Settings, keys: Keys, schemas: Collection[IndexSchema], client: Redis, url: str) -> None:
-    """Set the Redis options and create the indexes of a bucket. Raises StartupError."""
+    """Check and configure a bucket's Redis, and create the bucket's indexes. Raises StartupError."""
     await _check(settings, keys, client, url)
     await _make_indexes(keys, schemas, client)
 
@@ -171,7 +171,7 @@ async def open_foundation(
 
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:
-    """Set the Redis options of a bucket and return the Redis version. Raises StartupError."""
+    """Check that a bucket's Redis is supported, configure it, and return the Redis version. Raises StartupError."""
     display_url = shown_url(url)
     version = await check_engine(client, display_url)
     if keys.bucket == 0:

@@ -100,7 +100,7 @@ async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages:
 
 
 async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:
-    """Store the passages. The same script retires the passages and facts of the former version, which are then deleted."""
+    """Store the passages. The same write retires the passages and facts of the former version, which are then deleted."""
     services, commits = runtime.services, runtime[MemoryCommits]
     adds: list[Decision] = [Add(record, dedupe=False) for record in records]
     former: dict[str, StoredMemory] = {}

@@ -32,7 +32,7 @@ def loads(data: bytes) -> Any:
 
 
 def only_plain_data() -> None:
-    """Restrict docket in this process. Raises StartupError if the installed docket does not use cloudpickle."""
+    """Restrict docket's pickles to plain data in this process. Raises StartupError if the installed docket does not use cloudpickle."""
     for module in (execution, strikelist):
         if not hasattr(module, "cloudpickle"):
             raise StartupError("unsupported version of pydocket, whose messages could run code: install the version of the lock")

@@ -1,4 +1,4 @@
-"""Pass due marks (the outbox's entries for pending work) to docket, as many as this worker can handle."""
+"""Pass due work from the outbox to docket, but no more than this worker can handle."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example request with its path and query `parameters` and its body."""
+    """An example request: the id of its operation, its path and query `parameters`, and its body."""
 
     operation_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -90,7 +90,7 @@ class RestoreTarget(Protocol):
 
     @property
     def user_id(self) -> str:
-        """The user whose data is imported; "" if an agent's data is imported."""
+        """The user who will own the imported data; "" if an agent's data is imported."""
         ...
 
     def user(self, user_id: str | None, /) -> str | None:
@@ -116,11 +116,11 @@ class AgentExporter(Exporter, Protocol):
 
 
 class SessionPart(Protocol):
-    """A feature's own fields in a session's hash. Exports include these fields in the session's line."""
+    """A feature's own fields in a session's hash. Exports include these fields in the session's export line."""
 
     @property
     def part(self) -> str:
-        """The key of these fields in the session's line."""
+        """The key of the feature's fields in a session's export line."""
         ...
 
     def export_part(self, fields: Mapping[bytes, bytes]) -> Any:
@@ -135,7 +135,7 @@ class SessionPart(Protocol):
         ...
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Schedule the unfinished background work of this part after its session has been imported. Idempotent."""
+        """Schedule this feature's unfinished background work for a session that was just imported. Idempotent."""
         ...
 
 
@@ -209,8 +209,8 @@ class ArchivedSummaries(Protocol):
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
         """Import a partition, unless `dry_run` is true.
 
-        Return True if the partition is new, False if its group already has one, and None if its view is missing.
-        Raises ValueError if the partition is invalid.
+        Return True if the partition is new, False if its group already has a partition, and None if its view is
+        missing. Raises ValueError if the partition is invalid.
         """
         ...
 

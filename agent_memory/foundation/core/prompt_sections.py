@@ -47,7 +47,7 @@ NOBODY = Reader()
 class PromptAsk:
     """A request for a prompt. `session` is the session that the prompt continues.
 
-    `scope` covers `reader`. `zone` is the time zone of the request, else of the reader, else UTC. It does not change
+    `scope` covers `reader`. `zone` is the request's time zone, or else the reader's, or else UTC. It no longer changes
     once sections load their content.
     """
 

@@ -105,13 +105,13 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 def current_work() -> Work:
-    """Return the work that `carrying_out` set, or the work of an ordinary request."""
+    """Return the `Work` of the enclosing `carrying_out` block, or else the work of an ordinary request."""
     return _work.get() or _REQUEST
 
 
 @contextmanager
 def carrying_out(work: Work) -> Generator[None]:
-    """Make all writes in this context part of `work`."""
+    """Make all writes inside this `with` block part of `work`."""
     token = _work.set(work)
     try:
         yield

@@ -70,7 +70,8 @@ def quote(value: str) -> bytes:
 def _parent_death_hook() -> Callable[[], None] | None:
     """Return a function to call between fork and exec. On systems other than Linux, return None.
 
-    The function makes the kernel end the child process when the parent dies, even if SIGKILL ends the parent.
+    The function makes the kernel terminate the child process when the parent dies, even if the parent is killed with
+    SIGKILL.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -107,7 +108,7 @@ def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[i
 
 
 async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> None:
-    """Stop a redis-server and let it write its append-only file. Kill the server after `seconds`."""
+    """Stop a redis-server, letting it write its append-only file. Kill the server if it is still running after `seconds`."""
     if process.poll() is None:
         process.terminate()
     deadline = asyncio.get_running_loop().time() + seconds
@@ -208,7 +209,7 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
 
 
 async def _probe(engine: Engine) -> str | None:
-    """Start the engine without a port or data. Return None if the engine answers `FT._LIST`, else the problem."""
+    """Start the engine without a port or data. Return None if the engine answers `FT._LIST`, or else a description of the problem."""
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         socket, log, conf = folder / "s", folder / "log", folder / "redis.conf"

@@ -61,7 +61,7 @@ class EmbeddedRedis:
 
     @property
     def description(self) -> str:
-        """The engine, address, and data directory, as text for people."""
+        """The engine, address, and data directory, as human-readable text."""
         return f"embedded ({self.engine}) on 127.0.0.1:{self.port}, data in {self.data_dir}"
 
 
@@ -186,9 +186,9 @@ class _Locks:
 
 
 async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
-    """Ask a redis-server from an earlier run to stop, and wait until it ends. Return the password to use.
+    """Ask a redis-server from an earlier run to stop, and wait until it exits. Return the password to use.
 
-    Raises StartupError if this server does not end within 20 s.
+    Raises StartupError if the old server does not exit within 20 s.
     """
     password, port = _read_conf(folder / "redis.conf")
     loop = asyncio.get_running_loop()

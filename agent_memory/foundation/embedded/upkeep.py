@@ -33,7 +33,10 @@ class EngineUpkeep:
         self._children: frozenset[int] = frozenset()
 
     async def look(self, pid: int, *, port: int, password: str) -> None:
-        """Lower the priority of new child processes. Every 30 s, adjust the collector's pause to the size of the largest index."""
+        """Lower the priority of new child processes.
+
+        Every 30 s, adjust the pause between garbage collections to the size of the largest index.
+        """
         self._children = _lower_children(pid, self._children)
         if (now := time.monotonic()) < self._next:
             return

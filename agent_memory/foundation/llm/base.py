@@ -61,7 +61,7 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
         """Embed texts like `EmbeddingModel.embed`.
 
-        Compare a query only with documents, or texts of the same role with each other.
+        Vectors are comparable only between a query and documents, or between texts of the same role.
         """
         ...
 
@@ -70,7 +70,7 @@ class Embedder(Protocol):
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """Convert vectors that this model made without a prefix for another store to the form that `embed` returns.
+        """Convert vectors from another store to the form that `embed` returns. This model made them without a prefix.
 
         Raises the same errors as `embed`.
         """
@@ -102,7 +102,7 @@ class ChatModel(Protocol):
 
     @property
     def context_window(self) -> int:
-        """The number of tokens for prompt and answer together, by our own count. It may be an estimate."""
+        """The maximum number of tokens for prompt and answer together, by our own count. It may be an estimate."""
         ...
 
     @property

@@ -96,13 +96,13 @@ class ModelContext:
         return self._clock() >= self._ask_at
 
     def note_limit(self, tokens: int | None, *, guess: bool = False) -> None:
-        """Store the limit that the server reported, or None. With `guess`, the number is only a hint at the limit."""
+        """Store the limit that the server reported, or None. With `guess`, the number is only an estimate of the limit."""
         usable = tokens if tokens is not None and tokens >= LEAST_TOKENS else None
         self._reported, self._guessed = (None, usable) if guess else (usable, None)
         self._ask_at = self._clock() + (KNOWN_SECONDS if self._reported is not None else ASKED_AGAIN_SECONDS)
 
     def postpone_asking(self) -> None:
-        """Ask again only after `KNOWN_SECONDS`. Call this for a server that never reports its context size."""
+        """Wait `KNOWN_SECONDS` before asking again. Call this for a server that never reports its context size."""
         self._ask_at = self._clock() + KNOWN_SECONDS
 
     @property
@@ -173,7 +173,7 @@ class ModelContext:
             self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)
 
     def no_room(self) -> ContextExceeded:
-        """Return the error for a request that certainly does not fit."""
+        """Return the error for a request that cannot fit into the context window."""
         limit = self.limit
         return ContextExceeded(
             f"{self.model} at {self.where} takes {limit.tokens} tokens ({limit.source}), which is no room beside the instructions",

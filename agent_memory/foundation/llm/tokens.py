@@ -1,4 +1,4 @@
-"""Count tokens with the encoding cl100k_base. Its ranks are in the package, so the server downloads nothing."""
+"""Count tokens with the encoding cl100k_base. This package contains its token ranks, so the server downloads nothing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TokenCounter:
 
     @classmethod
     async def open(cls) -> TokenCounter:
-        """Open a counter. Loads the ranks in a thread (0.4 s)."""
+        """Open a counter. Loads the encoding in a thread, which takes 0.4 s."""
         return cls(await asyncio.to_thread(load_encoding))
 
     def count(self, text: str, enough: int | None = None) -> int:
@@ -82,7 +82,7 @@ class TokenCounter:
         return tokens
 
     async def count_aside(self, text: str) -> int:
-        """Count like `count`, but in a thread if the text is long."""
+        """Return the same number as `count`, but compute it in a thread if the text is long."""
         if len(text) <= _AT_ONCE:
             return self.count(text)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.count, text)
@@ -154,7 +154,7 @@ class TokenCounter:
 
 
 def load_encoding() -> tiktoken.Encoding:
-    """Return the encoding cl100k_base with the ranks in this package."""
+    """Return the encoding cl100k_base, built from the token ranks in this package."""
     packed = resources.files("agent_memory.foundation.llm").joinpath("data", "cl100k_base.tiktoken.xz").read_bytes()
     words = lzma.decompress(packed).split()
     ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))

@@ -47,7 +47,7 @@ def whole_tenant_guard(root: str, tenant: str) -> Guard:
 
 
 def erasure_place(tenant: str, namespace: str | None, user_id: str | None, session_id: str | None, agent_id: str | None) -> str:
-    """Return an owner's name in the sets of erasures. `lua/parts/erasures.lua` builds the same name."""
+    """Return the name under which the sets of erasures list an owner. `lua/parts/erasures.lua` builds the same name."""
     space, anywhere = tag(namespace or ""), tag(namespace) if namespace is not None else "*"
     if agent_id is not None:
         parts = ("agent", anywhere, tag(agent_id))

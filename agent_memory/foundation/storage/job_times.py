@@ -1,4 +1,4 @@
-"""Store the progress of periodic jobs and count their starts. Docket only schedules them."""
+"""Store the progress of periodic jobs and count their starts. Docket only schedules the jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class JobTimes:
             return int(await self._client.hincrby(self._job_times, f"begun:{name}", 1))
 
     async def forget_begins(self, name: str) -> None:
-        """Reset the number of starts. Call this when a job ends, even if it ends with an error."""
+        """Reset the number of starts. Call this when a job ends, even if it fails."""
         with redis_errors():
             await self._client.hdel(self._job_times, f"begun:{name}")
 

@@ -161,7 +161,7 @@ class _Key:
 
 
 def _named(prefix: str) -> Callable[[Keys, str], str]:
-    """Return a method for keys that consist of a prefix and a name."""
+    """Return a method that builds a key from this prefix and a name."""
     return lambda keys, name: f"{keys.root}{prefix}{name}"
 
 
@@ -255,7 +255,7 @@ class Keys:
         return f"{self.root}spent:{digest('spent', tenant)}"
 
     def load(self, step: int, begin: int) -> str:
-        """Return the key of the load data for the `step` seconds that start at `begin` (seconds)."""
+        """Return the key of the recorded load for the `step` seconds that start at `begin` (seconds since 1970)."""
         return f"{self.root}load:{step}:{begin}"
 
     def context_limit(self, where: str, model: str, *, asked: bool = False) -> str:

@@ -1,7 +1,7 @@
-"""Implement the outbox: writes mark due work, and workers claim the marks.
+"""Implement the outbox: each write records the work that it causes as marks, and workers claim these marks.
 
-A write's script adds marks for the work that the write causes. After too many tries, `lua/retry_limit.lua` makes a mark
-a dead letter. `lua/tenant_share.lua` limits a tenant's claims.
+A write's script adds the marks. After too many tries, `lua/retry_limit.lua` turns a mark into a dead letter.
+`lua/tenant_share.lua` limits a tenant's claims.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """New claims and the number of abandoned marks. `wait_ms`: ms until the next mark is due, or -1 without marks."""
+    """New claims and the number of marks given up. `wait_ms`: ms until the next mark is due, or -1 if there are no marks."""
 
     claims: list[Claim]
     given_up: int
@@ -82,8 +82,8 @@ class Outbox:
     async def claim_kind(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
         """Claim up to `limit` due marks for `lease_seconds`. A mark with `max_attempts` tries becomes a dead letter.
 
-        If `share` is below 1, a tenant cannot hold claims on more than this share of `limit`. Extraction gets
-        one more try, which sets the batch aside so that it does not block the session's later messages.
+        If `share` is below 1, a tenant's claims cannot exceed this fraction of `limit`. Extraction gets one more try.
+        This try sets the batch aside so that it does not block the session's later messages.
         """
         claims = (await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
         if isinstance(claims, Exception):
@@ -93,7 +93,7 @@ class Outbox:
     async def claim_each(
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
-        """Claim marks of several kinds in one round trip. If one kind fails, return its error; the other claims stay valid."""
+        """Claim marks of several kinds in one round trip. If claiming one kind fails, return its error; the other claims stay valid."""
         replies = await self._claim.each(
             [
                 {
@@ -127,10 +127,10 @@ class Outbox:
                 raise reply
 
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
-        """Return claims for the members that still have a mark. Call this before the work on them starts.
+        """Return claims for the members that still have a mark. Call this before work on the members starts.
 
-        Gives up a member after `max_attempts` failed tries, including tries that began but never ended. To end a claim,
-        use its `lease` as the token. Extraction gets one more try, as in `claim_kind`.
+        A member is given up after `max_attempts` failed tries, including tries that began but never ended. To end a
+        claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_kind`.
         """
         if not members:
             return []
@@ -194,7 +194,7 @@ class Outbox:
         return {kind: _backlog(now, *replies[1 + 3 * i : 4 + 3 * i]) for i, kind in enumerate(kinds)}
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Return the reason for each mark's last failure, by the mark's member. Returns about `limit` reasons."""
+        """Return a dict that maps each mark's member to the reason for its last failure. Returns about `limit` reasons."""
         with redis_errors():
             reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
         reasons: dict[bytes, bytes] = reply[1]

@@ -57,6 +57,6 @@ def _address(value: Any) -> str | None:
 
 
 def _words(part: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the names and captions of a part and of an object in it: {"type": "file", "file": {"filename": "…"}}."""
+    """Yield the names and captions of a part and of objects nested in it, as in {"type": "file", "file": {"filename": "…"}}."""
     for fields in (part, *_parts(list(part.values()))):
         yield from (" ".join(value.split()) for name in _WORDS if isinstance(value := fields.get(name), str) and value.strip())

@@ -1,7 +1,7 @@
 """Write the last line of an extractive summary: the most frequent words that the rest of the summary lacks.
 
-In 300 tokens, whole sentences cover at most 59% of the evaluation's words. The last line's single words tell a model
-what to search for.
+In our evaluation, whole sentences within 300 tokens contain at most 59% of the words searched for. The last line's
+single words tell a model what to search for.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from agent_memory.interfaces.cli.options import NOT_FOUND
 
 
 class _GroupedCommands(TyperGroup):
-    """Shows the commands in groups, each with its full summary line."""
+    """A command group whose help lists commands under headings, with their full summary lines."""
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         for title, names in _GROUPS.items():
@@ -86,7 +86,10 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Add an option for each of these settings to a command. The command's first argument is a dict of the given settings."""
+    """Return a decorator that adds an option for each of the settings `variables` to a command.
+
+    The command's first argument is a dict of the given settings.
+    """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:

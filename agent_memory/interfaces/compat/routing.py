@@ -1,4 +1,4 @@
-"""Make the routes and the OpenAPI document of a compatible API from a table of its operations."""
+"""Build the routes and the OpenAPI document of a compatible API from a table of its operations."""
 
 from __future__ import annotations
 

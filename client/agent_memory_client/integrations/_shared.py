@@ -33,7 +33,7 @@ _ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class EitherClient:
-    """Call an asynchronous or blocking client, with or without `await`, for one user and namespace.
+    """A wrapper for one user and namespace around an asynchronous or blocking client. Its calls work with and without `await`.
 
     With a `SyncMemoryClient`, awaited calls run in a thread. With a `MemoryClient`, blocking calls use a second,
     blocking client (the "twin") with the same config. `close` closes the twin. Raises MemoryValidationError if the user
@@ -59,13 +59,13 @@ class EitherClient:
         return self._twin
 
     def close(self) -> None:
-        """Close the blocking twin. The original client stays open."""
+        """Close the second, blocking client, if there is one. The original client stays open."""
         if self._twin is not None:
             self._twin.close()
             self._twin = None
 
     async def awaited(self, call: Callable[[Any], Any]) -> Any:
-        """Return the result of `call`. The function must make exactly one client call."""
+        """Call `call` with the client, and return the result. `call` must make exactly one client call."""
         if isinstance(self.client, SyncMemoryClient):
             return await asyncio.to_thread(call, self.client)
         return await call(self.client)
@@ -81,7 +81,7 @@ class EitherClient:
         return {name: {"eq": value} for name, value in self.owner.items() if value is not None}
 
     def session(self, session_id: str) -> SessionMessages:
-        """Return the messages of a session of this user and namespace."""
+        """Return the messages of a session that belongs to this user and namespace."""
         return SessionMessages(self.client, session_id, self.user_id, self.namespace)
 
     def keys(self) -> list[str]:
@@ -236,7 +236,7 @@ class Recall(EitherClient):
 
 
 class Tools(_OfSession):
-    """Call the memory tools for one session, user and namespace."""
+    """The memory tools for one session, user and namespace."""
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
         """Call a tool, and return its result for the model. A model's mistake never raises an error."""

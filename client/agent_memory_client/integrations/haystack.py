@@ -22,7 +22,7 @@ MESSAGE = "haystack_message"
 
 
 class AgentMemoryChatMessageStore:
-    """Store chat messages. Each `chat_history_id` is the id of a session on the server.
+    """A store of chat messages. Each `chat_history_id` is the id of a session on the server.
 
     The store returns messages exactly as they were written, including tool calls. The server promotes the messages to
     long-term memory. Calls raise the errors of `agent_memory_client.errors`.
@@ -56,7 +56,7 @@ class AgentMemoryChatMessageStore:
 
 
 class AgentMemoryRecall(Recall):
-    """Recall of a user's memories as system messages. The list is empty if nothing matches the query.
+    """A component that recalls a user's memories as system messages. It returns an empty list if nothing matches the query.
 
     If the server is unavailable, it returns no memories. With `needed`, it raises MemoryUnavailableError instead.
     """

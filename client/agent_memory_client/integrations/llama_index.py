@@ -98,7 +98,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
     """An `AsyncDBChatStore`: `Memory.from_defaults(session_id=…, chat_store=AgentMemoryDBChatStore(client))`.
 
     The memory's queue is a session. Messages that leave the queue stay in the session as archived messages.
-    `delete_message` counts positions among all messages.
+    `delete_message` also counts archived messages when it determines a position.
     """
 
     _access: EitherClient = PrivateAttr()

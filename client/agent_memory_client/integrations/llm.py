@@ -1,8 +1,8 @@
-"""Add memory to the clients of OpenAI and Anthropic: `with_memory(OpenAI(), memory, user_id="ada")`.
+"""Memory for the OpenAI and Anthropic clients: `with_memory(OpenAI(), memory, user_id="ada")`.
 
 The returned client recalls memories before each call and stores the new messages after it. It wraps the client's HTTP
-calls, so every method has memory: streams, helpers, raw responses. A call's headers change its options, as with the
-proxy: `extra_headers={"X-Memory": "off"}`.
+calls, so every method has memory, including streams, helpers and raw responses. A call's headers override its options,
+as with the proxy: `extra_headers={"X-Memory": "off"}`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def with_memory(
 
 
 class _Call:
-    """One call to a model with memory. Each method that takes a memory client makes one call with it."""
+    """One call to a model, with memory. Each method that takes a memory client sends the memory server one request."""
 
     def __init__(self, http: Any, api: ModelApi, options: CallOptions, body: dict[str, Any], request: Any) -> None:
         self._http = http
@@ -107,7 +107,7 @@ class _Call:
             log.warning("a call to a model goes on without memory: %s", error)
 
     def request(self) -> Any:
-        """Return the request for the model, without our headers. Ask for an uncompressed answer."""
+        """Return the request for the model, with the memories and without our headers. It asks for an uncompressed answer."""
         dropped = {*HEADERS.values(), "content-length", "accept-encoding"}
         headers = [(name, value) for name, value in self._request.headers.raw if name.decode().lower() not in dropped]
         body = self._api.with_context(self._body, self._context) if self._context else self._body
@@ -136,7 +136,7 @@ class _Call:
             self._body_of_answer.append(piece)
 
     def messages(self, response: Any) -> Sequence[Any]:
-        """Return the new messages and the answer so far, to store in the session. Later calls return []."""
+        """Return the new messages and the answer so far, to be stored in the session. If called again, return []."""
         if self._options.mode != "on" or self._is_over or not response.is_success:
             return []
         self._is_over = True
@@ -161,7 +161,10 @@ def _options(headers: dict[str, str]) -> CallOptions:
 
 
 def _call_of(http: Any, request: Any, defaults: dict[str, str]) -> _Call | None:
-    """Return the call, or None if the request does not call a model or opts out. Raises MemoryValidationError."""
+    """Return the model call in a request, or None if there is none or it opts out of memory.
+
+    Raises MemoryValidationError for invalid options.
+    """
     api = next((api for api in (CHAT, RESPONSES, ANTHROPIC) if request.url.path.endswith(api.path)), None)
     if api is None or request.method != "POST":
         return None
@@ -174,7 +177,7 @@ def _call_of(http: Any, request: Any, defaults: dict[str, str]) -> _Call | None:
 
 
 def _plain(request: Any) -> Any:
-    """Remove our headers from a request."""
+    """Remove our headers from a request, and return the request."""
     for name in HEADERS.values():
         request.headers.pop(name, None)
     return request

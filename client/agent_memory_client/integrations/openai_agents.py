@@ -96,7 +96,7 @@ def get_memory_tools(
 ) -> list[FunctionTool]:
     """Return all memory tools, or only `tools`, as function tools limited to `user_id` and `namespace`.
 
-    The tools report errors to the model. Raises ValueError for an unknown name.
+    The tools report errors to the model. Raises ValueError for an unknown tool name.
     """
     memory_tools = Tools(client, session_id, user_id, namespace)
     return [_tool(memory_tools, schema) for schema in tool_schemas(tools)]

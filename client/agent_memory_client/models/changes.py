@@ -92,7 +92,7 @@ class ChangeListResponse(BaseModel):
 
 
 class MemoryVersion(BaseModel):
-    """A version of a memory, and the period in which it was the server's current version."""
+    """A version of a memory, and the period in which it was the current version on the server."""
 
     version: int
     """The version number. Higher numbers are newer."""

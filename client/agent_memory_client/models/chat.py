@@ -38,7 +38,7 @@ Content: TypeAlias = Annotated[
 
 
 def text_of_parts(parts: Iterable[Any]) -> str:
-    """Join the texts of the text parts, one per line. Other parts (images, files, calls) have no text."""
+    """Return the text of all text parts, joined by line breaks. Other parts (images, files, calls) have no text."""
     return "\n".join(text for text in map(_text_of_part, parts) if text.strip())
 
 

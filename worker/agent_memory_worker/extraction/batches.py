@@ -48,7 +48,7 @@ class PromptShares:
 
     @classmethod
     def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return the shares for summarization, whose prompt shows the summary so far before the messages."""
+        """Return the shares for summarization. Its prompt shows the existing summary before the messages."""
         return cls.of(chat, prompt, answer, messages=0.3, before=0.4)
 
     def beside(self, before: int) -> int:

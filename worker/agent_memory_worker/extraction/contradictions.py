@@ -1,4 +1,4 @@
-"""Search for contradictions, while a tenant is idle, between facts that no model has compared yet.
+"""While a tenant is idle, search for contradictions between facts that no model has compared yet.
 
 A pass compares some changed facts with their neighbors, which are similar facts. Similarity alone never makes a fact
 outdated. The cursor moves after the write, so repeating a crashed pass has no additional effect.
@@ -97,7 +97,7 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 
 
 async def _look_on(work: _Pass) -> None:
-    """Run a tenant's pass: decide pairs that need no model, and then make as many model calls as a pass may make.
+    """Run a tenant's pass: decide pairs that need no model, and then make model calls, up to the limit per pass.
 
     If the pass does not finish, the cursor does not move. Raises ModelUnavailable, including when the token budget is
     spent.
@@ -153,7 +153,7 @@ async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
-    """Return pairs of a changed fact and a neighbor that have never been judged, as (later, earlier)."""
+    """Return pairs of facts, a changed fact and a neighbor, that have never been judged. Each pair is (later, earlier)."""
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
     facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
     if not facts:
@@ -187,7 +187,7 @@ def _compared(memory: StoredMemory) -> bool:
 
 
 def _other_value(newer: _Fact, older: _Fact) -> bool:
-    """True if the facts are different values of one slot from the same source class. Such a pair needs no model."""
+    """True if the facts have the same source class but different values for one slot. Such a pair needs no model."""
     mine, theirs = newer.memory.record, older.memory.record
     alike = mine.slot is not None and (mine.slot, mine.source_class) == (theirs.slot, theirs.source_class)
     return alike and not says_same(mine.text, theirs.text)
@@ -266,7 +266,7 @@ async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemo
 
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
-    """True if there is already a change in which one fact supersedes the other: applied, undone, rejected or proposed."""
+    """True if there is already a change, in any state, in which one of the facts supersedes the other."""
     decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
     return any(change.id in decided for change in history[older.mid])
 
@@ -278,7 +278,7 @@ def _is_own_word(history: dict[str, list[StoredChange]], fact: _Fact) -> bool:
 
 
 def _counts_more(older: MemoryRecord, newer: MemoryRecord) -> bool:
-    """True if a person must approve that `newer` supersedes `older`.
+    """True if a person must approve the replacement of `older` by `newer`.
 
     Approval is needed if the older fact begins later or is more trusted, or if only the older one is from a client.
     """

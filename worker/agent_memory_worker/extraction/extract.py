@@ -114,7 +114,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
 
 
 def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | None:
-    """Return the token shares that the instructions leave free, or None if there is certainly no space left."""
+    """Return the shares of the tokens that the instructions leave free, or None if there is certainly no space left."""
     if rules.strategy == "summary":
         return PromptShares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
     task = _task_of(rules, journal, journal.waiting[0].message.created_at, chat.model)
@@ -212,7 +212,7 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace a fact's id if another owner's memory already has it. This is possible because callers can compute ids."""
+    """Replace a fact's id if another owner's memory already has it. Such clashes are possible because callers can compute ids."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
@@ -224,7 +224,7 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
 def _read_batch(
     statement_filter: StatementFilter, batch: Sequence[StoredMessage], earlier: Sequence[StoredMessage], *, questions: bool
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
-    """Return the new and the earlier messages for the model, and True if a model call is worthwhile."""
+    """Return the new and the earlier messages for the model, and whether a model call is worthwhile."""
 
     def read(shown: Iterable[StoredMessage]) -> list[ExtractionMessage]:
         # A request to forget is hidden, because it would become a fact.

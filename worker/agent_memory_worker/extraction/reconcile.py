@@ -106,7 +106,7 @@ def _same(record: MemoryRecord, around: NearMemories) -> StoredMemory | None:
 
 
 def _wording(record: MemoryRecord) -> tuple[object, ...]:
-    """Return a fact's stems in order, negation, type and day: details that an embedding does not capture."""
+    """Return a fact's ordered stems, negation, type and day. An embedding does not capture these details."""
     return (
         tuple(stems(record.text)),
         len(_NEGATION.findall(record.text)) % 2,
@@ -116,7 +116,7 @@ def _wording(record: MemoryRecord) -> tuple[object, ...]:
 
 
 def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
-    """Return a repeated fact as evidence for `same`, or [] if only the assistant repeats it."""
+    """Return the decision that makes a repeated fact evidence for `same`, or [] if only the assistant repeats the fact."""
     if not candidate.witnessed:
         return []
     if same.record.event_date is None and candidate.record.event_date is not None and not same.record.pinned:
@@ -201,7 +201,7 @@ async def _decisions(
 def _with_slots(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
-    """Replace the decision "add" if the fact's slot already has a value: the fact repeats or supersedes the value."""
+    """Replace the decision "add" if the fact's slot already has a value. Decide that the fact repeats or supersedes the value."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
     judged: list[DecisionAnswer] = []
     for open_, answer in zip(open_facts, answers, strict=True):
@@ -259,7 +259,7 @@ def _apply_answers(
 
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
-    """Return a fact that is older than its slot's current value, with its validity ending when that value began.
+    """If a fact is older than its slot's current value, return it with its validity ending when that value began.
 
     Return None for other facts, and if the current value is pinned.
     """
@@ -271,7 +271,7 @@ def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[s
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the fact `by` may supersede `memory`: a memory that is not pinned, is not an event, and does not begin later."""
+    """True if the fact `by` may supersede `memory`, which must not be pinned, be an event, or begin later."""
     old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)

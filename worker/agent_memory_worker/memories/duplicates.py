@@ -117,7 +117,7 @@ def _whose(record: MemoryRecord) -> Selection:
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merge the page's memories with memories that have the same words, on this page or not; return how many were merged."""
+    """Merge the page's memories with memories on any page that have the same words; return how many were merged."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
 
     def add_families() -> list[tuple[Selection, list[str]]]:
@@ -156,7 +156,7 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
 
 
 async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
-    """Merge similar memories that a model judges equal; return how many, and False if another pass must continue."""
+    """Merge similar memories that a model judges equal; return how many were merged, and whether the pass is complete."""
     merged_count, complete = 0, True
     pairs = await _similar(runtime, scope, page)
     judged_apart = await runtime[MergeStore].are_judged([pair_by_versions(*pair) for pair in pairs])

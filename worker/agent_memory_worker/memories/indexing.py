@@ -135,7 +135,7 @@ def _characters(jobs: Sequence[IndexJob]) -> int:
 
 
 def _context(job: IndexJob) -> list[str]:
-    """Return the texts whose vectors contribute to this memory's vector. Most are in the batch or the cache."""
+    """Return the texts whose vectors contribute to this memory's vector. Most of these texts are already in the batch or the cache."""
     return [beginning(job.record.text), *(beginning(near.text) for near in (*job.before, *job.after))]
 
 

@@ -31,7 +31,7 @@ _SETTLE_SECONDS = 10.0
 
 
 async def run_reembedding(runtime: Runtime, stop: asyncio.Event) -> None:
-    """Carry out changes of the embedding model until `stop` is set. `runtime` always uses the current model."""
+    """Carry out switches to another embedding model until `stop` is set. `runtime` always uses the current model."""
     worker = str(ULID())
     while not stop.is_set():
         seconds = _IDLE_SECONDS
@@ -75,7 +75,7 @@ async def _step(bucket: Runtime, worker: str) -> float:
 
 
 async def _fill(store: ReembedStore, state: ReembedState, target: Runtime) -> int:
-    """Fill in a batch of missing vectors; return how many, or 0 if none is missing. Raises AgentMemoryError."""
+    """Fill in a batch of missing vectors; return how many were filled in, or 0 if none is missing. Raises AgentMemoryError."""
     limit = min(_BATCH, max(1, int(state.rate))) if state.rate else _BATCH
     names = await store.pick(limit)
     try:

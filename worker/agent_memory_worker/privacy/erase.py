@@ -29,14 +29,14 @@ _MOST_ROUNDS = 20
 
 
 class _OrderEnded(Exception):
-    """Another worker finished the order, so it does not cover the data that exists now."""
+    """Raised if another worker finished the order, which therefore does not cover the data that exists now."""
 
 
 async def erase(runtime: Runtime, name: str) -> int:
     """Carry out the erasure order `name`, and leave a receipt; return the number of deletions.
 
-    A repeat deletes nothing. Each run deletes only versions that it read while the order was open. A worker that
-    resumes after a pause therefore cannot delete newer versions.
+    Repeating the order deletes nothing. Each run deletes only versions that it read while the order was open. A worker
+    that resumes after a pause therefore cannot delete newer versions.
     """
     order = await runtime[ErasureStore].load(name)
     if order is None:
@@ -64,7 +64,7 @@ class _Erasing:
         self._failure: Exception | None = None
 
     async def carry_out(self) -> None:
-        """Erase until a round finds nothing. Before the last round, delete traces elsewhere."""
+        """Erase in rounds until one finds nothing. After the first round, delete traces of the data in other places."""
         await self._round()
         await self._erase_traces()
         for _ in range(_MOST_ROUNDS):
@@ -89,7 +89,7 @@ class _Erasing:
         return (+erased).total()
 
     async def _require_standing(self) -> None:
-        """Raise _OrderEnded if the order ended. Call this between each read and its deletion."""
+        """Raise _OrderEnded if the order has ended. Call this between reading data and deleting it."""
         if not await self._runtime[ErasureStore].stands(self._order):
             raise _OrderEnded
 

@@ -1,7 +1,7 @@
 """Purge a source: permanently delete its memories and the memories derived from them.
 
 The purge repeats until nothing is left, so killed workers and concurrent writes leave nothing behind. It deletes
-derived memories before the memories that identify them.
+derived memories before their sources, which are needed to identify them.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class _Run:
         return self.runtime[LineageStore].sources(self.scope, about, piece)
 
     async def _reject(self, tainted: Collection[str]) -> None:
-        """End proposals whose memory is derived from the source."""
+        """End proposals that would store a memory derived from the source."""
         where = {"st": "proposed"}
         where |= {
             name: name_filter.eq

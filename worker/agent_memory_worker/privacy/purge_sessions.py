@@ -105,7 +105,7 @@ def _is_of(
 
 
 def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], message_ids: Collection[str]) -> bool:
-    """True if the session's summary may cover messages from the source: messages that have, or may have, left the session."""
+    """True if the session's summary may cover messages from the source because they have left, or may have left, the session."""
     if message_ids:
         return not {stored.message.id for stored in state.messages}.issuperset(message_ids)
     return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)

@@ -68,7 +68,10 @@ async def _describe_message(
     stored: StoredMessage,
     addresses: list[str],
 ) -> int:
-    """Describe one message's pictures. `place` is the tenant, the session's key name, and the session."""
+    """Describe one message's pictures; return the number of new memories.
+
+    `place` is the tenant, the session's key name, and the session.
+    """
     tenant, sid, state = place
     scope, pictures, clean = scope_of_work(tenant), runtime[PictureMemories], StatementFilter(rules.blocklist, _redacts(runtime)).clean
     by_id = {pictures.memory_id(state.ref, address): address for address in addresses}
@@ -126,7 +129,7 @@ def _memory(state: SessionState, stored: StoredMessage, memory_id: str, text: st
 
 
 async def _description(runtime: Runtime, chat: ChatModel, address: str, language: str | None) -> str | None:
-    """Return a picture's description, or None if the model cannot see it. Raises ModelUnavailable."""
+    """Return a picture's description, or None if the model cannot provide one. Raises ModelUnavailable."""
     if await runtime[ContextLimits].is_blind(chat):
         return None
     try:
@@ -148,7 +151,10 @@ def _may_be_about_picture(error: ModelAnswerInvalid | ModelUnavailable) -> bool:
 
 
 async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -> None:
-    """Find out whether a model accepts no pictures at all, and remember it. Raises ModelUnavailable if it also refuses text."""
+    """Find out whether a model accepts no pictures at all, and save the result.
+
+    Raises ModelUnavailable if the model also refuses text.
+    """
     for address in (None, _plain_picture()):
         try:
             await chat.structured(describe_messages(address, language), PictureDescription, max_tokens=_ANSWER_TOKENS)

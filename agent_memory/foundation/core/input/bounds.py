@@ -40,7 +40,7 @@ def looks_like_json(text: str) -> bool:
 
 
 def _count_signs(body: bytes) -> int:
-    """Return an upper bound for the number of values. Every value except the first follows a comma or an opening bracket."""
+    """Return an upper bound on the number of values. Each value except the first has its own comma or opening bracket before it."""
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 
 

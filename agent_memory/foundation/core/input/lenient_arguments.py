@@ -22,9 +22,9 @@ _Read = Callable[[Any], Any]
 
 
 def lenient(schema: CoreSchema) -> CoreSchema:
-    """Return a copy of `schema` that reads fields and list items leniently, at any depth.
+    """Return a copy of `schema` that validates fields and list items leniently, at any depth.
 
-    Unions and free-form JSON do not change.
+    Unions and free-form JSON are left unchanged.
     """
     return _Copy(schema).copy(schema)
 

@@ -95,7 +95,7 @@ def is_rounded(name: str, precision: Precision) -> bool:
 
 
 def scale_name(name: str) -> str:
-    """Return the name of a rounded weight's scaling factors, one per output."""
+    """Return the name for a rounded weight's scaling factors. There is one factor per output."""
     return name.removesuffix(".weight") + ".scale"
 
 

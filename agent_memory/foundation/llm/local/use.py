@@ -69,7 +69,7 @@ class UseEncoder:
 
     @classmethod
     def load(cls, directory: Path, max_tokens: int) -> UseEncoder:
-        """Read the package's folder `resources` (0.5 s). Raises StartupError."""
+        """Load the encoder from the package's `resources` folder. This takes 0.5 s. Raises StartupError."""
         pieces, threads = import_extra("sentencepiece", "threadpoolctl")
         # This limits the whole process. With a thread per core, requests would wait for a batch.
         threads.threadpool_limits(limits=1, user_api="blas")
@@ -84,7 +84,7 @@ class UseEncoder:
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         """Return one vector per text.
 
-        All texts form one sequence. A convolution reads zeros where its window extends beyond its text.
+        The texts form one sequence. Where a convolution's window extends beyond a text, it reads zeros.
         """
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))

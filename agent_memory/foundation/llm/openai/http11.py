@@ -70,7 +70,7 @@ class PlainTransport(httpx2.AsyncBaseTransport):
         self._idle.clear()
 
     def _take_idle(self, address: tuple[str, int]) -> _Connection | None:
-        """Return the most recently used idle connection, or None. The other idle connections can then expire."""
+        """Return the most recently used idle connection, or None, so that the others can expire."""
         waiting = self._idle.get(address)
         oldest = time.monotonic() - _IDLE_SECONDS
         while waiting and (not waiting[0].usable or waiting[0].since < oldest):
@@ -90,7 +90,7 @@ class PlainTransport(httpx2.AsyncBaseTransport):
 
 
 class _Connection(asyncio.Protocol):
-    """One connection. Unexpected data closes it."""
+    """One connection, which closes when it receives unexpected data."""
 
     def __init__(self) -> None:
         self.since = 0.0

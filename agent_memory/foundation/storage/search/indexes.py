@@ -187,15 +187,16 @@ def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexS
 
 
 def rebuilt_name(keys: Keys, name: str) -> str:
-    """Return the name of the rebuilt index for `name`. Once this index is complete, `name` becomes its alias."""
+    """Return the name under which the index `name` is rebuilt. Once the new index is complete, `name` becomes its alias."""
     return keys.index("rebuilt:") + name.removeprefix(keys.index(""))
 
 
 async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
     """Create an index unless it exists, and wait until it is complete. Return True if this call created the index.
 
-    Several processes may call this at the same time. If the store has had all its indexes before, Redis builds the new
-    index under a different name, so that searches never use an incomplete index. Raises StartupError after ten minutes.
+    Several processes may call this at the same time. If all the store's indexes have been built before, Redis builds
+    the new index under a different name. Searches therefore never use an incomplete index. Raises StartupError after
+    ten minutes.
     """
     name = schema.index.name
     with redis_errors():
@@ -220,7 +221,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
 
 
 async def note_built(client: Redis, keys: Keys) -> None:
-    """Record that the store has had all its indexes.
+    """Record that all the store's indexes have been built.
 
     From then on, `ensure_index` builds a missing index under a different name.
     """

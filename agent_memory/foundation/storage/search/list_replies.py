@@ -29,7 +29,7 @@ class SearchReader(PipelineReader):
     """
 
     def __init__(self, client: aioredis.Redis, resp2: aioredis.Redis | None) -> None:
-        """Read with `client` (RESP3) and `resp2` (RESP2). If `resp2` is None, use only RESP3."""
+        """Use `client` for RESP3 and `resp2` for RESP2. If `resp2` is None, use only RESP3."""
         super().__init__(client)
         self._resp2 = resp2
         self._not_before = 0.0
@@ -52,7 +52,7 @@ class SearchReader(PipelineReader):
 
 
 def _has_prefix(parts: tuple[Any, ...]) -> bool:
-    """True for a search with a prefix, which may match more values than the engine visits."""
+    """True if the command is a search with a prefix, which may match more values than the engine visits."""
     return parts[0] == "FT.SEARCH" and "*}" in parts[2]
 
 

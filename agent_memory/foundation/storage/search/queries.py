@@ -1,4 +1,4 @@
-"""Build search commands with redisvl and queue them on a pipeline. `results` parses the replies."""
+"""Build search commands with redisvl and queue them on a pipeline. The module `results` parses the replies."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def search(client: Redis, index: str, query: BaseQuery) -> Hits:
 
 
 def name_query(clause: str, offset: int, limit: int, *, sort_by: tuple[str, str] | None = None) -> FilterQuery:
-    """Return a query for a page of document names. `sort_by` is a sortable field and "ASC" or "DESC"."""
+    """Return a query for a page of document names. `sort_by` is a pair: a sortable field, and "ASC" or "DESC"."""
     query = FilterQuery(clause, sort_by=sort_by)
     query.no_content().paging(offset, limit)
     return query
@@ -96,7 +96,7 @@ def record_query(clause: str, limit: int) -> FilterQuery:
 
 
 class MemoryQueries:
-    """A builder of memory searches that queues them on a pipeline. `parse_hits` parses the replies. With `past`, search the history."""
+    """Searches for memories, to be queued on a pipeline. `parse_hits` parses the replies. With `past`, a search covers the history."""
 
     def __init__(self, keys: Keys, spec: VectorSpec) -> None:
         self._keys = keys
@@ -182,7 +182,7 @@ class MemoryQueries:
         _queue_made(pipe, index, _count_command(), clause)
 
     def queue_said(self, pipe: Pipeline, mids: Sequence[str]) -> None:
-        """Queue reads of when each memory was created and last stated, in seconds since 1970. Each memory has its own reply."""
+        """Queue commands that read when each memory was created and last stated, in seconds since 1970. Each memory has its own reply."""
         for mid in mids:
             pipe.hmget(self._keys.memory(mid), "c", "ls")
 

@@ -228,7 +228,7 @@ def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexic
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
-    """Return all words in filler phrases. A text with other words is not filler, which rules out most texts quickly."""
+    """Return all words in filler phrases. Most texts contain other words, so a quick check shows that they are not filler."""
     return frozenset(word for lexicon in _lexicons() for phrase in lexicon.filler for word in phrase)
 
 

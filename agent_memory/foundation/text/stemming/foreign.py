@@ -1,4 +1,4 @@
-"""Stem words of languages other than English.
+"""Stem words in languages other than English.
 
 The stems are additional index terms, so a wrong guess of the language loses no results.
 """

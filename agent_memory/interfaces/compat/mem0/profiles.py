@@ -1,4 +1,4 @@
-"""Serve Mem0's profile API with our profiles. These follow the memories automatically, so a Mem0 job just rebuilds a profile."""
+"""Serve Mem0's profile API from our profiles. They update automatically when memories change, so a Mem0 job just rebuilds a profile."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ EntityId = Annotated[OptionalIdentifier, BeforeValidator(text_id)]
 
 
 class Message(BaseModel):
-    """A message. `parts` are the parts of its content if some have no text."""
+    """A message. `parts` contains its content parts, but only if some of them are not text."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
     content: FreeText = ""
@@ -61,7 +61,7 @@ class Message(BaseModel):
 
 
 def _part_of(part: dict[str, Any] | str) -> dict[str, Any] | None:
-    """Return a part in the form of chat APIs, or None for a text part without text."""
+    """Return a part in the format of chat APIs, or None for a text part without text."""
     if isinstance(part, dict) and part.get("type") not in _TEXT_PARTS:
         return {**part, "type": str(part["type"])[:64]}
     text = part if isinstance(part, str) else part.get("text")

@@ -1,4 +1,4 @@
-"""Delete memories by their source."""
+"""Deletion of memories by their source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of the embedding model."""
+"""Switches to a different embedding model."""
 
 from __future__ import annotations
 

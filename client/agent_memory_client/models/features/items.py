@@ -76,7 +76,7 @@ class DeleteItem(BaseModel):
 
 
 class SearchItems(BaseModel):
-    """Find values under a path that match a filter, and sort them by how well they match a query."""
+    """Search under a path for values that match a filter, and sort them by how well they match a query."""
 
     op: Literal["search"] = "search"
     prefix: ItemPrefix = Field(default_factory=list[str])

@@ -98,7 +98,7 @@ class ProcedureSource(BaseModel):
 
 
 class ProcedureContent(ProcedureOwner):
-    """A procedure's content, without its counts. Edits change it, and an undo restores it."""
+    """A procedure's content, without counts. Edits change the content, and an undo restores it."""
 
     id: str
     when_to_use: str

@@ -47,7 +47,7 @@ class Conversation:
 
     @property
     def default_session_id(self) -> str:
-        """The session id if the request has none. It is the same for all requests with the same first message."""
+        """The session id to use if the request has none. Requests with the same first message get the same id."""
         return f"chat-{self.ids[0] if self.ids else self.answer_id}"
 
 

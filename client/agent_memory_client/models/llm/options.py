@@ -1,4 +1,4 @@
-"""Options of a call to a language model with memory: request headers, and the response headers that report the result."""
+"""Memory options for a call to a language model: request headers, and the response headers that report the result."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class CallOptions(BaseModel):
 def read_options(headers: Mapping[str, str], body: Mapping[str, Any]) -> CallOptions:
     """Read options from lowercase headers. Missing ids come from the body's `user`, `metadata` and `conversation`.
 
-    Raises ValidationError.
+    Raises ValidationError for invalid options.
     """
     values: dict[str, Any] = {name: value for name, header in HEADERS.items() if (value := headers.get(header))}
     given = body.get("metadata")

@@ -41,7 +41,10 @@ def chat_messages(body: Body) -> list[Message]:
 
 
 def with_chat_context(body: Body, text: str) -> Body:
-    """Add text to the instruction at the start, or insert an instruction there. Many chat templates accept no other instruction."""
+    """Add text to the instruction at the start, or insert an instruction there.
+
+    Many chat templates accept an instruction only at the start.
+    """
     messages: list[Any] = list(body["messages"])
     first = messages[0]
     if isinstance(first, dict) and cast("Message", first).get("role") in INSTRUCTIONS:
@@ -102,7 +105,7 @@ def with_anthropic_context(body: Body, text: str) -> Body:
 
 
 def without_files(value: Any) -> Any:
-    """Return a message's content with each encoded file replaced by its digest. Texts do not change."""
+    """Return a message's content with each encoded file replaced by its digest. Text is not changed."""
     if isinstance(value, list):
         return [without_files(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):

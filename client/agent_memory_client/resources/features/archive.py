@@ -37,7 +37,7 @@ _TO = text_rule("The last day, such as 2026-03-31; it counts, too.")
 
 
 class ArchiveTools(ModelTools):
-    """Tools for the archive (long-term memory) and for conversations (session messages stored there)."""
+    """Tools for an agent's archive in long-term memory, and for conversations (session messages in long-term memory)."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
