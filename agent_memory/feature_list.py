@@ -1,4 +1,4 @@
-"""List all features in the order in which they open. Extensions open between the core features."""
+"""List all features in the order in which they open: some core features, then the extensions, then the other core features."""
 
 from __future__ import annotations
 

@@ -138,11 +138,11 @@ class ProfileStore(OwnerStore):
         return [decode_followed(mid, *replies[2 * index : 2 * index + 2]) for index, mid in enumerate(mids)]
 
     async def end_rebuild(self, owner: ProfileOwner) -> None:
-        """Finish a rebuild, and record the moves that it caused."""
+        """Finish a rebuild, and record which entries it moved within the profile."""
         await self._rebuilt(self._keys, owner=owner.name)
 
     async def note_lapses(self, most: int) -> int:
-        """Record the moves of lapsed entries in at most `most` profiles; return the number of profiles."""
+        """Record the moves of lapsed entries within their profiles, for at most `most` profiles. Return the number of profiles."""
         return int(await self._lapse(self._keys, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:
@@ -171,7 +171,7 @@ class ProfileStore(OwnerStore):
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store the schema of a namespace, or of the tenant if `namespace` is None. If `schema` is None, delete the stored one."""
+        """Store the schema of a namespace, or of the tenant if `namespace` is None. If `schema` is None, delete the stored schema."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
@@ -205,7 +205,7 @@ def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
 
 
 def followed_item(read: ReadMemory, values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a memory in the form that the scripts expect. Without `values`, the scripts remove it."""
+    """Return a memory in the form that the scripts expect. If `values` is None, the scripts remove the memory."""
     owner = owner_of(read.memory)
     item: dict[str, Any] = {"mid": read.mid, "state": list(read.state)}
     if owner is None or values is None:

@@ -77,6 +77,6 @@ def _midnight_of(day: date, zone: tzinfo) -> datetime:
 
 
 def _moment(event: datetime, zone: tzinfo) -> datetime | None:
-    """Return the moment in UTC. Return None if it is midnight in `zone` or in UTC: whole days are stored as midnight."""
+    """Return the moment in UTC. Return None for midnight in `zone` or in UTC, because whole days are stored as midnight."""
     midnights = (event.astimezone(where) for where in (zone, UTC))
     return None if any((at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) for at in midnights) else event.astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Compute a timeline as of a past time, from the memories that were true or known then."""
+"""Compute a timeline for a time in the past, from the memories that were true or known at that time."""
 
 from __future__ import annotations
 

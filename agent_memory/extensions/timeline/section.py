@@ -59,7 +59,7 @@ class TimelineReads:
     """The lines to show, each with its day, most important first."""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one read, with an extra day on both sides, because only the replies reveal the prompt's time zone."""
+        """Queue one read. Its range has an extra day at both ends, because only the replies reveal the prompt's time zone."""
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last
@@ -100,6 +100,6 @@ class TimelineSection:
 
 
 def _question(ask: PromptAsk) -> _Question:
-    """Return the query and its time, as used by the search for the same prompt."""
+    """Return the query and its time. Both are the same as in the search for this prompt."""
     search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
     return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

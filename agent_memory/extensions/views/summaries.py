@@ -131,7 +131,7 @@ class ViewSummarizer:
         return prompt_messages
 
     def _most_telling(self, memories: Sequence[StoredMemory]) -> str:
-        """Return the most informative memories, sorted by time, one per line."""
+        """Return a text with the most informative memories, one per line, sorted by time."""
         candidates = sorted(memories, key=lambda memory: (memory.record.created_at, memory.record.id))
         texts = [self._counter.truncate(" ".join(memory.record.text.split()), _LINE_TOKENS) for memory in candidates]
         dates = [memory.record.event_date or memory.record.created_at for memory in candidates]

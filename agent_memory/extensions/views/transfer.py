@@ -45,7 +45,7 @@ class ViewTransfer:
                     yield {"kind": "summary", "view": exported_view, "partition": result, "fingerprint": partition.fingerprint}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a partition, and also its view if it is missing. Raises BadInput, Forbidden, UnsupportedRequest.
+        """Store a partition. If its view is missing, store the view, too. Raises BadInput, Forbidden, UnsupportedRequest.
 
         Returns "new", or "same" if the group already has a partition.
         """
@@ -136,10 +136,10 @@ class ArchivedViews:
         return fresh
 
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Store a partition, unless `dry_run`.
+        """Store a partition, unless `dry_run` is true.
 
-        Return True if it is new, False if its group already has a partition, and None if its view is missing. Raises
-        ValueError for an invalid partition.
+        Return True if the partition is new, False if its group already has a partition, and None if its view is
+        missing. Raises ValueError for an invalid partition.
         """
         result = SummaryViewPartitionResult.model_validate(values)
         if not dry_run:

@@ -52,9 +52,10 @@ class BrowserSessions:
         return self._provider
 
     async def finish_login(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, str]:
-        """Open a session after a login at the provider. Return its secret name, and the page to show.
+        """Open a session after a login at the provider. Return the session's secret name, and the page to show.
 
-        Raises NotFound, the errors of `LoginProvider.finish`, Forbidden if the login was used before, and RedisUnavailable.
+        Raises NotFound, the errors of `LoginProvider.finish`, Forbidden if the login was used before, and
+        RedisUnavailable.
         """
         state, claims, page = await self.provider.finish(cookie, answer)
         with redis_errors():

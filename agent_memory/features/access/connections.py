@@ -166,7 +166,7 @@ class Connections:
         return access, refresh
 
     async def _live_key(self, grant: Grant) -> Token | None:
-        """Return the connection's API key if it and the key that approved it still exist."""
+        """Return the connection's API key, or None if this key or the key that approved it no longer exists."""
         token = await self._tokens.find_token(grant.key_id)
         if token is None or token.parent is None:
             return None

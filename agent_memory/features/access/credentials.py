@@ -37,7 +37,7 @@ class Authenticator:
 
 
 class EitherGate:
-    """Accepts API keys and JWTs. A credential with the form of a JWT is never tried as a key."""
+    """Accepts API keys and JWTs. A credential that looks like a JWT is never checked as an API key."""
 
     def __init__(self, keys: CredentialGate, jwts: CredentialGate) -> None:
         self._keys = keys

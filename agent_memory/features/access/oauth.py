@@ -109,7 +109,7 @@ class JwtGate:
         return None if trusted is None else (trusted[0], time() < trusted[1] and trusted[2] == self._keys.generation)
 
     async def claims(self, credential: str, audience: str | None) -> dict[str, Any]:
-        """Return a token's claims. If `audience` is None, accept any. Raises Unauthenticated and Unavailable."""
+        """Return a token's claims. If `audience` is None, accept any audience. Raises Unauthenticated and Unavailable."""
         settings = self._settings
         try:
             header = jwt.get_unverified_header(credential)

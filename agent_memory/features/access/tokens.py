@@ -40,7 +40,7 @@ class TokenGate:
         self._trusted: dict[str, tuple[Principal, float]] = {}
 
     def renew(self) -> None:
-        """Drop the cached secret and keys, because they belong to a previous store."""
+        """Drop the cached secret and keys, because they belong to the previous store."""
         self._secret = self._configured_secret
         self._trusted.clear()
 
@@ -51,7 +51,7 @@ class TokenGate:
     async def admit_digest(self, digest: str) -> Principal:
         """Return the principal for the key with this digest. Raises Unauthenticated and RedisUnavailable.
 
-        Browser sessions need this method, because they store a key's digest instead of the key.
+        This method is for browser sessions, which store a key's digest instead of the key.
         """
         trusted = self._trusted.get(digest)
         begun = self._clock()
@@ -177,14 +177,14 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def forget_user(self, tenant: str, user_id: str) -> int:
-        """Revoke keys restricted to this user alone, and remove the user from shared keys.
+        """Revoke keys restricted to this user alone, and remove the user from keys that also allow other users.
 
         Return the number of affected keys.
         """
         return await self._forget_name(tenant, "us", user_id)
 
     async def forget_agent(self, tenant: str, agent_id: str) -> int:
-        """Revoke keys restricted to this agent alone, and remove the agent from shared keys.
+        """Revoke keys restricted to this agent alone, and remove the agent from keys that also allow other agents.
 
         Return the number of affected keys.
         """

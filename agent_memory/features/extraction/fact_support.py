@@ -48,7 +48,7 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 
 @dataclass(frozen=True, slots=True)
 class ExtractionMessage:
-    """A message from which to extract facts. `text` is what its author wrote, without secrets."""
+    """A message to extract facts from. `text` is what its author wrote, with secrets removed."""
 
     stored: StoredMessage
     text: str
@@ -113,7 +113,7 @@ class Grounds:
         return sorted(index - self._first for index in chosen)
 
     def supported(self, text: str) -> str:
-        """Return a fact without the sentences that no message supports."""
+        """Return a fact's text without the sentences that no message supports."""
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
@@ -205,7 +205,7 @@ class Grounds:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
-        """Return the chosen messages, or only the assistant's if no person's message contains or confirms the claim."""
+        """Return the chosen messages, or only the assistant's messages if no person's message contains or confirms the claim."""
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)

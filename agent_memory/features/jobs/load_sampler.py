@@ -92,7 +92,7 @@ class LoadSampler:
 
 @asynccontextmanager
 async def sampling(buckets: Sequence[Foundation], store: LoadStore) -> AsyncGenerator[None]:
-    """Sample this process's load while the context is open, and once more when it closes."""
+    """Sample this process's load while the `async with` block runs, and once more when it ends."""
     sampler = LoadSampler(buckets, store)
     running = asyncio.create_task(_sample_each_minute(sampler))
     try:

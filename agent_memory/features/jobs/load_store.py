@@ -1,7 +1,7 @@
 """Store the load of the last hour and day in Redis: one hash per minute and one per ten minutes.
 
-All processes add their counts to the same hashes, so the hashes contain sums over all processes. One process per
-minute, the owner, also writes the installation's totals.
+All processes add their counts to the same hashes, so the hashes contain sums over all processes. In each minute, one
+process (the owner) also writes the installation's totals.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LoadStore:
         return owner == name.encode()
 
     async def add(self, at: float, counts: Mapping[str, int], totals: Mapping[int, Mapping[str, float]]) -> None:
-        """Add counts to the minute and the ten minutes that contain `at`, and write the installation's totals.
+        """Add counts to the minute and the ten-minute period that contain `at`, and write the installation's totals.
 
         `totals` maps the length of each of these two periods, in seconds, to the totals to write for it.
         """
@@ -83,7 +83,7 @@ def begin_of(at: float, step: int) -> int:
 
 
 def bucket_name(number: int) -> str:
-    """Return the field that counts the requests in a bucket of `REQUEST_BUCKETS`. The last field counts slower requests."""
+    """Return the name of the field that counts the requests in a bucket of `REQUEST_BUCKETS`. The last field counts slower requests."""
     return f"bucket{number}"
 
 

@@ -195,8 +195,8 @@ def _alike(
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory | None:
     """Parse a Redis reply with the fields in `READ_FIELDS`.
 
-    Return None if the memory is missing or belongs to another tenant. After an undo restores a version, its
-    `recorded_at` is still the time when the version was first recorded.
+    Return None if the memory is missing or belongs to another tenant. If an undo has restored a version, `recorded_at`
+    is the time when that version was first recorded.
     """
     owner, raw, version, recorded, first, retired = row
     if owner != tag(tenant).encode() or raw is None or version is None:

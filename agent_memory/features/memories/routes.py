@@ -308,7 +308,7 @@ async def list_quarantine(
     responses=errors(404, 409),
 )
 async def approve_quarantined(services: ServicesDep, scope: AdminScopeDep, memory_id: MemoryPath) -> Response:
-    """Releases a memory with its current text from quarantine, so that searches find it.
+    """Releases a memory from quarantine with its current text, so that searches find it.
 
     For administrators only: writers must not approve their own text.
     """

@@ -33,7 +33,7 @@ _MOST_COMPARED = 6
 
 @dataclass(frozen=True, slots=True)
 class ExistingMemories:
-    """The existing memories with a record's id (`same_id`), its words (`twin`) and its slot (`holder`)."""
+    """The existing memories that have the same id as a record (`same_id`), the same words (`twin`) or the same slot (`holder`)."""
 
     same_id: StoredMemory | None = None
     twin: StoredMemory | None = None

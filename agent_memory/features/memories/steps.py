@@ -108,7 +108,7 @@ def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece
 
 @dataclass(frozen=True, slots=True)
 class PutOptions:
-    """How to write a record, and when to refuse it. Unless `slot_settled`, refuse it if another memory has its slot."""
+    """How to write a record, and when to refuse it. Unless `slot_settled` is true, it is refused if another memory has its slot."""
 
     unique: Literal["words", "kin"] | None = None
     """Refuse if a current memory has the same words; with "kin", only if it also has the same type and date."""
@@ -279,7 +279,7 @@ class StepGroups:
         return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
-        """Return the step that removes a piece of evidence and its aliases. `name` is the evidence's hash field."""
+        """Return the step that removes a piece of evidence, and the aliases that came with it. `name` is the evidence's hash field."""
         step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
         aliases = message_mids(self._keys, self._tenant, memory.record, name, evidence)
         if aliases:

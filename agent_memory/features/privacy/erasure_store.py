@@ -111,7 +111,7 @@ OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
 def _meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
-    """Return the memories or versions that an order covers, judged by the `OWNER_FIELDS` of their hashes."""
+    """Return the memories or versions that an order covers, according to the `OWNER_FIELDS` of their hashes."""
     mine = tag(scope.tenant).encode()
     matching: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):

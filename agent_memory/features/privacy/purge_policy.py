@@ -1,7 +1,7 @@
 """Decide what a purge of a source does to one memory. Pure functions, no I/O.
 
 A purge deletes a memory if all its evidence comes from the source. A memory with other evidence loses only the evidence
-from the source. If the source changed the content, the previous content becomes current again. In doubt, the purge
+from the source. If the source changed the content, the previous content becomes current again. When in doubt, the purge
 deletes the memory.
 """
 
@@ -200,8 +200,8 @@ def _without_source(
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
     """Return the current version without its evidence from the source, or None if it loses no evidence.
 
-    Also return the later evidence that the version now rests on, and the number of pieces that it loses. The memory's
-    trust changes only if it now rests on later evidence.
+    Also return the later evidence that now supports the version, and the number of pieces that it loses. The memory's
+    trust changes only if later evidence now supports it.
     """
     assert memory.now is not None
     record = memory.now.record

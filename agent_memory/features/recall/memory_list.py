@@ -124,9 +124,9 @@ class MemorySelection:
     _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
 
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
-        """Return the memories to show. Expects `memories` best first.
+        """Return the memories to show. Expects `memories` to be sorted best first.
 
-        Afterwards, `cut` holds the reason for each memory left out, unless the reason is the limit alone.
+        Afterwards, `cut` holds the reason why each memory was left out, except for memories that only exceed the limit.
         """
         beside = [memory for memory in memories if memory.beside is not None]
         memories = [memory for memory in memories if memory.beside is None] if beside else memories
@@ -223,7 +223,7 @@ def _relevance(memory: ShownMemory) -> float:
 
 
 def cited_messages(memory: ShownMemory) -> list[MessageName]:
-    """Return the identities of the messages from which extraction made this memory."""
+    """Return the identities of the messages from which this memory was extracted."""
     session = memory.values["session_id"]
     if session is None:
         return []

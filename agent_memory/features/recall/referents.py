@@ -30,7 +30,7 @@ class Referent(NamedTuple):
         return " ".join(self.name if len(self.name) > 1 else (*self.name, self.number))
 
     def is_named_in(self, text: str) -> bool:
-        """True if a text contains the name with this number. A name of several words also counts without a number."""
+        """True if a text contains this thing's name and number. A name of several words also counts without the number."""
         text_words = words(text[:_MOST_CHARS])
         length = len(self.name)
         for start in range(len(text_words) - length + 1):

@@ -215,7 +215,7 @@ class SessionTurns:
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
-    """Decode a session from its meta hash, entries and journal cursors (jp, je). Return None without a meta hash."""
+    """Decode a session from its meta hash, entries and journal cursors (jp, je). Return None if there is no meta hash."""
     if not meta:
         return None
 
@@ -263,7 +263,8 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 class OwnMemory(NamedTuple):
     """A memory waiting in a session's journal, with only the fields that its writer set.
 
-    `rights` are the writer's rights. `written` is the PUT's time (µs): a repeated PUT then creates the same memory.
+    `rights` are the writer's rights. `written` is the time (µs) of the PUT request that wrote it, so that repeating the
+    PUT creates the same memory.
     """
 
     record: MemoryRecord
@@ -272,7 +273,10 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """Return a waiting memory as JSON with the writer's rights and the given fields' names. The script adds a time."""
+    """Return a waiting memory as JSON, with the writer's rights and the names of the given fields.
+
+    The Redis script adds the time of the write.
+    """
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})
@@ -281,7 +285,7 @@ def encode_own(record: MemoryRecord, scope: Scope) -> str:
 
 
 def decode_own(raw: str) -> OwnMemory:
-    """Decode the JSON that `encode_own` and the script wrote."""
+    """Decode the JSON of `encode_own`, including the time that the Redis script added."""
     body = json.loads(raw)
     record = MemoryRecord.model_validate(body["record"], context=ANSWER)
     memory = MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))

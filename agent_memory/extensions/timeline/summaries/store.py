@@ -97,6 +97,6 @@ class SummaryStore:
         return bool(await self._put(self._keys, **named, later=0.0, summary=compact(summary)))
 
     async def put_off(self, owner: str, key: str, inputs: PeriodInputs, until: float) -> bool:
-        """Delay a summary until `until` (seconds since 1970); return False if an event changed after the read."""
+        """Delay a summary until `until` (seconds since 1970). Return False if an event changed after the inputs were read."""
         named = {"owner": owner, "period": key, "mark": inputs.mark}
         return bool(await self._put(self._keys, **named, later=until, summary=None))

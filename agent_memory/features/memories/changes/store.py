@@ -81,7 +81,7 @@ class ChangeStore:
         return hits.total, [hit.mid for hit in hits.hits]
 
     async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
-        """Return (tenant, change id) for each forgetting recorded before the time `before` and not undone, oldest first."""
+        """Return (tenant, change id) for each forget request that was carried out before the time `before` and not undone, oldest first."""
         clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
         query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
         query.paging(offset, limit)
@@ -104,7 +104,7 @@ class ChangeStore:
         ]
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
-        """Return versions of memories by (mid, version), with None for each that is deleted or not accessible."""
+        """Return versions of memories by (mid, version), with None for each version that is deleted or not accessible."""
         past, now = self._keys.history, self._keys.memory
         keys = [key for mid, version in names for key in (past(f"{mid}.{version}"), now(mid), past(mid))]
         rows = await read(self._client, lambda pipe: [pipe.hmget(key, READ_FIELDS) for key in keys])
@@ -169,7 +169,7 @@ class ChangeStore:
         await steps.run_steps(self._scripts)
 
     async def end_forgetting(self, scope: Scope, name: str) -> None:
-        """Mark a recorded forgetting as undone. `name` is its receipt's id."""
+        """Mark a recorded forget request as undone. `name` is the id of its receipt."""
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         steps.add_group({"op": "claim", "id": name, "state": tag("applied"), "to": tag("undone")})
         await steps.run_steps(self._scripts)

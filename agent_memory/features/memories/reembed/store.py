@@ -81,7 +81,7 @@ class ReembedStore:
         )
 
     async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, drained: bool = False) -> None:
-        """Set `fields`. Raises Conflict unless the phase is in `phases` and, with `drained`, no vectors are missing."""
+        """Set `fields`. Raises Conflict if the phase is not in `phases` or, with `drained`, if vectors are missing."""
         with redis_errors():
             seconds, _ = await self._client.time()
         flat = [part for name, value in {**fields, "since": seconds, "error": ""}.items() for part in (name, str(value))]
@@ -182,7 +182,7 @@ class ReembedStore:
             await self._client.hset(self._keys.config, "gone", spec.field)
 
     async def end(self, kept: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:
-        """Delete the change's state. From now on, processes configured with the dropped model use the kept one."""
+        """Delete the change's state. From now on, processes configured with the dropped model use the kept model."""
         with redis_errors():
             raw = await self._client.hget(self._keys.config, "choice")
             replaced = {EmbeddingChoice(*each) for each in json.loads(raw)["replaces"]} if raw else set[EmbeddingChoice]()

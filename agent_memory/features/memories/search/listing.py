@@ -1,4 +1,7 @@
-"""List memories by creation time, newest first. The engine sorts equal times by last write; this module sorts by name."""
+"""List memories by creation time, newest first.
+
+The engine orders memories of the same time by last write; this module orders them by name.
+"""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ class QueryBuilder:
         return zoned, span if zone is UTC else await run_in_thread(lambda: span_of(zoned, text), 2 * len(text))
 
     async def _meaning(self, tenant: str, spoken: str, omitted_names: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
-        """Return the query's meaning and None, or None and the reason why there is no meaning."""
+        """Return the query's meaning and None, or None and the reason why the query could not be embedded."""
         try:
             timeout = self._settings.models.query_embedding_timeout_seconds
             embedder = self._embedder_of(tenant)

@@ -111,7 +111,7 @@ def relevant(
 
 
 def score_parts(similarities: Mapping[str, float], words: Mapping[str, float], in_time: Collection[str] = ()) -> dict[str, ScoreParts]:
-    """Return each memory's value and rank in both lists. Ranks start at 1; None means that the memory is not in the list."""
+    """Return each memory's value and rank by similarity and by words. Ranks start at 1; None means that the memory is not in the list."""
     near, by_words = _ranks(similarities), _ranks(words)
     return {
         name: {
@@ -283,9 +283,10 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
 
 
 def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
-    """Return the similarity that counts as far: 0 or the median of a first page, depending on the model's profile.
+    """Return the similarity below which memories count as far: 0 or the median of a first page, depending on the model's profile.
 
-    If there are fewer memories than a full first page, count the missing ones as 0: a few memories may all be near.
+    If there are fewer memories than a full first page, count the missing ones as 0, because a few memories may all be
+    near.
     """
     if query.meaning is None or query.meaning.profile.far == "zero":
         return 0.0

@@ -144,7 +144,7 @@ class SearchService:
         return replace(ranking, scored=ordered, recencies=dict(zip(names, recencies, strict=True)))
 
     async def without_duplicates(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> tuple[Ranking, dict[str, str]]:
-        """Return the ranking without repeats, and the id of the better memory for each repeat.
+        """Return the ranking without duplicates, and for each duplicate, the id of the better memory.
 
         Always start at the top of the ranking, so that pages are consistent. `total` counts the remaining memories.
         """
@@ -160,7 +160,7 @@ class SearchService:
         return replace(ranking, total=ranking.total - len(repeats), scored=rest), repeats
 
     def count_reading(self, query: SearchQuery, memories: Sequence[ShownMemory]) -> None:
-        """Count each shown memory as read, except in listings and with `recency_boost=False`."""
+        """Count each shown memory as read, unless the query only lists memories or sets `recency_boost=False`."""
         if query.mode is not None and query.request.recency_boost is not False:
             self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
 

@@ -94,7 +94,7 @@ class MemoryScan:
     async def walk_memories(
         self, scope: Scope, selection: Selection, *, by: Literal["created", "changed"] = "created", since: int | None = None
     ) -> AsyncIterator[list[StoredMemory]]:
-        """Yield pages of all selected memories from `since` on, oldest first by creation or by last change.
+        """Yield pages of all selected memories from `since` on, sorted by creation or last change, oldest first.
 
         If memories are deleted between pages, the walk still yields all others. With `by="changed"`, `since` is in µs,
         and a memory that changes during the walk appears again at the end.

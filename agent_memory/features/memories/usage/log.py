@@ -25,7 +25,7 @@ class UsageLog:
         self._later = DeferredWrite(self.flush, "readings of memories", delay_seconds=delay_seconds)
 
     def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
-        """Note, without waiting, that memories were read. Each pair is a mid and the count that the response showed."""
+        """Note, without waiting, that memories were read. Each pair is a mid and the access count that the response showed."""
         now = time.monotonic()
         for mid, count in memories:
             last = self._noted.get(mid)

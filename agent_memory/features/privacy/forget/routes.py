@@ -1,4 +1,4 @@
-"""HTTP operations: forget by request, and undo a forget request."""
+"""HTTP operations: forget data on request, and undo a forget request."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class ForgetStore:
         }
 
     async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
-        """Return the changed fields of memories whose evidence quotes removed text, in all versions."""
+        """For memories whose evidence quotes removed text, return the changed fields of all versions."""
         fields: list[list[str]] = []
         for memory in plan.quoting:
             names = [f"m:{memory.mid}", f"h:{memory.mid}", *(f"h:{memory.mid}.{version.version}" for version in memory.past)]
@@ -223,7 +223,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Delete the receipts that contain data of `holder`, or all `names` if it is None. See `forget_drop.lua`."""
+        """Delete the receipts that contain data of `holder`, or all receipts in `names` if `holder` is None. See `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
         removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]

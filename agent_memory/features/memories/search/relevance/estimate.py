@@ -109,12 +109,12 @@ class RelevanceEstimate:
         }
 
     def _parts(self, name: str) -> tuple[float, float]:
-        """Return a memory's relative scores in both lists, each from 0 to 1."""
+        """Return a memory's relative scores by meaning and by words, each from 0 to 1."""
         above, words = self._near.get(name, self._middle) - self._middle, self._words.get(name, 0.0)
         return (above / self._spread if above > 0 and self._spread > 0 else 0.0), (words / self._best if words else 0.0)
 
     def _known_share(self) -> float:
-        """Return the factor for all relevances, derived from the probability that the store contains any answer."""
+        """Return the factor by which all relevances are multiplied, derived from the probability that the store contains any answer."""
         if self.narrowed:
             return 1.0
         unknown, memories = self._background.unknown, self._background.memories
@@ -127,7 +127,7 @@ def probability(weights: Features, features: Features) -> float:
 
 
 def known_share(known_probability: float, memories: int) -> float:
-    """Return the factor for all relevances, given the probability that an answer exists and the number of memories."""
+    """Return the factor by which all relevances are multiplied, given the probability that an answer exists and the number of memories."""
     least = _UNKNOWN * min(memories / _MANY, 1.0)
     return min(max((known_probability - least) / (_KNOWN - least), 0.0), 1.0)
 
