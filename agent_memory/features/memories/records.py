@@ -17,7 +17,7 @@ from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.keyspace import digest, tag
 from agent_memory.foundation.storage.scripts import Arg
-from agent_memory.foundation.storage.search.metadata import PINNED_TAG, metadata_tags
+from agent_memory.foundation.storage.search.metadata import PINNED_TAG, metadata_tags, writer_tag
 from agent_memory.foundation.text.normalization import ends_at, is_turn, kin_name, normal_text, restatement
 from agent_memory.foundation.text.prompt_marks import PROGRAM_ROLES, TOOL_ROLES
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, SourceClass
@@ -28,6 +28,7 @@ Result = TypeVar("Result")
 READ_FIELDS = ("t", "j", "n", "ra", "ro", "rt")
 
 _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "retired_at", "quarantine", "approved", "written_by"}
+_AND = ", "
 WORDS, TURN, REPLY = "w", "u", "o"
 RESTATED_TURN, RESTATED_REPLY = "n", "p"
 
@@ -158,7 +159,7 @@ def memory_fields(tenant: str, record: MemoryRecord, terms: str) -> Fields:
     for name, tags in (("tp", record.topics), ("en", record.entities)):
         if tags:
             own[name] = ",".join(dict.fromkeys(tag(value.casefold()) for value in tags))
-    if record.metadata or record.pinned:
+    if record.metadata or record.pinned or record.written_by:
         own["md"] = _metadata_tags(record)
     for name, moment in (("e", record.event_date), ("vf", record.valid_from), ("z", ends_at(record))):
         if moment is not None:
@@ -181,7 +182,8 @@ def metadata_fields(record: MemoryRecord | None) -> list[Arg]:
 
 
 def _metadata_tags(record: MemoryRecord) -> str:
-    return ",".join([*metadata_tags(record.metadata), *([PINNED_TAG] if record.pinned else [])])
+    writers = map(writer_tag, record.written_by.split(_AND)) if record.written_by else ()
+    return ",".join([*metadata_tags(record.metadata), *([PINNED_TAG] if record.pinned else []), *writers])
 
 
 @lru_cache(maxsize=8192)
@@ -287,4 +289,4 @@ def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
 
 def join_writers(writers: Iterable[str | None]) -> str | None:
     """Join the distinct writers of several texts into one string, or return None if no writer is known."""
-    return ", ".join(dict.fromkeys(writer for writer in writers if writer)) or None
+    return _AND.join(dict.fromkeys(writer for writer in writers if writer)) or None

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from starlette.responses import Response
+from ulid import ULID
 
 from agent_memory.foundation.core.errors import BadInput, Conflict, NotFound
 from agent_memory.interfaces.console.demo import DEMO_SESSION, DEMO_USER, demo_memories, demo_messages
@@ -33,7 +34,7 @@ class Action:
 
 ACTIONS: dict[str, Action] = {}
 # After these, the page shows the memory with its change.
-_SHOWN_AGAIN = ("edit-memory", "undo-edit")
+_SHOWN_AGAIN = ("add-memory", "edit-memory", "undo-edit")
 _MEMORY = "/v1/long-term-memory/{memory_id}"
 # Actions that send one request about the id in the form, each with its operation and body.
 _REQUESTS: dict[str, tuple[str, Any]] = {
@@ -108,6 +109,29 @@ async def _undo_edit(page: Page, form: Fields) -> None:
     if len(versions) < 2 or str(versions[0]["version"]) != version:
         raise Conflict(page.words["status_409"])
     await page.rest("PATCH", path, {"text": versions[1]["record"]["text"]})
+
+
+@_action("add-memory", "POST /v1/long-term-memory/")
+async def _add_memory(page: Page, form: Fields) -> None:
+    form["id"] = str(ULID())
+    memory = {"text": form["text"], "memory_type": "semantic", "user_id": form["user"], "namespace": form.get("namespace") or None}
+    await page.rest("POST", "/v1/long-term-memory/", {"memories": [{"id": form["id"], **memory}]})
+
+
+@_action("restore-memory", f"PATCH {_MEMORY}", "GET /v1/changes", "POST /v1/changes/{change_id}/undo")
+async def _restore_memory(page: Page, form: Fields) -> str | None:
+    """Make a memory current again: delete the time at which it ended, or undo the change that replaced it."""
+    memory_id, end = form["id"], form["end"]
+    if end in ("valid_to", "expires_at"):
+        memory = await page.rest("PATCH", f"/v1/long-term-memory/{memory_id}", {end: None})
+        if not memory.get(end):
+            return None
+    else:
+        for change in (await page.rest("GET", "/v1/changes", memory_id=memory_id))["changes"]:
+            ends = {each["memory_id"]: (each.get("after") or {}).get("superseded_by") for each in change["memories"]}
+            if change["state"] == "applied" and ends.get(memory_id):
+                return await _undo_change(page, Fields(id=change["id"]))
+    raise Conflict(page.words["slot_is_taken"])
 
 
 @_action("pin-chosen", f"PATCH {_MEMORY}")

@@ -91,6 +91,7 @@ from agent_memory_client.models.filters import TagConditions as TagConditions
 from agent_memory_client.models.filters import TagFilter as TagFilter
 from agent_memory_client.models.filters import Topics as Topics
 from agent_memory_client.models.filters import UserId as UserId
+from agent_memory_client.models.filters import WrittenBy as WrittenBy
 from agent_memory_client.models.forgetting import ForgetMatch as ForgetMatch
 from agent_memory_client.models.forgetting import ForgetMemoryRequest as ForgetMemoryRequest
 from agent_memory_client.models.forgetting import ForgetMemoryResponse as ForgetMemoryResponse

@@ -21,6 +21,7 @@ from agent_memory_client.models.filters import (
     TagFilter,
     Topics,
     UserId,
+    WrittenBy,
 )
 
 MAX_CONDITION_DEPTH = 8
@@ -82,6 +83,7 @@ class MemoryFilters(BaseModel):
     """The memory's category, from the extraction rules."""
     source_class: TagFilter | None = None
     """The memory's source: `user`, `assistant`, `tool`, `import`, `inference` or `client`."""
+    written_by: WrittenBy | None = None
     metadata: MetadataFilters | None = None
     """A filter for each key in the memory's metadata: `{"tool": {"eq": "web"}}`."""
 

@@ -172,6 +172,17 @@ class ExtractionStrategy(TagFilter):
     field: Literal["extraction_strategy"] = "extraction_strategy"
 
 
+class WrittenBy(Filter):
+    """Filter by the writer of a memory's text: an API key (`token:` and its id), a token's subject, or `anonymous`."""
+
+    exclusive: ClassVar[tuple[tuple[str, str], ...]] = (("eq", "ne"),)
+
+    eq: Identifier | None = None
+    ne: Identifier | None = None
+    any: _Values | None = None
+    none: _Values | None = None
+
+
 _Types: TypeAlias = Annotated[list[MemoryTypeEnum], Field(min_length=1, max_length=MAX_FILTER_VALUES)]
 
 

@@ -59,6 +59,7 @@ from agent_memory_client.models import (
     TagFilter,
     Topics,
     UserId,
+    WrittenBy,
 )
 from agent_memory_client.resources.base import Resource
 
@@ -175,6 +176,7 @@ class Memories(Resource):
         slot: TagFilter | dict[str, Any] | None = None,
         category: TagFilter | dict[str, Any] | None = None,
         source_class: TagFilter | dict[str, Any] | None = None,
+        written_by: WrittenBy | dict[str, Any] | None = None,
         metadata: dict[str, MetadataFilter] | dict[str, dict[str, Any]] | None = None,
         filter: Condition | dict[str, Any] | None = None,
         as_of: datetime | None = None,
@@ -219,6 +221,7 @@ class Memories(Resource):
             slot=slot,
             category=category,
             source_class=source_class,
+            written_by=written_by,
             metadata=metadata,
             filter=filter,
             as_of=as_of,

@@ -56,6 +56,26 @@ async def test_memory_names_the_key_that_wrote_its_words(url: str) -> None:
         assert [each["written_by"] for each in found["memories"]] == [second]
 
 
+async def test_search_is_filtered_by_writer(url: str) -> None:
+    (one, first), (two, second) = await _client(url, "write"), await _client(url, "write")
+    async with one, two:
+        await _create(one, id="rome", text="Bob lives in Rome.")
+        await _create(one)
+        await two.patch("/v1/long-term-memory/age", json={"text": "Bob is 21 years old."})
+        expected = {
+            "rome": ({"eq": first}, {"ne": second}, {"none": [second]}),
+            "age": ({"eq": second}, {"ne": first}, {"any": [second, "nobody"]}),
+            "age rome": ({"any": [first, second]}, {"ne": "anonymous"}),
+            "": ({"eq": first[:-1]}, {"eq": "anonymous"}),
+        }
+        for ids, filters in expected.items():
+            for writer in filters:
+                for text in ({}, {"text": "Bob"}):
+                    found = await one.post("/v1/long-term-memory/search", json={"user_id": {"eq": "bob"}, "written_by": writer, **text})
+                    assert found.status_code == 200, found.text
+                    assert sorted(each["id"] for each in found.json()["memories"]) == ids.split(), (writer, text)
+
+
 async def test_message_keeps_its_writer_when_another_key_sends_it_again(url: str) -> None:
     (one, first), (two, second) = await _client(url, "write"), await _client(url, "write")
     said = {"role": "user", "id": "m1", "content": 'I live in Rome,"w":"forged"} today.', "own": {"a": 1, "w": "forged"}, "written_by": "x"}

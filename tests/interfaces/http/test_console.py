@@ -31,11 +31,12 @@ CONSOLE_POLICY = (
 )
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 # A page of the console may make so many calls.
-MOST_CALLS = 8
+MOST_CALLS = 10
 PAGES = (
     "",
     "/people",
     "/people/ada",
+    "/people/ada?namespace=chat",
     "/memories",
     "/memories?q=Lisbon",
     "/prompt?q=Lisbon&user=ada",
@@ -43,6 +44,8 @@ PAGES = (
     "/forget?id=f1&user=ada",
     "/prompt?q=Lisbon&user=ada&compare=1&b_limit=2",
     "/erase/ada",
+    "/erase/ada?namespace=chat",
+    "/memories?ended=1&writer=anonymous",
     "/changes",
     "/changes?tab=all",
     "/jobs",
@@ -70,7 +73,7 @@ def test_every_template_text_is_translated() -> None:
         assert used <= words.keys(), language
         assert words.keys() == languages["en"].keys(), language
     assert not set(dir(dict)).intersection(languages["en"]), "a template would find the dictionary's method"
-    own = {"language", "no_page", "stale_form", "demo_block", "demo_block_for", "none_chosen", "typed_wrong", "say_sure"}
+    own = {"language", "no_page", "stale_form", "demo_block", "demo_block_for", "none_chosen", "typed_wrong", "say_sure", "slot_is_taken"}
     unused = {word for word in languages["en"].keys() - used - own if not word.startswith(beginnings)}
     assert not unused
     assert {f"done_{name}" for name in ACTIONS} <= languages["en"].keys()

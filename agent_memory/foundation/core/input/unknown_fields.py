@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, SchemaValidator, core
 SCOPE_FIELDS = frozenset({"user_id", "namespace", "session_id", "agent_id"})
 NARROWING = SCOPE_FIELDS | {
     *("session", "topics", "entities", "created_at", "last_accessed", "event_date", "memory_type", "extraction_strategy"),
-    *("metadata", "slot", "category", "source_class", "filter", "min_trust", "min_relevance"),
+    *("metadata", "slot", "category", "source_class", "written_by", "filter", "min_trust", "min_relevance"),
 }
 """Fields that narrow a search or a deletion to fewer memories."""
 SENT_BACK = frozenset({"session_id"})

@@ -19,7 +19,7 @@ from agent_memory.foundation.core.clock import zone_of
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.keyspace import tag
-from agent_memory.foundation.storage.search.metadata import PINNED_TAG, equal_tag, present_tag, range_tags
+from agent_memory.foundation.storage.search.metadata import PINNED_TAG, equal_tag, present_tag, range_tags, writer_tag
 from agent_memory.foundation.storage.search.syntax import all_of, has_number, negated
 from agent_memory.foundation.text.normalization import QUESTION
 from agent_memory_client.models.filters import start_of_day
@@ -38,6 +38,7 @@ _TAGS = {
     "slot": "sl",
     "category": "ct",
     "source_class": "sc",
+    "written_by": "md",
 }
 _TIMES = {"created_at": "c", "last_accessed": "la", "event_date": "e"}
 FILTERS = (*_TAGS, *_TIMES, "metadata", "filter")
@@ -86,7 +87,7 @@ def _tag_filters(name: str, conditions: Any) -> list[Filter]:
 
     def spell(value: object) -> str:
         text = value.value if hasattr(value, "value") else str(value)  # pyright: ignore[reportAttributeAccessIssue]
-        return tag(text.casefold() if name in _FOLDED else text)
+        return writer_tag(text) if name == "written_by" else tag(text.casefold() if name in _FOLDED else text)
 
     def tags(operator: str) -> list[str] | None:
         value = getattr(conditions, operator, None)

@@ -11,6 +11,7 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, cast
 
@@ -77,6 +78,12 @@ def equal_tag(key: str, value: str | float | bool) -> str:
 PINNED_TAG = _digest("pinned")
 """The tag of pinned memories. It differs from every metadata tag, because metadata tags are digests of at least two
 parts."""
+
+
+@lru_cache(maxsize=8192)
+def writer_tag(writer: str) -> str:
+    """Return the tag of memories that `writer` wrote. Like `PINNED_TAG`, it differs from every metadata tag."""
+    return _digest(f"written by {writer}")
 
 
 def present_tag(key: str) -> str:

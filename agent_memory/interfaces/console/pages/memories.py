@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 from starlette.responses import Response
@@ -19,10 +21,12 @@ FILTERS = {
     "topic": "topics",
     "entity": "entities",
     "source": "source_class",
+    "writer": "written_by",
 }
 _DAYS = {"since": "gte", "before": "lt"}
 MODES = ("hybrid", "semantic", "keyword")
 KINDS = ("semantic", "episodic", "procedural", "message")
+_SOURCES = ("user", "assistant", "tool", "client", "import", "inference")
 _PAGE = 25
 
 
@@ -31,10 +35,49 @@ async def show_memories(page: Page) -> Response:
     results = await page.rest("POST", "/v1/long-term-memory/search", search)
     most_words = max((each["explanation"]["words"] or 0 for each in results["memories"] if each["explanation"]), default=0)
     await page.name_keys()
-    saved = await saved_diff(page)
+    note_ends(results["memories"])
     return page.render(
-        "memories.html", saved=saved, found=results, filters=FILTERS, modes=MODES, kinds=KINDS, search=search, most_words=most_words
+        "memories.html",
+        saved=await saved_diff(page),
+        found=results,
+        filters=FILTERS,
+        choices=_choices(page),
+        modes=MODES,
+        kinds=KINDS,
+        search=search,
+        most_words=most_words,
     )
+
+
+def _choices(page: Page) -> dict[str, dict[str, str]]:
+    """Return the values of filters that have a list of values, each with its name."""
+    words = page.words
+    choices = {
+        "kind": {value: words[f"kind_{value}"] for value in KINDS},
+        "source": {value: words[f"filter_source_{value}"] for value in _SOURCES},
+    }
+    # Only administrators may read the names of keys; others type the writer that a memory shows.
+    return choices | ({"writer": {**page.key_names, "anonymous": words["written_open"]}} if page.key_names else {})
+
+
+def note_ends(memories: Iterable[dict[str, Any]]) -> None:
+    """Add to each memory that is not current why (`end`), and since when (`end_at`)."""
+    now = datetime.now(UTC)
+    for each in memories:
+        each["end"], each["end_at"] = _end_of(each, now)
+
+
+def _end_of(memory: dict[str, Any], now: datetime) -> tuple[str | None, str | None]:
+    times = {name: memory.get(name) for name in ("valid_from", "valid_to", "expires_at", "retired_at")}
+    past = {name for name, time in times.items() if time and datetime.fromisoformat(time) <= now}
+    if "retired_at" in past:
+        return "retired", times["retired_at"]
+    if memory.get("superseded_by"):
+        return "replaced", times["valid_to"]
+    for name in ("valid_to", "expires_at"):
+        if name in past:
+            return name, times[name]
+    return ("ahead", times["valid_from"]) if times["valid_from"] and "valid_from" not in past else (None, None)
 
 
 def search_of(page: Page) -> dict[str, Any]:
@@ -45,6 +88,8 @@ def search_of(page: Page) -> dict[str, Any]:
     days = {operator: query[name] for name, operator in _DAYS.items() if name in query}
     if days:
         search["created_at"] = days
+    if "ended" in query:
+        search["history"] = True
     if "q" in query:
         if "newer" in query:
             search["recency_boost"] = True

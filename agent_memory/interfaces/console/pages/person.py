@@ -26,7 +26,7 @@ async def show_person(page: Page) -> Response:
     kind = query.get("kind", "facts")
     whose: dict[str, Any] = {"user_id": user, "namespace": namespace}
     week_ago = datetime.now(UTC) - timedelta(days=7)
-    profile, blocks, facts, learned, changes, sessions, timeline, procedures = await asyncio.gather(
+    profile, blocks, facts, learned, changes, sessions, timeline, procedures, elsewhere = await asyncio.gather(
         page.read_if_allowed("/v1/profile", **whose),
         page.read_if_allowed("/v1/blocks", **whose),
         _search(page, user, namespace, _FACT_KINDS if kind == "facts" else ["message"], _FACTS, query.number("offset", 0)),
@@ -35,6 +35,7 @@ async def show_person(page: Page) -> Response:
         page.rest("GET", "/v1/working-memory/", limit=20, identities=True, **whose),
         page.read_if_allowed("/v1/timeline", limit=_EVENTS, **whose),
         page.read_if_allowed("/v1/procedures", limit=20, **whose),
+        _count_elsewhere(page, user, namespace),
     )
     applied = [each for each in (changes or {"changes": []})["changes"] if each["state"] == "applied"]
     recent = [shown_change(each) for each in applied if datetime.fromisoformat(each["at"]) >= week_ago]
@@ -54,6 +55,7 @@ async def show_person(page: Page) -> Response:
         timeline=timeline,
         drawing=_draw(timeline["events"]) if timeline else None,
         procedures=procedures,
+        elsewhere=elsewhere,
     )
 
 
@@ -62,6 +64,19 @@ async def _search(page: Page, user: str, namespace: str | None, kinds: list[str]
     if namespace is not None:
         search["namespace"] = {"eq": namespace}
     return await page.rest("POST", _SEARCH, search)
+
+
+async def _count_elsewhere(page: Page, user: str, namespace: str | None) -> dict[str, Any] | None:
+    """Count a person's memories and sessions outside `namespace`, which the page does not show. Return None if there are none."""
+    if namespace is None:
+        return None
+    search = {"user_id": {"eq": user}, "filter": {"not": {"namespace": {"eq": namespace}}}, "limit": _FACTS}
+    memories, sessions = await asyncio.gather(
+        page.rest("POST", _SEARCH, search), page.rest("GET", "/v1/working-memory/", limit=100, identities=True, user_id=user)
+    )
+    others = [each for each in sessions["identities"] if each["namespace"] != namespace]
+    names = {each.get("namespace") for each in (*memories["memories"], *others)}
+    return {"memories": memories["total"], "sessions": len(others), "names": sorted(filter(None, names))} if names else None
 
 
 def _draw(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -103,8 +118,9 @@ async def show_erasing(page: Page) -> Response:
     """Show how much an erasure would delete, before it is confirmed."""
     user, namespace = page.request.path_params["user_id"], page.query.get("namespace")
     kinds = [*_FACT_KINDS, "message"]
-    memories, sessions = await asyncio.gather(
+    memories, sessions, elsewhere = await asyncio.gather(
         _search(page, user, namespace, kinds, 1),
         page.rest("GET", "/v1/working-memory/", limit=1, user_id=user, namespace=namespace),
+        _count_elsewhere(page, user, namespace),
     )
-    return page.render("erasures/ask.html", user=user, namespace=namespace, memories=memories, sessions=sessions)
+    return page.render("erasures/ask.html", user=user, namespace=namespace, memories=memories, sessions=sessions, elsewhere=elsewhere)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.text.prompt_marks import MEMORIES_HEAD, SUMMARY_HEAD, part_heading
 from agent_memory.interfaces.console.frame import Page
-from agent_memory.interfaces.console.pages.memories import MODES
+from agent_memory.interfaces.console.pages.memories import MODES, note_ends
 from agent_memory.interfaces.console.pages.sessions import text_of
 
 PARTS = {"profile": {}, "pinned": {}, "timeline": {}, "blocks": {"counts": True}, "procedures": {}}
@@ -41,6 +41,7 @@ _TYPESCRIPT = """const answer = await fetch("{address}", {{
 console.log(await answer.json());"""
 _SECOND = "b_"
 _NEAREST = 20
+_MOST_SEARCHED, _MOST_ENDED = 100, 10
 _HEADS = {
     SUMMARY_HEAD: "summary",
     MEMORIES_HEAD: "memories",
@@ -63,13 +64,25 @@ async def show_prompt(page: Page) -> Response:
     bodies = [prompt_of(page, prefix) for prefix in (("", _SECOND) if compares else ("",))]
     filters = {field: {"eq": query[name]} for name, field in SHARED.items() if name in query and name in ("user", "namespace")}
     search = {"text": query["q"], "limit": _NEAREST, "explain": True, **filters}
-    nearest, *answers = await asyncio.gather(
-        page.rest("POST", "/v1/long-term-memory/search", search), *(page.rest("POST", "/v1/memory/prompt", body) for body in bodies)
+    nearest, ended, *answers = await asyncio.gather(
+        page.rest("POST", "/v1/long-term-memory/search", search),
+        _find_ended(page, search),
+        *(page.rest("POST", "/v1/memory/prompt", body) for body in bodies),
     )
-    settings = [await _setting(page, body, answer, nearest["memories"]) for body, answer in zip(bodies, answers, strict=True)]
+    settings = [
+        {**await _setting(page, body, answer, nearest["memories"]), "ended": ended} for body, answer in zip(bodies, answers, strict=True)
+    ]
     for setting, other in zip(settings, settings[::-1], strict=True):
         setting["alone"] = set(setting["memories"]) - set(other["memories"]) if compares else set()
     return page.render("prompt.html", settings=settings, most=max(setting["total"] for setting in settings), **given)
+
+
+async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the best matches that are not current, and therefore in no prompt. Omit former texts of current memories."""
+    found = (await page.rest("POST", "/v1/long-term-memory/search", {**search, "history": True, "limit": _MOST_SEARCHED}))["memories"]
+    note_ends(found)
+    current = {each["id"] for each in found if not each["end"]}
+    return [each for each in found if each["end"] and each["id"] not in current][:_MOST_ENDED]
 
 
 def prompt_of(page: Page, prefix: str = "") -> dict[str, Any]:
