@@ -17,7 +17,7 @@ Make = Callable[..., Any]
 
 
 async def _remember(api: httpx.AsyncClient, user: str, *texts: str, **fields: Any) -> None:
-    memories = [{"id": f"{user}-{at}", "text": text, "user_id": user, **fields} for at, text in enumerate(texts)]
+    memories: list[dict[str, Any]] = [{"id": f"{user}-{at}", "text": text, "user_id": user, **fields} for at, text in enumerate(texts)]
     assert (await api.post("/v1/long-term-memory/", json={"memories": memories})).status_code == 200
 
 
@@ -35,9 +35,19 @@ async def test_page_names_the_key_that_wrote_a_memory_and_a_message(new_page: Ma
     for path, line in (("/people/bo", ".memory"), ("/memories?user=bo", ".memory"), ("/sessions/rome?user=bo", ".chat li")):
         await page.goto(f"/console{path}")
         await expect(page.locator(line).first.locator(".writer")).to_have_text("written by import-2024 <b>")
+    async with httpx.AsyncClient(base_url=guarded_url, headers={"x-api-key": ADMIN}) as admin:
+        await _remember(admin, "bo", "Bo likes tea.", id="bo-tea")
     await page.goto("/console/people/bo")
-    await page.get_by_role("link", name="import-2024").first.click()
-    await expect(page.locator(f"#key-{made['id']}")).to_contain_text("import-2024")
+    await page.locator(".memory", has_text="214").get_by_role("link", name="import-2024").click()
+    await expect(page.locator(".count")).to_contain_text("1 found")
+    await expect(page.locator(".chip", has_text="Written by")).to_contain_text("import-2024 <b>")
+    await page.goto("/console/memories?user=bo")
+    await page.locator("details.add summary").click()
+    await page.get_by_label("Written by").select_option(label="import-2024 <b>")
+    await page.get_by_label("Said by").select_option(label="a program")
+    await page.get_by_role("button", name="Apply").click()
+    await expect(page.locator(".list .memory")).to_have_count(1)
+    await expect(page.locator(".list .memory")).to_contain_text("214 years old")
 
 
 async def test_saved_memory_is_marked_with_what_changed(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
@@ -101,3 +111,61 @@ async def test_chosen_memories_are_exported(new_page: Make, open_url: str, api: 
     file = tmp_path / "memories.jsonl"
     await (await download.value).save_as(file)
     assert len({json.loads(line)["text"] for line in file.read_text().splitlines()}) == 2
+
+
+async def test_ended_memories_are_shown_and_made_valid_again(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
+    allergy = "Gus is allergic to shellfish: never cook oysters for Gus."
+    await _remember(api, "gus", allergy, id="gus-allergy", memory_type="semantic", valid_to="2026-10-28T09:00:00Z")
+    for at, city in enumerate(("Rome", "Milan")):
+        await _remember(api, "gus", f"Gus lives in {city}.", id=f"gus-home-{at}", memory_type="semantic", slot="home_city")
+    page: Page = await new_page(open_url)
+    await page.goto("/console/prompt?q=Does+Gus+eat+oysters%3F&user=gus")
+    left = page.locator(".left-out .memory", has_text=allergy)
+    await expect(left.locator(".tag")).to_have_text("no longer true since 28 Oct 2026")
+    await expect(page.locator(".left-out .memory", has_text="Rome").locator(".tag")).to_contain_text("replaced by another memory")
+    await page.goto("/console/people/gus")
+    await expect(page.locator("#facts .memory")).to_have_count(1)
+    await page.get_by_role("link", name="Ended ones, too").click()
+    await expect(page.locator(".memory", has_text="former version")).to_contain_text("Gus lives in Rome.")
+    await page.locator(".memory", has_text="replaced by another").get_by_role("button", name="Undo the replacement").click()
+    await expect(page.get_by_role("status")).to_contain_text("valid again")
+    assert not (await api.get("/v1/long-term-memory/gus-home-0")).json().get("superseded_by")
+    line = page.locator(".memory", has_text=allergy)
+    await expect(page.locator(".tag", has_text="no longer true")).to_have_text("no longer true since 28 Oct 2026")
+    await line.get_by_role("button", name="Make valid again").click()
+    await expect(page.get_by_role("status")).to_contain_text("valid again")
+    await expect(page.locator(".tag", has_text="no longer true")).to_have_count(0)
+    assert not (await api.get("/v1/long-term-memory/gus-allergy")).json().get("valid_to")
+
+
+async def test_narrowed_person_says_what_is_elsewhere(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
+    await _remember(api, "hal", "Hal plays chess.", namespace="chat", memory_type="semantic")
+    await _remember(api, "hal", "Hal broke a chair.", id="hal-ticket", namespace="support", memory_type="semantic")
+    page: Page = await new_page(open_url, java_script_enabled=False)
+    for path in ("/people/hal", "/erase/hal"):
+        await page.goto(f"/console{path}?namespace=chat")
+        await expect(page.locator(".narrowed")).to_contain_text("only the namespace chat. Not shown here (support): Memories 1")
+        await page.get_by_role("link", name="Show all namespaces").last.click()
+        await expect(page).to_have_url(f"{open_url}/console{path}")
+        await expect(page.locator(".narrowed")).to_have_count(0)
+    await page.goto("/console/people/hal?namespace=chat")
+    await expect(page.get_by_role("link", name="Export: chat")).to_be_visible()
+
+
+async def test_memory_is_added_and_lines_are_chosen_on_the_page_of_a_person(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
+    await _remember(api, "ida", "Ida sails.", "Ida knits.", namespace="chat", memory_type="semantic")
+    page: Page = await new_page(open_url)
+    await page.goto("/console/people/ida?namespace=chat")
+    await page.get_by_text("Add a memory").click()
+    await page.get_by_label("Text", exact=True).fill("Ida is allergic to nuts.")
+    await page.get_by_role("button", name="Save").first.click()
+    await expect(page.locator("#facts .memory.saved")).to_contain_text("Ida is allergic to nuts.")
+    search = {"user_id": {"eq": "ida"}, "namespace": {"eq": "chat"}, "memory_type": {"eq": "semantic"}}
+    assert (await api.post("/v1/long-term-memory/search", json=search)).json()["total"] == 3
+    for text in ("sails", "knits"):
+        await page.locator("#facts .memory", has_text=text).locator(".tick").check()
+    await page.locator("#chosen").get_by_role("button", name="Forget").click()
+    await expect(page.locator("del")).to_have_count(2)
+    await page.get_by_role("button", name="Forget").click()
+    await expect(page.get_by_role("status")).to_contain_text("Forgotten.")
+    await expect(page.locator("#facts .memory")).to_have_count(1)

@@ -32,6 +32,8 @@ PAGES = (
     f"/forget?id={DEMO}-fact-1&user={DEMO}",
     f"/people/{USER}",
     f"/prompt?q=What+can+I+cook%3F&user={USER}&compare=1&b_limit=2&b_profile=1&b_tokens=500",
+    f"/memories?ended=1&user={USER}",
+    f"/people/{USER}?namespace=elsewhere",
     f"/erase/{USER}",
     "/changes",
     "/changes?tab=all",

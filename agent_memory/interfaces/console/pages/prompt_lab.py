@@ -78,11 +78,11 @@ async def show_prompt(page: Page) -> Response:
 
 
 async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the best matches that are not current, and therefore in no prompt. Omit former texts of current memories."""
+    """Return the best matches that are not current, and therefore in no prompt. Omit former versions of found memories."""
     found = (await page.rest("POST", "/v1/long-term-memory/search", {**search, "history": True, "limit": _MOST_SEARCHED}))["memories"]
     note_ends(found)
-    current = {each["id"] for each in found if not each["end"]}
-    return [each for each in found if each["end"] and each["id"] not in current][:_MOST_ENDED]
+    latest = {each["id"] for each in found if each["end"] != "retired"}
+    return [each for each in found if each["end"] and (each["end"] != "retired" or each["id"] not in latest)][:_MOST_ENDED]
 
 
 def prompt_of(page: Page, prefix: str = "") -> dict[str, Any]:
