@@ -119,7 +119,7 @@ async def _add_memory(page: Page, form: Fields) -> None:
 
 
 @_action("restore-memory", f"PATCH {_MEMORY}", "GET /v1/changes", "POST /v1/changes/{change_id}/undo")
-async def _restore_memory(page: Page, form: Fields) -> str | None:
+async def _restore_memory(page: Page, form: Fields) -> Response | str | None:
     """Make a memory current again: delete the time at which it ended, or undo the change that replaced it."""
     memory_id, end = form["id"], form["end"]
     if end in ("valid_to", "expires_at"):

@@ -73,7 +73,18 @@ def test_every_template_text_is_translated() -> None:
         assert used <= words.keys(), language
         assert words.keys() == languages["en"].keys(), language
     assert not set(dir(dict)).intersection(languages["en"]), "a template would find the dictionary's method"
-    own = {"language", "no_page", "stale_form", "demo_block", "demo_block_for", "none_chosen", "typed_wrong", "say_sure", "slot_is_taken"}
+    own = {
+        "language",
+        "no_page",
+        "stale_form",
+        "demo_block",
+        "demo_block_for",
+        "none_chosen",
+        "typed_wrong",
+        "say_sure",
+        "slot_is_taken",
+        "no_namespace",
+    }
     unused = {word for word in languages["en"].keys() - used - own if not word.startswith(beginnings)}
     assert not unused
     assert {f"done_{name}" for name in ACTIONS} <= languages["en"].keys()

@@ -75,8 +75,8 @@ async def _count_elsewhere(page: Page, user: str, namespace: str | None) -> dict
         page.rest("POST", _SEARCH, search), page.rest("GET", "/v1/working-memory/", limit=100, identities=True, user_id=user)
     )
     others = [each for each in sessions["identities"] if each["namespace"] != namespace]
-    names = {each.get("namespace") for each in (*memories["memories"], *others)}
-    return {"memories": memories["total"], "sessions": len(others), "names": sorted(filter(None, names))} if names else None
+    names = sorted({each.get("namespace") or page.words["no_namespace"] for each in (*memories["memories"], *others)})
+    return {"memories": memories["total"], "sessions": len(others), "names": names} if names else None
 
 
 def _draw(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
