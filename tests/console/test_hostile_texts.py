@@ -143,7 +143,13 @@ async def test_hostile_texts_are_shown_and_never_run(new_page: Callable[..., Any
     for address in addresses:
         await look(page, address, seen)
     assert len(seen.intersection(texts)) == HOW_MANY, "every text is shown as it is"
-    for parameters in (f"user={quoted(name)}", f"topic={quoted(tag_of(texts[2]))}", f"q={quoted(texts[3])}", f"session={quoted(texts[4])}"):
+    for parameters in (
+        f"user={quoted(name)}&ended=1",
+        f"writer={quoted(texts[5])}",
+        f"topic={quoted(tag_of(texts[2]))}",
+        f"q={quoted(texts[3])}",
+        f"session={quoted(texts[4])}",
+    ):
         await look(page, f"/console/memories?{parameters}", seen)
     for path in (f"/people/{quoted(name)}", f"/sessions/chat?user={quoted(name)}&message={quoted(name)}"):
         await look(page, f"/console{path}", seen)
