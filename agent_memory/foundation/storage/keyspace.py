@@ -191,6 +191,7 @@ class Keys:
     reembed = _Key("re")
     reembed_todo = _Key("re:todo")
     reembed_turn = _Key("re:turn")
+    reembed_processes = _Key("re:processes")
 
     memory = _named("m:")
     vector = _named("v:")

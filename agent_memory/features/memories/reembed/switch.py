@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
+from ulid import ULID
+
 from agent_memory.features.memories.reembed.store import ReembedStore
 from agent_memory.foundation.core.errors import AgentMemoryError
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
@@ -35,6 +37,8 @@ class ModelSwitch(Generic[T]):
         self._stores = stores
         self._by_model = {choice: opened}
         self._active = [choice] * len(opened)
+        self._since = [0.0] * len(opened)
+        self._process = str(ULID())
         self._open_model = open_model
         self._expect = expect
 
@@ -48,18 +52,23 @@ class ModelSwitch(Generic[T]):
 
     async def look(self) -> None:
         """Do what the store says. Raises RedisUnavailable, and StartupError if the second model cannot be opened."""
-        for bucket, store in enumerate(self._stores):
-            state = await store.load_state()
+        states = [await store.load_state() for store in self._stores]
+        for store, state, current, since in zip(self._stores, states, self._active, self._since, strict=True):
+            if state is not None:
+                await store.announce(self._process, current, since, state.now)
+        for bucket, (store, state) in enumerate(zip(self._stores, states, strict=True)):
+            current = self._active[bucket]
             if state is None:
-                self._expect(bucket, [self.active(bucket)])
-                continue
-            models = [state.active] if state.phase == "ending" else [state.active, state.other]
+                # A change may have ended while this process was asleep, or starting.
+                models = [await store.load_successor(current)]
+            else:
+                models = [state.active] if state.phase == "ending" else [state.active, state.other]
             for choice in models:
                 if choice not in self._by_model:
                     self._by_model[choice] = await self._open(store, choice)
-            if self._active[bucket] != state.active:
-                log.warning("searches of bucket %d now use the embedding model %s", bucket, state.active.model)
-            self._active[bucket] = state.active
+            if current != models[0]:
+                log.warning("searches of bucket %d now use the embedding model %s", bucket, models[0].model)
+                self._active[bucket], self._since[bucket] = models[0], 0.0 if state is None else state.now
             self._expect(bucket, [self._by_model[choice][bucket] for choice in models])
 
     async def follow(self) -> None:
