@@ -204,7 +204,8 @@ def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExi
         for bucket in opened:
             schemas = _schemas(bucket.keys, spec)
             for schema in schemas.values():
-                await ensure_index(bucket.client, bucket.keys, schema)
+                # Writes go on: no search needs this index's word statistics until all vectors are there.
+                await ensure_index(bucket.client, bucket.keys, schema, hold=False)
             base = Foundation(**{part.name: getattr(bucket, part.name) for part in fields(Foundation)})
             described = models.description
             parts.append(

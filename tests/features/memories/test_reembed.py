@@ -233,3 +233,17 @@ async def test_each_phase_finds_new_memories_and_leaves_nothing_of_deleted_ones(
     assert await fields(rig) == {rig.rt.current.spec.field: len(kept)}
     documents = Counter(name[0] for name in await rig.raw_keys() if name.startswith(("m:", "v:", "h:", "p:")))
     assert documents == {"m": len(kept), "v": len(kept)}
+
+
+async def test_start_delays_no_writes(store: Store) -> None:
+    rig = await store.open()
+    await rig.remember(record("a ferry to the island"))
+    before = await pauses(rig)
+    await start(rig)
+    async with filling(rig.rt):
+        await reach(rig, "swapped")
+    assert await pauses(rig) == before
+
+
+async def pauses(rig: Rig) -> int:
+    return (await rig.rt.client.info("commandstats")).get("cmdstat_client|pause", {"calls": 0})["calls"]
