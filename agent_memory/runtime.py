@@ -174,7 +174,7 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
             await stack.enter_async_context(following(movable, command_timeout=timeout))
         switch = _model_switch(settings, opened, stack)
         if begin:
-            await switch.follow()
+            await switch.follow(other=False)
             await stack.enter_async_context(switch.running())
         home, *others = [replace(bucket, switch=switch) for bucket in opened]
         yield replace(home, others=tuple(others)) if others else home

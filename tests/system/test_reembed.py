@@ -276,7 +276,8 @@ async def found(http: httpx.AsyncClient, user: str, text: str) -> bool:
 
 async def acted(store: Store, http: httpx.AsyncClient, action: str) -> bool:
     """End the change as soon as it may. What sleeping processes have announced is forgotten, as after 30 seconds."""
-    await store.redis.delete(f"{store.prefix}:{{0}}:re:processes")
+    if action == "confirm":
+        await store.redis.delete(f"{store.prefix}:{{0}}:re:processes")
     return await accepted(http, action)
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.memories.reembed import store as reembed_store
+from agent_memory.features.memories.reembed import switch
 from agent_memory.features.memories.reembed.service import ReembedService
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
@@ -22,11 +23,12 @@ from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.foundation.core.errors import BadInput, Conflict, ModelUnavailable
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm import profiles
+from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
 from agent_memory_client.models import ReembedRequest, SearchRequest
 from agent_memory_worker.memories import reembed
 from agent_memory_worker.privacy.erase import erase
 from tests.support.lookalike import Lookalike
-from tests.support.model_changes import SECOND, Store, act, fields, filling, reach, start, store, uses
+from tests.support.model_changes import FIRST, SECOND, Store, act, fields, filling, reach, start, store, uses
 from tests.support.rig import SCOPE, Rig, record
 from tests.support.waiting import wait_until
 
@@ -247,3 +249,43 @@ async def test_start_delays_no_writes(store: Store) -> None:
 
 async def pauses(rig: Rig) -> int:
     return (await rig.rt.client.info("commandstats")).get("cmdstat_client|pause", {"calls": 0})["calls"]
+
+
+async def test_rollback_waits_for_processes_that_use_the_new_model(store: Store) -> None:
+    rig, slow = await store.open(), await store.open(begin=False)
+    assert slow.rt.switch is not None
+    await start(rig)
+    async with filling(rig.rt):
+        await reach(rig, "swapped")
+        await slow.rt.switch.look()
+        await act(rig, "rollback")
+        await uses(rig, "first")
+        assert await by_meaning(slow, "a ferry") == []
+        assert (await rig.rt[ReembedService].read_status()).phase == "ending"
+        await slow.rt.switch.look()
+        await slow.rt.switch.look()
+        await reach(rig, "none")
+
+
+async def test_former_model_gets_its_indexes_again_before_it_is_expected(store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    rig = await store.open()
+    await rig.remember(record("a ferry to the island"))
+    async with filling(rig.rt):
+        for request in (SECOND, FIRST):
+            await start(rig, request)
+            await reach(rig, "swapped")
+            await uses(rig, request.model)
+            assert await by_meaning(rig, "a ferry") == ["a ferry to the island"]
+            await act(rig, "confirm")
+            await reach(rig, "none")
+    assert not [entry.getMessage() for entry in caplog.records if "is gone" in entry.getMessage()]
+
+
+async def test_process_starts_before_the_other_index_is_complete(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = await store.open()
+    await start(rig)
+    monkeypatch.setattr(switch, "_LOOK_SECONDS", 3600)
+    late = await store.open()
+    assert late.rt.switch is not None
+    assert late.rt.switch.find(EmbeddingChoice("openai", SECOND.model, SECOND.dimensions), 0) is None
+    assert await by_meaning(late, "a ferry") == []

@@ -116,7 +116,9 @@ async def _end(store: ReembedStore, state: ReembedState, kept: Runtime) -> float
     # A process that missed the switch may have written vectors of the other model only.
     if await _fill(store, state, [kept]):
         return 0.0
-    if await store.count_behind(state, _SETTLE_SECONDS):
+    # After a rollback, a process may be about to tell that it uses the other model.
+    is_early = state.active == state.first and state.now - state.since < _SETTLE_SECONDS
+    if is_early or await store.count_behind(state, _SETTLE_SECONDS):
         return _IDLE_SECONDS
     await store.refuse_others(kept.spec)
     for name in await former_indexes(kept.client, kept.keys, kept.schemas.values()):

@@ -50,8 +50,11 @@ class ModelSwitch(Generic[T]):
         parts = self._by_model.get(choice)
         return None if parts is None else parts[bucket]
 
-    async def look(self) -> None:
-        """Do what the store says. Raises RedisUnavailable, and StartupError if the second model cannot be opened."""
+    async def look(self, *, other: bool = True) -> None:
+        """Do what the store says. Raises RedisUnavailable, and StartupError if a model cannot be opened.
+
+        Without `other`, open only the model that searches use: the index of another one may take minutes.
+        """
         states = [await store.load_state() for store in self._stores]
         for store, state, current, since in zip(self._stores, states, self._active, self._since, strict=True):
             if state is not None:
@@ -62,19 +65,25 @@ class ModelSwitch(Generic[T]):
                 # A change may have ended while this process was asleep, or starting.
                 models = [await store.load_successor(current)]
             else:
-                models = [state.active] if state.phase == "ending" else [state.active, state.other]
+                models = [state.active, state.other] if other and state.phase != "ending" else [state.active]
             for choice in models:
                 if choice not in self._by_model:
                     self._by_model[choice] = await self._open(store, choice)
             if current != models[0]:
+                if state is not None:
+                    self._since[bucket] = state.now
+                    await store.announce(self._process, models[0], state.now, state.now)
                 log.warning("searches of bucket %d now use the embedding model %s", bucket, models[0].model)
-                self._active[bucket], self._since[bucket] = models[0], 0.0 if state is None else state.now
+                self._active[bucket] = models[0]
             self._expect(bucket, [self._by_model[choice][bucket] for choice in models])
+        if not any(states):
+            # A later change to a former model makes its indexes again.
+            self._by_model = {choice: parts for choice, parts in self._by_model.items() if choice in self._active}
 
-    async def follow(self) -> None:
-        """Do what the store says. Keep the models of now while Redis or the second model cannot be opened."""
+    async def follow(self, *, other: bool = True) -> None:
+        """Do the same as `look`. Keep the models of now while Redis or another model cannot be opened."""
         try:
-            await self.look()
+            await self.look(other=other)
         except AgentMemoryError as error:
             log.warning("cannot follow the change of the embedding model: %s", error.message)
 
