@@ -55,7 +55,10 @@ class Member:
     async def start(self) -> None:
         environment = {**self._stack.environment, "LOG_LEVEL": "INFO"}
         self._starts += 1
-        self._process = await asyncio.to_thread(Process, f"{self.name}-{self._starts}", self._command, self._stack.folder, environment)
+        if self._process is not None:
+            await asyncio.to_thread(self._process.end)
+        # Not in a thread: a cancellation would leave the process behind.
+        self._process = Process(f"{self.name}-{self._starts}", self._command, self._stack.folder, environment)
         url = await self._process.wait_for_output(self._says)
         # A new client, because the connections to the killed process are of no use.
         await self.http.aclose()
@@ -84,6 +87,7 @@ class Callers:
         self.counts: Counter[str] = Counter()
         self.seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
         self.written: set[str] = set()
+        self.deleting: set[str] = set()
         self.deleted: set[str] = set()
         self.recall: list[float] = []
         self._users = memories // PER_USER
@@ -139,8 +143,9 @@ class Callers:
                 edit = {"text": f"{corpus.fact(number, 2)} edited {number}"}
                 await self.send("edit", "PATCH", f"/v1/long-term-memory/new-{number - 1}", json=edit)
             if number % 20 == 19:
-                self.deleted.add(f"new-{number - 10}")
-                await self.send("delete", "DELETE", "/v1/long-term-memory", params={"memory_ids": [f"new-{number - 10}"]})
+                self.deleting.add(name := f"new-{number - 10}")
+                await self.send("delete", "DELETE", "/v1/long-term-memory", params={"memory_ids": [name]})
+                self.deleted.add(name)
             await asyncio.sleep(0.1)
 
     async def reembed(self, what: str = "", **body: Any) -> httpx.Response:
@@ -202,7 +207,7 @@ async def _rest(callers: Callers) -> None:
 async def _stored(url: str, callers: Callers, memories: int) -> tuple[dict[str, int], int]:
     """Count documents by their number of vectors, and vectors of each model. A former version may have none.
 
-    Also return how many memories should exist and do not, or the other way around.
+    Also return how many memories are lost, or exist although they were deleted or erased.
     """
     client, keys = redis.asyncio.Redis.from_url(url), Keys("am")
     counts: Counter[str] = Counter()
@@ -213,9 +218,11 @@ async def _stored(url: str, callers: Callers, memories: int) -> tuple[dict[str, 
             counts.update([f"{prefix[-2]} with {len(vectors)} vectors", *vectors])
     present = {key.decode() async for key in client.scan_iter(match=f"{keys.memory_prefix}*", count=1000)}
     await client.aclose()
-    kept = {f"bench-{number:08d}" for number in range(PER_USER, memories)} | callers.written - callers.deleted
+    kept = {f"bench-{number:08d}" for number in range(PER_USER, memories)} | callers.written - callers.deleting
+    gone = {f"bench-{number:08d}" for number in range(PER_USER)} | callers.deleted
     counts["m"] = len(present)
-    return dict(counts), len(present ^ {keys.memory(keys.mid("default", name)) for name in kept})
+    kept_keys, gone_keys = ({keys.memory(keys.mid("default", name)) for name in names} for names in (kept, gone))
+    return dict(counts), len(kept_keys - present) + len(gone_keys & present)
 
 
 def _report(callers: Callers) -> None:
