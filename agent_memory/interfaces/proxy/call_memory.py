@@ -23,13 +23,13 @@ from agent_memory_client.models.llm.requests import Message
 
 log = logging.getLogger(__name__)
 
-# A chat waits no longer for its memories.
+# A call waits at most this long for its memories.
 _RECALL_SECONDS = 5.0
 
 
 @dataclass(slots=True)
 class CallMemory:
-    """The memory of one call. Its methods log errors instead of raising them, because the chat must go on."""
+    """The memory of one call. Its methods log errors instead of raising them, because the call must continue."""
 
     services: Services
     scope: Scope
@@ -37,7 +37,7 @@ class CallMemory:
     ref: SessionRef
     conversation: Conversation
     context: str = ""
-    """What the model gets to read."""
+    """The text to add to the request for the model."""
     status: Literal["added", "nothing", "failed"] = "nothing"
     tokens: int = 0
     memory_ids: list[str] = field(default_factory=list[str])
@@ -46,7 +46,7 @@ class CallMemory:
     _has_answer: bool = False
 
     async def recall(self) -> None:
-        """Find what is relevant for the user's last message, and set `context`."""
+        """Find memories that are relevant to the user's last message, and set `context`."""
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
                 self._since, _ = await asyncio.gather(self.services[ErasureGuard].now(), self._recall())
@@ -80,7 +80,7 @@ class CallMemory:
             self.memory_ids = [memory.id for memory in prompt.memories]
 
     async def store(self, answer: Message | None = None) -> None:
-        """Append what is not stored yet: the new messages of the request, and the answer if there is one."""
+        """Store the request's new messages and the answer, if there is one, unless they are already stored."""
         if self.options.mode != "on":
             return
         messages = [] if self.stored == "yes" else [*self.conversation.new]
@@ -99,11 +99,11 @@ class CallMemory:
                 user_id=self.ref.user_id,
                 agent_id=self.options.agent_id,
             )
-            # Nothing that was said before an erasure of the user may be stored after it.
+            # Messages from before an erasure of the user must not be stored after it.
             with carrying_out(Work(since=self._since)):
                 await self.services[SessionService].append_messages(self.scope, self.ref.session_id, body)
         except (AgentMemoryError, ValidationError) as error:
-            # The error of a validation shows what was said.
+            # A validation error would show the message's text.
             log.warning("messages of a call to a model are not stored: %s", error if isinstance(error, AgentMemoryError) else "invalid")
             return False
         except Exception:

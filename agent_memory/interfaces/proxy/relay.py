@@ -1,4 +1,4 @@
-"""Pass an upstream's response on to the caller, piece by piece, and keep its text for the session."""
+"""Stream an upstream's response to the caller, and store its text in the session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OFF: Headers = ((b"x-memory-status", b"off"),)
 
 
 class Relay(Response):
-    """The response to a call: the upstream's, byte for byte, with our headers.
+    """The response to a call: the upstream's response, byte for byte, with our headers.
 
     The user's messages are stored before the first byte, and the answer before the last one. `memory` is None if the
     caller opted out. `leave` is called at the end.
@@ -55,7 +55,7 @@ class Relay(Response):
                 await self._relay(scope, receive, send)
             except httpx2.HTTPError as error:
                 log.warning("the upstream's answer broke off: %s", type(error).__name__)
-                # If the answer has begun, it has no end: the caller's connection breaks, too.
+                # If the answer has begun, the caller's connection breaks, too, because the answer has no end.
                 if not self._begun:
                     await self._refuse(Unavailable("the upstream's answer broke off: try again"), scope, receive, send)
             finally:
@@ -98,7 +98,7 @@ class Relay(Response):
         await refusal(scope, receive, send)
 
     async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the pieces. The last event of an answer follows when the answer is stored."""
+        """Yield the pieces. Store the complete answer before yielding its last event."""
         async for piece in pieces:
             if self._read(self._reader.feed, piece):
                 await self._store()
@@ -106,7 +106,7 @@ class Relay(Response):
         await self._store()
 
     async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Read and store the answer, and return its bytes. Those of a long answer pass through."""
+        """Read and store the answer, and yield its bytes. An answer that is too long is passed on without being parsed."""
         body = bytearray()
         async for piece in pieces:
             self._postpone()
@@ -125,7 +125,10 @@ class Relay(Response):
         return joined()
 
     def _read(self, read: Callable[[bytes], bool], data: bytes) -> bool:
-        """Return True if the answer is complete. No answer may break its own way to the caller."""
+        """Pass `data` to `read`, and return True if the answer is complete.
+
+        Never raise, so that an unreadable answer still reaches the caller.
+        """
         try:
             return read(data)
         except Exception:
@@ -140,7 +143,7 @@ class Relay(Response):
         return _OFF if self._memory is None else self._memory.headers()
 
     def _postpone(self) -> None:
-        """Let the request go on while something moves: neither the upstream nor the caller may stand still."""
+        """Extend the deadline after data was transferred. The request fails only if the upstream or the caller stalls."""
         if self._deadline is not None:
             self._deadline.reschedule(asyncio.get_running_loop().time() + SILENCE_SECONDS)
 

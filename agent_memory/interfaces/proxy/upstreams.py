@@ -14,15 +14,15 @@ from agent_memory.foundation.core.errors import BadInput, NotFound, Overloaded, 
 from agent_memory_client.models.llm import HEADERS
 
 SILENCE_SECONDS = 600.0
-"""How long an upstream may stay silent. The SDKs of model providers wait equally long."""
+"""Seconds that an upstream may stay silent. The model providers' SDKs wait equally long."""
 MOST_CALLS = 2048
-"""How many calls a process has under way at most. A tenant gets three quarters of them."""
+"""The maximum number of running calls in a process. A tenant may use three quarters of them."""
 _TIMEOUT = httpx2.Timeout(SILENCE_SECONDS, connect=10.0)
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=128, keepalive_expiry=4.0)
 
 
 class Upstreams:
-    """The upstreams by name, the default first, and a pool of connections that the caller of `opened` owns."""
+    """The upstreams by name (the first is the default), and a connection pool, which exists inside `opened`."""
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses
@@ -43,7 +43,7 @@ class Upstreams:
             yield
 
     def choose(self, name: str | None) -> str:
-        """Return the address of an upstream, or of the default one. Raises NotFound if there are none, and BadInput."""
+        """Return the address of an upstream, or of the default one. Raises NotFound if there are none, and BadInput for an unknown name."""
         if not self._addresses:
             raise NotFound("Not Found: this server passes on no calls to models. To let it, set PROXY_UPSTREAMS=name=https://…/v1")
         if name is not None and name not in self._addresses:
@@ -64,11 +64,11 @@ class Upstreams:
         return leave
 
     async def send(self, url: str, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> httpx2.Response:
-        """Return a response whose body is not read yet. Raises Unavailable."""
+        """Send a request, and return the response before its body is read. Raises BadInput or Unavailable."""
         if self._client is None:
             raise Unavailable("the server is starting")
         try:
-            # Not the client's own `post`, which adds headers.
+            # Do not use the client's own `post`, because it adds headers.
             request = httpx2.Request("POST", url, headers=list(headers), content=body, extensions={"timeout": _TIMEOUT.as_dict()})
             return await self._client.send(request, stream=True)
         except (httpx2.InvalidURL, httpx2.LocalProtocolError) as error:

@@ -1,6 +1,6 @@
 """Fill in the vectors of a second embedding model, switch the store to it, and delete the vectors of the former one.
 
-Every step repeats harmlessly, so a killed worker loses nothing: another one takes the turn after 15 seconds.
+Repeating a step is harmless. If a worker is killed, another worker continues after 15 seconds, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SETTLE_SECONDS = 10.0
 
 
 async def run_reembedding(runtime: Runtime, stop: asyncio.Event) -> None:
-    """Work on changes of the model until `stop` is set. `runtime` follows the model."""
+    """Carry out switches to another embedding model until `stop` is set. `runtime` always uses the current model."""
     worker = str(ULID())
     await asyncio.gather(*(_run(bucket, worker, stop) for bucket in runtime.all))
 
@@ -50,7 +50,7 @@ async def _run(bucket: Runtime, worker: str, stop: asyncio.Event) -> None:
 
 
 async def _step(bucket: Runtime, worker: str) -> float:
-    """Do one bounded step; return the seconds until the next one."""
+    """Do a small part of a model change, if one is in progress; return the seconds until the next part."""
     store = bucket[ReembedStore]
     state = await store.load_state()
     if state is None or state.phase == "paused" or bucket.switch is None or not await store.take_turn(worker):
@@ -81,7 +81,7 @@ async def _step(bucket: Runtime, worker: str) -> float:
 
 
 async def _fill(store: ReembedStore, state: ReembedState, targets: Sequence[Runtime]) -> int:
-    """Fill in a batch of vectors of these models, or return 0 if none is missing. Raises AgentMemoryError."""
+    """Fill in a batch of missing vectors; return how many names were done, or 0 if none is missing. Raises AgentMemoryError."""
     limit = min(_BATCH, max(1, int(state.rate))) if state.rate else _BATCH
     count, lacking = await store.pick(limit, [target.spec for target in targets])
     for target, names in zip(targets, lacking, strict=True):
@@ -91,7 +91,7 @@ async def _fill(store: ReembedStore, state: ReembedState, targets: Sequence[Runt
             elif not count:
                 count += sum([await import_name(feature.embed_missing)(target, limit) for feature in FEATURES if feature.embed_missing])
         except ModelAnswerInvalid as error:
-            # The model refuses one of the texts: the others get their vectors.
+            # The model refuses one of the texts, so embed them one by one.
             await store.note_error(f"{target.spec.model}: {error.message}")
             if not names:
                 raise
@@ -116,7 +116,7 @@ async def _end(store: ReembedStore, state: ReembedState, kept: Runtime) -> float
     # A process that missed the switch may have written vectors of the other model only.
     if await _fill(store, state, [kept]):
         return 0.0
-    # After a rollback, a process may be about to tell that it uses the other model.
+    # After a rollback, a process may not have recorded yet that it uses the other model.
     is_early = state.active == state.first and state.now - state.since < _SETTLE_SECONDS
     if is_early or await store.count_behind(state, _SETTLE_SECONDS):
         return _IDLE_SECONDS

@@ -33,7 +33,10 @@ class ReembedService:
         self._counter = counter
 
     async def start(self, request: ReembedRequest) -> ReembedStatus:
-        """Start the change, or only estimate its cost. Raises Conflict, ModelUnavailable, and BadInput for a wrong or unchanged model."""
+        """Start the change, or only estimate its cost.
+
+        Raises Conflict, ModelUnavailable, and BadInput if the model is unusable or already in use.
+        """
         provider = request.provider or self._current.provider
         second = EmbeddingChoice(provider, request.model, request.dimensions if provider == "openai" else None)
         if second == self._current:
@@ -53,9 +56,9 @@ class ReembedService:
         return await self.read_status()
 
     async def _dimensions_of(self, choice: EmbeddingChoice) -> int:
-        """Return the dimensions that a model server answers with, so that all processes use the same.
+        """Return the dimensions of a server's vectors. The store keeps this number, so that all processes use the same.
 
-        Raises BadInput for a wrong model, and ModelUnavailable.
+        Raises ModelUnavailable, and BadInput if the model is unusable.
         """
         try:
             models = await open_models(choice.applied(self._settings))
@@ -68,10 +71,10 @@ class ReembedService:
             raise BadInput(f"cannot use this model: {error.message}", field="model") from error
 
     async def act(self, action: ReembedAction) -> ReembedStatus:
-        """Pause, resume or end the change. Raises Conflict in another phase.
+        """Pause, resume or end the change. Raises Conflict if the current phase does not allow the action.
 
-        A rollback also waits, with a Conflict, until the newest memories have vectors of the old model. A confirmation
-        waits until all processes use the new one.
+        A rollback also raises Conflict until the newest memories have vectors from the old model. A confirmation also
+        raises Conflict while a live process uses the old model.
         """
         phases, after = _ACTIONS[action]
         state = await self._store.load_state()
@@ -103,7 +106,7 @@ class ReembedService:
 
 
 def join_statuses(statuses: Sequence[ReembedStatus]) -> ReembedStatus:
-    """Return one status for the buckets of a store. Raises Conflict if `statuses` is empty."""
+    """Combine the statuses of a store's buckets into one. Raises Conflict if `statuses` is empty."""
     if not statuses:
         raise Conflict("the store has no buckets")
     order = ("filling", "paused", "swapped", "ending", "none")

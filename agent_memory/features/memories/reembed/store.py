@@ -1,7 +1,7 @@
-"""Store the state of a change of the embedding model, and the vectors of the second model beside those of the first.
+"""Store the state of a change of the embedding model, and the second model's vectors next to the first model's.
 
 Both models' vectors are fields of the same documents, each with its own index. So a deletion deletes both, and a query
-with a vector of one model never meets vectors of the other.
+vector is never compared with the other model's vectors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Phase = Literal["filling", "paused", "swapped", "ending"]
 _SCAN = 500
 _SAMPLE = 300
 _TURN_MS = 15_000
-# A process that did not tell its model for this long has ended. Until one wakes up, its searches answer 503.
+# A process that has not recorded its model for this long counts as ended. If it wakes up, its first searches get 503.
 _LIVE_SECONDS = 30.0
 _FORGET_SECONDS = 60
 # Long memories have many passages: more vectors in one command block the event loop.
@@ -46,9 +46,9 @@ class ReembedState:
     total: int
     missing: int
     checked: bool
-    """True if a scan found nothing that was not noted. Scripts note all later writes."""
+    """True if a scan found no missing vector. Scripts queue all later writes."""
     left: int
-    """What was missing at `since`, when the phase began."""
+    """The number of missing vectors at the time `since`."""
     since: float
     now: float
     error: str
@@ -92,7 +92,7 @@ class ReembedStore:
         )
 
     async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, drained: bool = False) -> None:
-        """Change the state if its phase is one of `phases`. Raises Conflict, also for missing vectors with `drained`."""
+        """Set `fields`. Raises Conflict if the phase is not in `phases` or, with `drained`, if vectors are missing."""
         with redis_errors():
             seconds, _ = await self._client.time()
         flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
@@ -118,7 +118,7 @@ class ReembedStore:
         return choice.successor(raw) or choice
 
     async def announce(self, process: str, model: EmbeddingChoice, since: float, now: float) -> None:
-        """Tell that a process uses this model, and since when."""
+        """Record which model a process uses for searches, and since when (epoch seconds)."""
         key = self._keys.reembed_processes
         with redis_errors():
             async with self._client.pipeline(transaction=False) as pipe:
@@ -127,14 +127,14 @@ class ReembedStore:
                 await pipe.execute()
 
     async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
-        """Return the number of live processes that have not used the active model for so many seconds."""
+        """Return how many live processes use another model, or have switched to the active one less than `seconds` ago."""
         with redis_errors():
             raw: Any = await self._client.hvals(self._keys.reembed_processes)
         told = [(EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS]
         return sum(model != state.active or since > state.now - seconds for model, since in told)
 
     async def pick(self, limit: int, specs: Sequence[VectorSpec]) -> tuple[int, list[list[str]]]:
-        """Return how many noted names were looked at, and for each model the names that lack its vector."""
+        """Take up to `limit` queued names. Return how many, and for each model the names without its vector."""
         fields = [spec.field for spec in specs]
         picked = await self._pick(todo=self._keys.reembed_todo, root=self._keys.root, limit=limit, fields=fields)
         return len(picked), [[name.decode() for name, lacking in picked if lacking.decode() == field] for field in fields]
@@ -152,7 +152,7 @@ class ReembedStore:
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
     async def note_missing(self, spec: VectorSpec) -> int:
-        """Note all memories and versions that have a vector, but none of this model; return their number.
+        """Queue the memories and versions that have a vector, but none from this model. Return their number.
 
         Raises Conflict in another phase than "filling".
         """
@@ -161,7 +161,7 @@ class ReembedStore:
         return missing
 
     async def drop_others(self, schemas: Mapping[str, IndexSchema], spec: VectorSpec) -> int:
-        """Delete vectors of other models beside those of this one; return how many documents lack one of this model."""
+        """Delete other models' vectors if the document also has one from this model. Return how many documents do not."""
         prefixes = {str(schema.index.prefix) for schema in schemas.values() if spec.field in schema.fields}
         return (await self._sift_all(sorted(prefixes), spec, drop=True))[1]
 
@@ -179,7 +179,7 @@ class ReembedStore:
         return seen, lacking
 
     async def store_vectors(self, items: Sequence[IndexEntry], gone: Sequence[str], spec: VectorSpec) -> int:
-        """Store second vectors of unchanged memories, and return how many names are done."""
+        """Store the second model's vectors of unchanged memories. Return how many memories left the queue."""
         args: list[Arg] = [part for name in gone for part in (name, "", 0, "", "", 0)]
         done = vectors = 0
         for item in items:
@@ -199,12 +199,12 @@ class ReembedStore:
         await self._change(**self._names, phases=phases, drained=False, since=None, fields=["error", text[:300]])
 
     async def refuse_others(self, spec: VectorSpec) -> None:
-        """Refuse vectors of other models from now on, until a later change of the model begins."""
+        """Refuse vectors from other models from now on, until another change of the model begins."""
         with redis_errors():
             await self._client.hset(self._keys.config, "only", spec.field)
 
     async def end(self, kept: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:
-        """Forget the change. From now on, processes whose settings name the dropped model open the kept one."""
+        """Delete the change's state. From now on, processes configured with the dropped model use the kept model."""
         with redis_errors():
             raw = await self._client.hget(self._keys.config, "choice")
             replaced = {EmbeddingChoice(*each) for each in json.loads(raw)["replaces"]} if raw else set[EmbeddingChoice]()

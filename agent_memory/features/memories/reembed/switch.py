@@ -1,4 +1,4 @@
-"""Follow a change of the embedding model in one process: open the second model, and switch when the store does."""
+"""Follow a change of the embedding model in one process: open the second model, and switch to it when the store does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class ModelSwitch(Generic[T]):
-    """Hold what the process opened for each model and bucket. A request uses one model's part to its end."""
+    """Holds the objects that the process opened for each model and bucket. A request uses one model until it ends."""
 
     def __init__(
         self,
@@ -33,7 +33,10 @@ class ModelSwitch(Generic[T]):
         open_model: Callable[[EmbeddingChoice], Awaitable[Sequence[T]]],
         expect: Callable[[int, Sequence[T]], None],
     ) -> None:
-        """`choice` is the model of the start, and `opened` what belongs to it. `expect` sets the models whose indexes must exist."""
+        """Create a switch. `opened` contains the objects of `choice`, the model at startup.
+
+        `expect` receives the objects whose index must exist.
+        """
         self._stores = stores
         self._by_model = {choice: opened}
         self._active = [choice] * len(opened)
@@ -46,14 +49,14 @@ class ModelSwitch(Generic[T]):
         return self._by_model[self._active[bucket]][bucket]
 
     def find(self, choice: EmbeddingChoice, bucket: int) -> T | None:
-        """Return the part of a model, or None before it is open."""
+        """Return a model's object for a bucket, or None if the model is not open yet."""
         parts = self._by_model.get(choice)
         return None if parts is None else parts[bucket]
 
     async def look(self, *, other: bool = True) -> None:
-        """Do what the store says. Raises RedisUnavailable, and StartupError if a model cannot be opened.
+        """Open and switch models to match the store's state. Raises RedisUnavailable, and StartupError if a model cannot be opened.
 
-        Without `other`, open only the model that searches use: the index of another one may take minutes.
+        Without `other`, open only the model that searches use, because building another index may take minutes.
         """
         states = [await store.load_state() for store in self._stores]
         for store, state, current, since in zip(self._stores, states, self._active, self._since, strict=True):
@@ -81,7 +84,7 @@ class ModelSwitch(Generic[T]):
             self._by_model = {choice: parts for choice, parts in self._by_model.items() if choice in self._active}
 
     async def follow(self, *, other: bool = True) -> None:
-        """Do the same as `look`. Keep the models of now while Redis or another model cannot be opened."""
+        """Call `look`, but keep the current models if Redis is unavailable or a model cannot be opened."""
         try:
             await self.look(other=other)
         except AgentMemoryError as error:
