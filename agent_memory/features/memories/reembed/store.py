@@ -24,7 +24,7 @@ from agent_memory.foundation.storage.scripts import Arg, Script
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 
 Phase = Literal["filling", "paused", "swapped", "ending"]
-_SCAN = 500
+_SCAN = 1000
 _SAMPLE = 300
 _TURN_MS = 15_000
 # A process that did not tell its model for this long has ended. Until one wakes up, its searches answer 503.
@@ -167,15 +167,17 @@ class ReembedStore:
 
     async def _sift_all(self, prefixes: Sequence[str], spec: VectorSpec, *, drop: bool) -> tuple[int, int]:
         seen = lacking = 0
-        for prefix in prefixes:
-            cursor = -1
-            while cursor:
-                with redis_errors():
-                    cursor, keys = await self._client.scan(max(cursor, 0), match=f"{prefix}*", count=_SCAN)
-                if keys:
-                    names = {"todo": self._keys.reembed_todo, "root": self._keys.root, "field": spec.field, "model": spec.digest}
-                    lacking += await self._sift(**names, documents=keys, drop=drop)
-                    seen += len(keys)
+        starts = tuple(prefix.encode() for prefix in prefixes)
+        names = {"todo": self._keys.reembed_todo, "root": self._keys.root, "field": spec.field, "model": spec.digest}
+        cursor = -1
+        while cursor:
+            # One pass for all prefixes, because each pass reads all keys of the store.
+            with redis_errors():
+                cursor, found = await self._client.scan(max(cursor, 0), match=f"{self._keys.root}*", count=_SCAN)
+            keys = [key for key in found if key.startswith(starts)]
+            if keys:
+                lacking += await self._sift(**names, documents=keys, drop=drop)
+                seen += len(keys)
         return seen, lacking
 
     async def store_vectors(self, items: Sequence[IndexEntry], gone: Sequence[str], spec: VectorSpec) -> int:
