@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 # A longer JSON answer passes through without being read.
 _MOST_READ_BYTES = 8 * 1024 * 1024
 _OFF: Headers = ((b"x-memory-status", b"off"),)
+# A comment, which is no event. The headers have already been sent.
+_NOT_STORED = b": x-memory-stored: failed\n"
 
 
 class Relay(Response):
@@ -60,8 +62,8 @@ class Relay(Response):
                     await self._refuse(Unavailable("the upstream's answer broke off: try again"), scope, receive, send)
             finally:
                 with anyio.CancelScope(shield=True):
-                    self._leave()
                     await self._store()
+                    self._leave()
                     gone.cancel()
 
     async def _relay(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,12 +100,16 @@ class Relay(Response):
         await refusal(scope, receive, send)
 
     async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the pieces. The last event of an answer follows when the answer is stored."""
+        """Yield the pieces. The last event of an answer follows when the answer is stored, or after `_NOT_STORED`."""
+        is_told = self._memory is None or self._memory.stored == "failed"
         async for piece in pieces:
-            if self._read(self._reader.feed, piece):
-                await self._store()
+            begins_line = self._reader.begins_line
+            if self._read(self._reader.feed, piece) and not await self._store() and begins_line and not is_told:
+                is_told = True
+                yield _NOT_STORED
             yield piece
-        await self._store()
+        if not await self._store() and self._reader.begins_line and not is_told:
+            yield _NOT_STORED
 
     async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         """Read and store the answer, and return its bytes. Those of a long answer pass through."""
@@ -132,9 +138,9 @@ class Relay(Response):
             log.exception("an answer of a model cannot be read")
             return False
 
-    async def _store(self) -> None:
-        if self._memory is not None and not self._refused:
-            await self._memory.store(self._reader.message())
+    async def _store(self) -> bool:
+        """Store what is there. Return False if that failed."""
+        return self._memory is None or self._refused or await self._memory.store(self._reader.message())
 
     def _memory_headers(self) -> Headers:
         return _OFF if self._memory is None else self._memory.headers()
