@@ -1,4 +1,4 @@
-"""List all features in the order in which they open. Extensions open between the features of the core."""
+"""List all features in the order in which they open: some core features, then the extensions, then the other core features."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ENTRY_POINTS = "agent_memory.extensions"
 
 
 def find_extensions() -> Iterator[Feature]:
-    """Yield the feature of each folder in `extensions/`, then those of installed packages. Both are sorted by name.
+    """Yield the feature of each folder in `extensions/`, then the features of installed packages, each sorted by name.
 
-    Raises any exception of an extension's import, so that a broken extension stops the start.
+    Does not catch exceptions from an extension's import, so a broken extension prevents the server from starting.
     """
     extensions = files("agent_memory").joinpath("extensions")
     if extensions.is_dir():
@@ -36,7 +36,7 @@ def find_extensions() -> Iterator[Feature]:
 
 
 def check_names(features: Sequence[Feature]) -> None:
-    """Raise ValueError if two features use one name, for a feature, a job, a periodic job or a Redis key."""
+    """Raise ValueError if two features have the same name or define the same job, periodic job or Redis key."""
     for kind, names in (
         ("features", [one.name for one in features]),
         ("jobs", [name for one in features for name in one.jobs]),

@@ -57,13 +57,13 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class Runtime(Foundation):
-    """All objects that a process opened for one bucket of the store. `home` is the first bucket's; it has the others.
+    """All objects that a process opened for one bucket of the store.
 
-    `runtime[SearchService]` returns the service that a feature opened with that type. Use `home` for credentials and
-    request limits, and the runtime of the tenant's bucket (`of`) for everything else.
+    `runtime[SearchService]` returns the service of that type. The first bucket's runtime contains all `others`. Use it
+    for credentials and request limits, and use the runtime of the tenant's bucket (`of`) for everything else.
 
-    With `switch`, the services follow a change of the embedding model. Work that uses an embedder and a store must
-    take `current` once, which keeps its model.
+    With `switch`, the services follow a change of the embedding model. Code that uses both an embedder and a store must
+    read `current` only once, so that both belong to the same model.
     """
 
     own: Services
@@ -92,10 +92,10 @@ class Runtime(Foundation):
         return (self.all[bucket_of(tenant, len(self.others) + 1)] if self.others else self).current
 
     async def ready(self) -> Readiness:
-        """Return the state that the watches saw at most a second ago, and the pending work.
+        """Return whether the process can serve requests (from checks at most a second old), with the check results and the pending work.
 
-        The process is not ready while `home` has a problem. If another bucket has a problem, its tenants get 503 and
-        the process serves all other tenants.
+        The process is not ready while the first bucket has a problem. If another bucket has a problem, its tenants get
+        503, and the process serves all other tenants.
         """
         looks = await asyncio.gather(*(bucket.watch.look() for bucket in self.all))
         backlogs = await asyncio.gather(*(bucket.outbox.backlog() for bucket in self.all), return_exceptions=True)
@@ -141,12 +141,12 @@ def _schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | None = None, begin: bool = True) -> AsyncGenerator[Runtime]:
-    """Open the runtime of the first bucket, which has the runtimes of all others.
+    """Open the runtimes of all buckets. Yield the first one, which contains the others.
 
-    `data_dir` is the data directory of an embedded Redis. A file in it names the store. If there is no store yet,
-    create one. With `begin` false, create no store and no indexes; an empty Redis then stays empty.
+    `data_dir` is the data directory of an embedded Redis, with a file that contains the store's id. Unless `begin` is
+    false, create a missing store and missing indexes.
 
-    Raises StartupError, with a message of one line, if Redis or the models cannot be used.
+    Raises StartupError, with a one-line message, if Redis or the models cannot be used.
     """
     options = settings.redis
     timeout = options.command_timeout_seconds
@@ -182,7 +182,7 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
 
 
 async def _open_embedder(settings: Settings, stack: AsyncExitStack) -> tuple[Settings, Models, ProfiledEmbedder, VectorSpec]:
-    """Open the models of the settings. Return the settings with the thresholds of the embedding model, too."""
+    """Open the configured models. The returned settings contain the embedding model's similarity threshold."""
     models = await open_models(settings)
     stack.push_async_callback(models.close)
     profile = profile_of(models.embedder.model)
@@ -197,7 +197,7 @@ async def _open_embedder(settings: Settings, stack: AsyncExitStack) -> tuple[Set
 
 def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExitStack) -> ModelSwitch[Runtime]:
     async def open_model(choice: EmbeddingChoice) -> Sequence[Runtime]:
-        """Open another model, its indexes, and all features again with it."""
+        """Open another embedding model and its indexes, and reopen all features with this model."""
         own, models, embedder, spec = await _open_embedder(choice.applied(settings), stack)
         home = opened[0]
         embedder.keep_mean_in(EmbeddingMeans(home.client, home.keys, spec))
@@ -222,9 +222,10 @@ def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExi
 
 
 async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys: Keys) -> Settings:
-    """Return the settings with the model that replaced theirs in this store (`reembed`).
+    """Return the settings with the embedding model that this store uses.
 
-    Unless LOCAL_MODEL names a model, the store's local model counts as theirs. Raises RedisUnavailable.
+    If `reembed` has replaced the configured model, this is the replacement. Otherwise, it is the configured model, or
+    the store's local model if LOCAL_MODEL is not set. Raises RedisUnavailable.
     """
     models = settings.models
     client = bucket_redis.connect(pool_size=1, command_timeout=settings.redis.command_timeout_seconds)

@@ -205,19 +205,19 @@ async def measure_streams(stack: Stack, streams: int, words: int, pause: float, 
     delays: list[float] = []
     talks: dict[int, _Talk] = {}
     refusals = Counter[str]()
-    where = urlsplit(stack.apis[0])
+    host, port = urlsplit(stack.apis[0]).netloc.split(":")
     loop = asyncio.get_running_loop()
     most = peak = 0
 
     async def talk(number: int) -> None:
         await asyncio.sleep(number / per_second)
-        body = {"model": "m", "stream": streams, "words": words, "pause": pause}
         said = [{"role": "user", "content": "x" * history}, {"role": "assistant", "content": "Yes."}] if history else []
-        body["messages"] = [*said, {"role": "user", "content": _question(number)}]
+        messages = [*said, {"role": "user", "content": _question(number)}]
+        body = {"model": "m", "stream": streams, "words": words, "pause": pause, "messages": messages}
         call = _call("/proxy/v1/chat/completions", body, X_Memory_User=_user(number), X_Memory_Session=f"s{number}")
         while True:
             try:
-                _, made = await loop.create_connection(lambda: _Talk(delays), where.hostname, where.port)
+                _, made = await loop.create_connection(lambda: _Talk(delays), host, int(port))
             except OSError as error:
                 refusals[f"no connection: {type(error).__name__}"] += 1
                 break

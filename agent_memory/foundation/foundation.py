@@ -1,4 +1,4 @@
-"""Open one bucket of the store and the models for the features, and close them in reverse order."""
+"""Open the resources that the features of one bucket use, and close them in reverse order."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Foundation:
 
     @property
     def fsync(self) -> bool:
-        """True if a write is acknowledged only once it is on Redis' disk."""
+        """True if a write is acknowledged only once it is on the Redis server's disk."""
         return self.settings.redis.durability == "strict"
 
     @property
@@ -84,7 +84,7 @@ class Foundation:
         return self.settings.longterm.enabled and self.settings.longterm.promote_messages
 
     def docket(self) -> Docket:
-        """Return a docket of this bucket for a worker. Its pool is larger than the worker's concurrency."""
+        """Return this bucket's task queue for a worker. The queue's connection pool is larger than the worker's concurrency."""
         # Importing docket takes 0.3 s; only workers need it.
         from docket import Docket  # noqa: PLC0415
 
@@ -98,13 +98,13 @@ class Foundation:
         return Docket(name=name + self.settings.worker.docket_name, url=url, execution_ttl=timedelta(0))
 
     async def queued(self, docket: Docket) -> int:
-        """Return the number of waiting and running tasks of a docket."""
+        """Return the number of waiting and running tasks in a docket."""
         with redis_errors():
             return int(await self.client.xlen(docket.stream_key))
 
 
 async def prepare_bucket(settings: Settings, keys: Keys, schemas: Collection[IndexSchema], client: Redis, url: str) -> None:
-    """Set the Redis options and make the indexes of a bucket. Raises StartupError."""
+    """Check and configure a bucket's Redis, and create the bucket's indexes. Raises StartupError."""
     await _check(settings, keys, client, url)
     await _make_indexes(keys, schemas, client)
 
@@ -122,7 +122,7 @@ async def open_foundation(
     *,
     begin: bool,
 ) -> AsyncGenerator[Foundation]:
-    """Open one bucket with these indexes. Make a missing store unless `begin` is false. Raises StartupError."""
+    """Open one bucket with these indexes. Create a missing store unless `begin` is false. Raises StartupError."""
     async with AsyncExitStack() as stack:
         timeout = settings.redis.command_timeout_seconds
         # The watch reads and prepares a store that the gate closes to all other clients.
@@ -171,7 +171,7 @@ async def open_foundation(
 
 
 async def _check(settings: Settings, keys: Keys, client: Redis, url: str) -> str:
-    """Set the Redis options of a bucket and return Redis' version. Raises StartupError."""
+    """Check that a bucket's Redis is supported, configure it, and return the Redis version. Raises StartupError."""
     display_url = shown_url(url)
     version = await check_engine(client, display_url)
     if keys.bucket == 0:

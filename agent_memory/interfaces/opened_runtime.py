@@ -1,4 +1,4 @@
-"""Find the runtime of a request, for interfaces that need more than one bucket's services."""
+"""The runtime of a request, for interfaces that need more than the services of one bucket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def home_runtime_of(request: Request) -> Runtime:
 def runtime_of(request: Request) -> Runtime:
     """Return the runtime of the tenant's bucket.
 
-    Raises Unavailable before the store is open. With several buckets it also raises Unauthenticated.
+    Raises Unavailable before the store is open. With several buckets, also raises Unauthenticated.
     """
     home = home_runtime_of(request)
     return home.of(scope_of(request).tenant) if home.others else home.current

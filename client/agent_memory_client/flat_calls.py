@@ -43,7 +43,7 @@ def _flat(
 
 
 def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Callable[Parameters, Coroutine[Any, Any, Answer]]:
-    """Return a search whose default mode is semantic, as in the archived client."""
+    """Return a search method whose default mode is semantic, as in the archived client."""
     method_signature = signature(method)
     parameters = {
         **method_signature.parameters,
@@ -63,7 +63,7 @@ def _by_meaning(method: Callable[Parameters, Coroutine[Any, Any, Answer]]) -> Ca
 def _flat_iterator(
     noun: str, method: Callable[Concatenate[Noun, Parameters], AsyncIterator[Item]]
 ) -> Callable[Concatenate[FlatCalls, Parameters], AsyncIterator[Item]]:
-    """Do the same as `_flat`, for a `method` that yields its results."""
+    """Return a method like the ones that `_flat` returns, but for a `method` that yields its results."""
 
     @wraps(method)
     async def call(client: FlatCalls, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> AsyncIterator[Item]:

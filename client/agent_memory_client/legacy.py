@@ -22,7 +22,7 @@ async def create_memory_client(
     bearer_token: str | None = None,
     max_retries: int = 2,
 ) -> MemoryAPIClient:
-    """Return a client whose server has responded. Raises MemoryClientError if the server does not respond."""
+    """Return a client after checking that the server responds. Raises MemoryClientError if it does not."""
     config = MemoryClientConfig(
         base_url=base_url,
         timeout=timeout,

@@ -18,7 +18,7 @@ def _schema(tool: str, schema_format: SchemaFormat = "openai") -> classmethod[An
 
 
 class Tools:
-    """Schemas of the nine tools, and parsers for tool calls. These methods send nothing.
+    """Schemas of the nine memory tools, and parsers for tool calls. The methods send no requests.
 
     The `parse_` methods raise MemoryValidationError (a ValueError) if the name is missing, or if the arguments are not
     a JSON object.
@@ -31,12 +31,12 @@ class Tools:
 
     @classmethod
     def get_all_memory_tool_schemas(cls) -> ToolSchemaCollection:
-        """Return the nine tools in OpenAI's format: `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`."""
+        """Return the nine memory tools' schemas in OpenAI's format: `tools=MemoryAPIClient.get_all_memory_tool_schemas().to_list()`."""
         return tools.schemas("openai", tools.ARCHIVED)
 
     @classmethod
     def get_all_memory_tool_schemas_anthropic(cls) -> ToolSchemaCollection:
-        """Return the nine tools in Anthropic's format."""
+        """Return the schemas of the nine memory tools in Anthropic's format."""
         return tools.schemas("anthropic", tools.ARCHIVED)
 
     get_memory_search_tool_schema = _schema(tools.SEARCH_MEMORY)

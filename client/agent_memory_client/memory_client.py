@@ -1,6 +1,6 @@
 """The client: `client.sessions.append(...)` and `client.memories.search(...)`.
 
-Each call is also a method of the client itself, under the archived client's name.
+Each call is also a method of the client itself, under its name in the archived client.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class MemoryClient(FeatureResources, FlatCalls):
     def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         """Set up the client.
 
-        `transport` replaces the default transport of httpx. Raises MemoryValidationError or MemoryProtocolError.
+        `transport` replaces the default transport of httpx. Raises MemoryValidationError or MemoryProtocolError if the
+        configuration is invalid.
         """
         self.config = config
         self._open(Transport(config, transport))
@@ -61,9 +62,10 @@ class MemoryClient(FeatureResources, FlatCalls):
         self.tokens = Tokens(transport, config)
 
     def for_user(self, user_id: str) -> Self:
-        """Return a client whose calls reach only this user's data, also calls that take only an id.
+        """Return a client that is limited to this user's data, even in calls that take only an id.
 
-        Both clients share the connections: close the first one. Raises MemoryValidationError.
+        Both clients share the connections, so close only the original client. Raises MemoryValidationError for an
+        invalid user id.
         """
         acting = copy(self)
         acting._open(self._transport.acting_for(user_id))  # noqa: SLF001 - its own copy

@@ -1,4 +1,4 @@
-"""Tool schemas for language models. Programs can change their names and descriptions."""
+"""Tool schemas for language models. Programs can change the names and descriptions of the tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SchemaFormat: TypeAlias = Literal["openai", "anthropic"]
 
 
 class ToolSchema:
-    """The schema of one tool. `to_dict()` returns the provider's format. Setters return the schema itself."""
+    """The schema of one tool. `to_dict()` returns it in the provider's format. Setters return the schema itself."""
 
     def __init__(self, schema: dict[str, Any], schema_format: SchemaFormat = "openai") -> None:
         self._schema = schema
@@ -101,7 +101,7 @@ class ToolSchema:
 
 
 class ToolSchemaCollection:
-    """Schemas of several tools, in order. `to_list()` returns the provider's format."""
+    """Schemas of several tools, in order. `to_list()` returns them in the provider's format."""
 
     def __init__(self, schemas: list[ToolSchema]) -> None:
         self._schemas = schemas
@@ -123,7 +123,7 @@ class ToolSchemaCollection:
         return [schema.get_name() for schema in self._schemas]
 
     def to_list(self) -> list[dict[str, Any]]:
-        """Return copies as plain data."""
+        """Return copies of the schemas as plain data."""
         return [schema.to_dict() for schema in self._schemas]
 
     def copy(self) -> ToolSchemaCollection:

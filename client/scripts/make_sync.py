@@ -1,7 +1,7 @@
-"""Makes the blocking client of the asynchronous one: `python client/scripts/make_sync.py`, which needs Python alone.
+"""Generate the blocking client from the asynchronous client: `python client/scripts/make_sync.py`. Needs only Python.
 
-The build of the package runs it too, also that of an editable installation. `_sync/` is not committed, and every line of it comes from
-here, so that the two clients cannot drift apart: what waits in one blocks in the other.
+Every build of the package also runs this script, even for an editable installation. `_sync/` is not committed, and no
+one edits it, so the two clients cannot drift apart.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "agent_memory_client"
 TWINNED = ("transport.py", "memory_client.py", "flat_calls.py", "legacy.py", "resources/*.py", "resources/features/*.py")
 """The modules that wait for the network, and the modules that import them."""
 
-# The order counts: longer names stand before those that they contain.
+# The order matters: a name comes before shorter names that it contains.
 RULES: tuple[tuple[str, str], ...] = (
     (r"\basync (def|with|for)\b", r"\1"),
     (r"\bawait ", ""),
@@ -41,7 +41,7 @@ RULES: tuple[tuple[str, str], ...] = (
 
 
 def blocking(text: str, source: str) -> str:
-    """The blocking form of an asynchronous module. Raises ValueError when something of asyncio is left in it."""
+    """Convert an asynchronous module to blocking code. Raises ValueError if anything asynchronous is left."""
     for pattern, replacement in RULES:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
     left = sorted(word for word in _words(ast.parse(text)) if re.search("async|await|coroutine", word, re.IGNORECASE))
@@ -51,7 +51,7 @@ def blocking(text: str, source: str) -> str:
 
 
 def _words(tree: ast.AST) -> set[str]:
-    """The kinds of all nodes, and every name in the code (not in strings)."""
+    """Return the kinds of all nodes, and every name in the code (not in strings)."""
     words: set[str] = set()
     for node in ast.walk(tree):
         words.add(type(node).__name__)
@@ -61,7 +61,7 @@ def _words(tree: ast.AST) -> set[str]:
 
 
 def twins(package: Path) -> dict[Path, str]:
-    """Every file of the blocking client as it must be. Raises ValueError for code that no rule makes blocking."""
+    """Return the text of each file of the blocking client. Raises ValueError for asynchronous code that no rule converts."""
     sources = sorted(path for pattern in TWINNED for path in package.glob(pattern))
     made = {
         package / "_sync" / path.relative_to(package): blocking(path.read_text("utf-8"), path.relative_to(package.parent).as_posix())
@@ -71,7 +71,7 @@ def twins(package: Path) -> dict[Path, str]:
 
 
 def write_twins(package: Path) -> list[Path]:
-    """Write missing and changed files, remove files without a source, and return both."""
+    """Write missing and changed files, remove files without a source, and return the paths of all these files."""
     wanted = twins(package)
     changed = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in changed:

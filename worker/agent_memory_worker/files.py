@@ -34,9 +34,9 @@ _WHOLE_WINDOW = 1_000_000_000
 
 
 async def read_file(runtime: Runtime, order: JobOrder) -> None:
-    """Read an upload unless it is outdated. A repeat after a crash finishes the work.
+    """Read an upload unless it is outdated. After a crash, a retry finishes the work.
 
-    An unreadable file becomes a dead letter at once. Raises BadInput then, and TooMany if the tenant's memories are full.
+    Raises BadInput for an unreadable file, which immediately becomes a dead letter, and TooMany at the tenant's limit.
     """
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     store, orders = runtime[FileStore], runtime[OrderStore]
@@ -61,7 +61,7 @@ async def read_file(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef, row: FileRow) -> None:
-    """Delete the text and passages of a file that a caller deleted meanwhile. A newer version replaces them by itself."""
+    """Delete the file's text and passages if a caller has deleted the file in the meantime. A newer version replaces them itself."""
     now = (await runtime[FileStore].load(scope, ref)).file
     if now is None or now.state == "failed":
         await remove_derived(runtime.services, scope, ref)
@@ -88,7 +88,7 @@ async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile:
 
 
 async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages: Sequence[MemoryMessage]) -> None:
-    """Write the file's session, from which a model extracts facts. This ends the extraction of a former version."""
+    """Store the file's text as a session, from which a model extracts facts. Extraction from a former version then ends."""
     ref = ref_of(file)
     stored = await runtime[SessionStore].get(scope, ref, 1)
     if stored is not None and stored.messages and stored.messages[-1].message.id == messages[-1].id:
@@ -100,7 +100,7 @@ async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages:
 
 
 async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:
-    """Store the passages. One script also retires the passages and facts of the former version, which are then deleted."""
+    """Store the passages. The same write retires the passages and facts of the former version, which are then deleted."""
     services, commits = runtime.services, runtime[MemoryCommits]
     adds: list[Decision] = [Add(record, dedupe=False) for record in records]
     former: dict[str, StoredMemory] = {}

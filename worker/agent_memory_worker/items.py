@@ -28,7 +28,7 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed at most `limit` items that have no vector of the runtime's model; return their number."""
+    """Embed at most `limit` items that have no vector of the runtime's model; return how many were embedded."""
     iids = await runtime[ItemSearch].list_unembedded(limit)
     return await embed_items(runtime, iids) if iids else 0
 

@@ -31,7 +31,7 @@ _REDELIVERY_LATE = 1.35
 
 
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Work until `stop` is set, and then finish running tasks.
+    """Run tasks until `stop` is set, and then let the running tasks finish.
 
     Other workers repeat tasks that do not finish within the grace period. Each bucket in the store has its own task
     loop and relay.
@@ -41,7 +41,7 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
     try:
         await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
     finally:
-        # Each step may end anywhere.
+        # Re-embedding may be interrupted at any point.
         reembedding.cancel()
         await asyncio.gather(reembedding, return_exceptions=True)
 
@@ -61,7 +61,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
 
 
 async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop: asyncio.Event, moved: asyncio.Event) -> None:
-    """Work until `stop` is set or the bucket moves to another node. Raises RedisUnavailable and redis-py's errors."""
+    """Run tasks until `stop` is set or the bucket moves to another node. Raises RedisUnavailable and redis-py's errors."""
     tasks = Tasks(runtime)
     tasks.register(docket)
     relay = Relay(runtime, docket, stop)

@@ -56,7 +56,7 @@ def _task(runtime: Runtime, name: str, seconds: float) -> Callable[..., Awaitabl
 async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
     """Run a job; return the seconds until its next run. A failed job runs again sooner, and is never abandoned.
 
-    After workers repeatedly die while they run a job, the next run waits until the job's next period.
+    If workers repeatedly die while running a job, this run is skipped, and the next run follows a full period later.
     """
     try:
         if await runtime[JobTimes].count_begin(name) > runtime.settings.worker.max_attempts:

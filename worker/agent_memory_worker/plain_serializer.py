@@ -1,7 +1,7 @@
-"""Restrict docket's pickles to plain data, because loading a pickle can run arbitrary code.
+"""Restriction of docket's pickles to plain data, because loading a pickle can run arbitrary code.
 
 Task arguments are strings, numbers and lists. Workers reject pickles that refer to classes or functions. An attacker
-who can write to Redis can therefore disturb the queue, but cannot run code.
+who can write to Redis can therefore disrupt the queue, but cannot run code.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def loads(data: bytes) -> Any:
 
 
 def only_plain_data() -> None:
-    """Restrict docket in this process. Raises StartupError if the installed docket pickles in another way."""
+    """Restrict docket's pickles to plain data in this process. Raises StartupError if the installed docket does not use cloudpickle."""
     for module in (execution, strikelist):
         if not hasattr(module, "cloudpickle"):
             raise StartupError("unsupported version of pydocket, whose messages could run code: install the version of the lock")

@@ -29,7 +29,7 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed at most `limit` procedures that have no vector of the runtime's model; return their number."""
+    """Embed at most `limit` procedures that have no vector of the runtime's model; return how many were embedded."""
     procedures = await runtime[ProcedureStore].unembedded(limit)
     for tenant, pid in procedures:
         await index_procedure(runtime, JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}))
@@ -43,7 +43,7 @@ async def learn_session(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Retire procedures that no longer help, and request missing vectors; return the total number."""
+    """Retire procedures that no longer help, and request missing vectors; return the number of retirements and requests."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
     await runtime[OrderStore].place_orders(*orders)

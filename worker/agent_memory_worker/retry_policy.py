@@ -32,7 +32,7 @@ def seconds_until_retry(error: Exception, attempt: int, settings: WorkerSettings
 
 
 def backoff(attempt: int, base: float, most: float) -> float:
-    """Return the seconds until the next attempt, with equal jitter: `base`, doubled with each attempt, at most `most`.
+    """Return the seconds until the next attempt: `base`, doubled with each attempt, at most `most`, with equal jitter.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
     """

@@ -1,6 +1,6 @@
-"""Run the tasks defined in `foundation/core/task_kinds.py`.
+"""Handlers for the tasks defined in `foundation/core/task_kinds.py`.
 
-A task claims its marks, and then ends them or records a failure.
+A task claims its pending work, and then completes it or records a failure.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Tasks:
 
     @property
     def _runtime(self) -> Runtime:
-        """The runtime for one piece of work, which keeps its embedding model."""
+        """The runtime for one piece of work. Its embedding model does not change during that work."""
         return self._opened.current
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
@@ -118,7 +118,7 @@ class Tasks:
         execution: Execution = CurrentExecution(),  # noqa: B008 - docket's way to hand it over
         **_: Any,
     ) -> None:
-        """Release the marks of a task that only another version supports. This does not count as an attempt."""
+        """Release the work of a task that only another worker version supports. This does not count as an attempt."""
         log.warning("task %s left for a newer version of the worker", execution.function_name)
         if len(arguments) < 3:
             return  # Not a task of ours. If it carries a mark anyway, the mark's lease ends by itself.
@@ -133,7 +133,7 @@ class Tasks:
     def _embed_beside(self, members: Sequence[str]) -> None:
         """Embed memories in the background, so that the session's next messages do not wait for the embedder.
 
-        If too many embeddings are running, do nothing: the memories' marks start the work a moment later.
+        If too many embeddings are running, do nothing: the outbox starts the work a moment later.
         """
         if members and len(self._embedding) < self._runtime.settings.worker.concurrency:
             task = asyncio.create_task(self._embed(members))
@@ -146,7 +146,7 @@ class Tasks:
             log.warning("memories not embedded yet: %s", error)
 
     async def _embed(self, members: Sequence[str]) -> None:
-        """Embed marked memories. The script that makes a memory searchable also clears its mark."""
+        """Embed memories that are due. The script that makes a memory searchable also removes its outbox entry."""
         size = self._runtime.settings.worker.index_batch
         for start in range(0, len(members), size):
             async with self._begun(DueKind.MEMORY, members[start : start + size], ends=False) as claims:
@@ -154,9 +154,9 @@ class Tasks:
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:
-        """Yield claims for the members that are still marked, and end the claims afterward.
+        """Yield claims for the members that still have pending work, and end the claims afterward.
 
-        If the work fails, make the marks due again and record the reason.
+        If the work fails, make it due again and record the reason.
         """
         outbox, worker = self._runtime.outbox, self._runtime.settings.worker
         claims = await outbox.begin_claims(kind, members, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts)
@@ -191,7 +191,7 @@ class Tasks:
 
 
 async def _settle(runtime: Runtime, member: str) -> None:
-    """Clear the record of pending work if nothing is waiting. Also clear a finished batch that was set aside."""
+    """Clear a session's record of pending work if nothing is waiting. Also clear a finished batch that was set aside."""
     sid, batch, _ = member.partition(".")
     owner = await runtime[SessionStore].owner(member)
     if owner is None:

@@ -1,4 +1,4 @@
-"""Register the archive: MCP tools with which an agent writes and searches long-term memory and conversations."""
+"""The archive feature: MCP tools that let an agent write and search long-term memory, and search conversations."""
 
 from __future__ import annotations
 

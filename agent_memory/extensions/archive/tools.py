@@ -1,6 +1,6 @@
 """MCP tools to write and search the archive, and to search conversations.
 
-The client defines schemas of the same tools.
+The client library also defines the schemas of their arguments.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class SearchConversationDays(wire.ConversationDateArguments, _Whose):
 async def archival_memory_insert(services: Services, caller: Caller, arguments: InsertIntoArchive) -> BaseModel:
     """Stores something in the archive, which is unlimited and searched on demand, not part of every prompt.
 
-    Write it so that it can be understood alone.
+    Write the text so that it makes sense on its own.
     """
     user_id, namespace = _place(caller, arguments)
     record = ExtractedMemoryRecord(
@@ -77,7 +77,7 @@ async def archival_memory_insert(services: Services, caller: Caller, arguments: 
 
 @TOOLS.tool(SearchArchive, wire.ArchivePage, offered="agent")
 async def archival_memory_search(services: Services, caller: Caller, arguments: SearchArchive) -> BaseModel:
-    """Searches the archive, by meaning and by words. An empty query lists what the tags and days let through."""
+    """Searches the archive by meaning and by words. An empty query lists all entries that match the tags and dates."""
     filters = {"memory_type": wire.ARCHIVED_TYPES, "created_at": wire.in_days(arguments.start_date, arguments.end_date)}
     filters |= {"topics": {"any": arguments.tags} if arguments.tags else None}
     filters |= wire.archive_of(_place(caller, arguments)[0], arguments.agent_id)
@@ -93,7 +93,7 @@ async def conversation_search(services: Services, caller: Caller, arguments: Sea
 
 @TOOLS.tool(SearchConversationDays, wire.ArchivePage, offered="agent")
 async def conversation_search_date(services: Services, caller: Caller, arguments: SearchConversationDays) -> BaseModel:
-    """Lists the messages of some days."""
+    """Lists the messages from a range of days."""
     filters = {"memory_type": wire.SAID_TYPES, **wire.said_to(_place(caller, arguments)[0], arguments.agent_id)}
     filters["created_at"] = wire.in_days(arguments.start_date, arguments.end_date)
     return await _search(services, caller, arguments, "", filters)
@@ -118,5 +118,5 @@ async def _search(
 
 
 def _place(caller: Caller, arguments: _Whose) -> tuple[str | None, str | None]:
-    """Return the user and namespace in the arguments, by default the caller's."""
+    """Return the user and namespace from the arguments. If either is missing, use the caller's."""
     return arguments.user_id or caller.user_id, arguments.namespace or caller.namespace

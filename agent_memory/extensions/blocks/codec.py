@@ -78,7 +78,7 @@ def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock
 
 
 def encode_block(block: StoredBlock, names: Mapping[str, BlockOwner], tokens: int) -> str:
-    """Return a block as JSON. `names` maps names in Redis keys to the owners that the block is attached to."""
+    """Return a block as JSON. `names` contains the owners to which the block is attached, by their names in Redis keys."""
     body: dict[str, Any] = {short: getattr(block, name) for name, (short, _) in _STORED.items()}
     body |= {"ca": str(block.created), "ua": str(block.updated), "tk": tokens}
     return json.dumps(body | {"to": {name: encode_owner(owner) for name, owner in names.items()}}, ensure_ascii=False)
@@ -121,7 +121,7 @@ def encode_change(change: BlockChange, value: str) -> str:
 
 
 def replay_change(value: str, change: BlockChange) -> str:
-    """Return the text `value` after a change. Raises ValueError if the change does not fit the text."""
+    """Apply a change to the text `value` and return the result. Raises ValueError if the change does not fit the text."""
     end = change.position + len(change.removed)
     if value[change.position : end] != change.removed or change.position > len(value):
         raise ValueError(f"version {change.version} does not fit the text before it")

@@ -1,4 +1,4 @@
-"""Register memory blocks: labeled texts at the top of each of their owner's prompts. Agents can edit them."""
+"""The memory blocks feature: labeled texts, editable by agents, at the top of their owner's prompts."""
 
 from __future__ import annotations
 

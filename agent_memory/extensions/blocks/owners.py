@@ -34,9 +34,9 @@ def named_owner(names: AgentOwnerParameters | wire.BlockOwner) -> BlockOwner:
 def may_read(scope: Scope, owner: BlockOwner) -> bool:
     """True if the caller may see the blocks of an owner in the caller's tenant.
 
-    Callers limited to certain namespaces, users or agents see only the blocks of owners within those limits. Callers
-    limited to users can also see blocks that belong to an agent without a user, because the agent's prompts show these
-    blocks to every user.
+    Callers limited to certain namespaces, users or agents see only blocks whose owner is within those limits. Callers
+    limited to users also see blocks that belong to an agent without a user, because that agent's prompts show them to
+    every user.
     """
     if scope.agents is not None and owner.agent_id not in scope.agents:
         return False
@@ -91,9 +91,9 @@ class BlockKeys:
         return f"{self.root}blh:{name}:{sha1(label.encode(), usedforsecurity=False).hexdigest()}"
 
     def of_user(self, tenant: str, user_id: str) -> str:
-        """Return the key of the hash of owners that include this user and have their own or attached blocks."""
+        """Return the key of the hash of owners that include this user and have at least one block, owned or attached."""
         return f"{self.root}blu:{digest('blocks', tenant, user_id)}"
 
     def of_agent(self, tenant: str, agent_id: str) -> str:
-        """Return the key of the hash of owners that include this agent and have their own or attached blocks."""
+        """Return the key of the hash of owners that include this agent and have at least one block, owned or attached."""
         return f"{self.root}blg:{digest('blocks', tenant, agent_id)}"

@@ -25,7 +25,7 @@ def no_block(label: str) -> NotFound:
 
 
 def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemoryError:
-    """Return the error for a script's reply. `old_content` is the text that the change should replace."""
+    """Return the error for a script's reply. `old_content` is the text that the change was meant to replace."""
     block = f"the block {label!r}"
     match reply.state:
         case "missing":
@@ -58,7 +58,7 @@ def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemory
 
 
 def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
-    """Return an error that lists the longest lines of the stored text. The reply's size and limit are in `unit`."""
+    """Return the error for a full block, which lists the longest lines. `unit` is the unit of the reply's size and limit."""
     size, limit, value = reply.size, reply.limit, "" if reply.block is None else reply.block.value
     longest = sorted(enumerate(value.split("\n"), 1), key=lambda line: -len(line[1]))[:_LINES]
     lines = [f"line {number} ({len(line):,} characters: {cut(line, _PREVIEW)!r})" for number, line in longest if line.strip()]

@@ -39,7 +39,7 @@ async def list_blocks(
         bool, Query(description="Return all blocks in a prompt of these names, not only blocks of exactly this owner.")
     ] = False,
 ) -> Response:
-    """Returns the blocks of exactly this owner, or all blocks in a prompt with these names."""
+    """Returns the blocks of exactly the given owner, or all blocks shown in that owner's prompts."""
     owner = named_owner(names)
     service = services[BlockService]
     if not shown:
@@ -50,7 +50,7 @@ async def list_blocks(
 
 @router.get("/v1/blocks/{label}", operation_id="get_block", response_model=wire.Block, responses=versioned(400, 404))
 async def get_block(services: ServicesDep, scope: ScopeDep, label: LabelPath, names: AgentOwnerQuery) -> Response:
-    """Returns a block of exactly this owner."""
+    """Returns a block that belongs to exactly the given owner."""
     block = await services[BlockService].get(scope, named_owner(names), label)
     return ModelResponse(block, etag(block.version))
 
@@ -65,7 +65,7 @@ async def put_block(
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response:
-    """Creates a block of exactly this owner, or changes the given fields of an existing one."""
+    """Creates a block for exactly the given owner, or changes the given fields of an existing block."""
     edit = await services[BlockService].put(scope, named_owner(names), label, body, version_wanted(if_match, if_none_match))
     return ModelResponse(edit, etag(edit.block.version))
 
@@ -83,7 +83,7 @@ async def edit_block(
 ) -> Response:
     """Edits the text of a block in one step, and returns the change.
 
-    If the block is full, the answer is 409 with the block's size, its limit and text to delete.
+    If the block is full, the response is 409 with the block's size and limit, and suggests text to delete.
     """
     edit = await services[BlockService].edit(scope, named_owner(names), label, body, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
@@ -101,7 +101,7 @@ async def delete_block(
     "/v1/blocks/{label}/history", operation_id="get_block_history", response_model=wire.BlockHistoryResponse, responses=errors(400, 404)
 )
 async def get_block_history(services: ServicesDep, scope: ScopeDep, label: LabelPath, names: AgentOwnerQuery) -> Response:
-    """Returns the changes of a block, oldest first. Applied in order, they produce the block's text."""
+    """Returns the changes to a block, oldest first. Applied in order, they produce the block's text."""
     return ModelResponse(await services[BlockService].history(scope, named_owner(names), label))
 
 
@@ -116,7 +116,7 @@ async def undo_block(
     names: AgentOwnerQuery,
     if_match: IfMatch = None,
 ) -> Response:
-    """Undoes the change that made a version, or the newest change. An undo is a change, too, so you can undo it."""
+    """Undoes the change that created the given version, or the newest change. An undo is itself a change, so it can also be undone."""
     edit = await services[BlockService].undo(scope, named_owner(names), label, body.version, version_of(if_match))
     return ModelResponse(edit, etag(edit.block.version))
 
@@ -125,7 +125,7 @@ async def undo_block(
 async def attach_block(
     services: ServicesDep, scope: WriteScopeDep, label: LabelPath, body: Annotated[wire.BlockAttachRequest, Body()], names: AgentOwnerQuery
 ) -> Response:
-    """Also shows a block in the prompts of another owner, such as a second agent."""
+    """Attaches a block to another owner, such as a second agent, whose prompts then also show it."""
     owner, target = named_owner(names), named_owner(body)
     return ModelResponse(await services[BlockService].attach(scope, owner, label, target, attach=True))
 

@@ -50,7 +50,7 @@ class BlockService:
         return BlockListResponse(blocks=[await self._model(shown_block.block) for shown_block in chosen])
 
     async def put(self, scope: Scope, owner: BlockOwner, label: str, body: PutBlockRequest, expected: str | None) -> BlockEdit:
-        """Create a block, or change the given fields. Raises VersionMismatch, BlockFull, Conflict."""
+        """Create a block, or change the given fields of an existing one. Raises VersionMismatch, BlockFull, Conflict."""
         settings = {SETTINGS[name]: value for name in SETTINGS if (value := getattr(body, name)) is not None}
         tokens = await self._count(body.value)
         return await self._write(scope, owner, label, BlockWrite("put", body.value, expected=expected, tokens=tokens, settings=settings))
@@ -68,7 +68,7 @@ class BlockService:
     async def edit_shown(self, scope: Scope, reader: Reader, label: str, body: EditBlockRequest) -> BlockEdit:
         """Edit the block that the reader's prompts show under this label.
 
-        Raises the errors of `edit`. NotFound lists the existing labels.
+        Raises the same errors as `edit`. The message of NotFound lists the existing labels.
         """
         writing(scope)
         chosen = choose_blocks(await self._store.load_shown(scope, reader))
@@ -79,7 +79,7 @@ class BlockService:
         return await self.edit(scope, owner, label, body)
 
     async def undo(self, scope: Scope, owner: BlockOwner, label: str, version: int | None, expected: str | None) -> BlockEdit:
-        """Undo the change that made `version`, or the newest change if `version` is None.
+        """Undo the change that created `version`, or the newest change if `version` is None.
 
         Raises NotFound, VersionMismatch, BlockFull, Forbidden for a read-only block, and Conflict if a later change
         affected the same text or setting.
@@ -106,7 +106,7 @@ class BlockService:
         return await self._model(reply.block)
 
     async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
-        """Return the stored changes to a block, and its text before them (`base`). Raises NotFound."""
+        """Return a block's stored changes, and the text from before these changes (`base`). Raises NotFound."""
         block, changes = await self._store.load_changes(scope, owner, label)
         if block is None:
             raise no_block(label)

@@ -44,10 +44,10 @@ _SHOWN = load("blocks/blocks_shown")
 
 @dataclass(frozen=True, slots=True)
 class BlockWrite:
-    """A requested change; `block_change.lua` describes its arguments.
+    """A requested change; `block_change.lua` describes the arguments.
 
-    The keys of `settings` are the field names in Redis. `tokens` is the size of `content`. `counted` contains the size
-    of the whole text that results from applying this change to a certain version.
+    The keys of `settings` are field names in Redis. `tokens` is the number of tokens in `content`. `counted` contains a
+    version, and the number of tokens that the whole text has if this change is applied to that version.
     """
 
     operation: str
@@ -77,8 +77,8 @@ class BlockReply:
 class ShownBlock:
     """A block that a prompt may show.
 
-    `names` says which of the prompt's names the block's owner or attachment includes. It is a sum: namespace 1, user 2,
-    agent 4.
+    `names` is a bit mask. It tells which of the prompt's names the block's owner or attachment includes: namespace 1,
+    user 2, agent 4.
     """
 
     names: int
@@ -236,7 +236,7 @@ class BlockStore:
         return self.parse_shown(scope, reader, reply)
 
     async def owners_of(self, scope: Scope, whose: Owner | AgentOwner) -> list[BlockOwner]:
-        """Return the readable owners that include this user or agent and have own or attached blocks."""
+        """Return the readable owners that include this user or agent and have at least one block, owned or attached."""
         is_user = isinstance(whose, Owner)
         key = self._keys.of_user(scope.tenant, whose.user_id) if is_user else self._keys.of_agent(scope.tenant, whose.agent_id)
         stored = (await read(self._client, lambda pipe: pipe.hvals(key)))[0]
@@ -250,7 +250,7 @@ class BlockStore:
         return len(erased)
 
     async def _forget_targets(self, scope: Scope, deleted_blocks: Sequence[StoredBlock]) -> None:
-        """Remove owners from the lists of their users and agents if only deleted blocks were attached to them.
+        """Remove owners to which the deleted blocks were attached from the lists of their users and agents, unless they still have blocks.
 
         If the process crashes before this call, a harmless list entry remains.
         """
@@ -260,7 +260,7 @@ class BlockStore:
     async def restore(self, scope: Scope, block: StoredBlock, changes: Sequence[BlockChange], tokens: int) -> BlockReply:
         """Store an exported block with its changes.
 
-        The reply's state is "new", "many" if the owner has too many blocks, or "here" if the label exists.
+        The reply's state is "new", "many" if the owner has too many blocks, or "here" if the label already exists.
         """
         check_writer(scope, block.owner)
         entries: list[str] = []

@@ -1,4 +1,4 @@
-"""MCP tools with which an agent edits its own memory blocks."""
+"""MCP tools that let an agent edit its own memory blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOOLS = ToolSet()
 
 
 class _Whose(BaseModel):
-    """The owner whose prompts show the block."""
+    """A block's label, and the owner whose prompts show the block."""
 
     label: BlockLabel = Field(description="The block's label, as the prompt shows it.", validation_alias=AliasChoices("label", "section"))
     agent_id: OptionalIdentifier = Field(None, description="The agent that owns the prompt.")
@@ -70,7 +70,8 @@ class FinishEdits(BaseModel):
 async def core_memory_append(services: Services, caller: Caller, arguments: AppendToBlock) -> BaseModel:
     """Adds a line to a memory block, which is part of every prompt.
 
-    Use it when you learn something that must always be in mind, such as the user's name. A full block refuses: remove something first.
+    Use it when you learn something that you must always keep in mind, such as the user's name. If the block is full,
+    the call fails: remove something first.
     """
     values = {"operation": "append", "content": arguments.content}
     return await _edit(services, caller, arguments, values)
@@ -78,9 +79,9 @@ async def core_memory_append(services: Services, caller: Caller, arguments: Appe
 
 @TOOLS.tool(ReplaceInBlock, BlockEdit, writes=True, destroys=True, offered="agent")
 async def core_memory_replace(services: Services, caller: Caller, arguments: ReplaceInBlock) -> BaseModel:
-    """Replaces a text in a memory block, or removes it: what is no longer true, or what makes room.
+    """Replaces or removes text in a memory block, to correct it or to make room.
 
-    `old_content` must be the exact text; a refusal shows what is nearest to it.
+    `old_content` must be the exact text. If it is not found, the error shows the most similar line.
     """
     values = {"operation": "replace", "content": arguments.new_content, "old_content": arguments.old_content}
     return await _edit(services, caller, arguments, values)
@@ -88,7 +89,7 @@ async def core_memory_replace(services: Services, caller: Caller, arguments: Rep
 
 @TOOLS.tool(InsertIntoBlock, BlockEdit, writes=True, offered="agent")
 async def memory_insert(services: Services, caller: Caller, arguments: InsertIntoBlock) -> BaseModel:
-    """Inserts a text into a memory block, behind a line or at its end."""
+    """Inserts text into a memory block, after a line or at the end of the block."""
     values: dict[str, object] = {"operation": "append", "content": arguments.new_str}
     if arguments.insert_line >= 0:
         values |= {"operation": "insert", "line": arguments.insert_line + 1}
@@ -97,7 +98,7 @@ async def memory_insert(services: Services, caller: Caller, arguments: InsertInt
 
 @TOOLS.tool(ReplaceString, BlockEdit, writes=True, destroys=True, offered="agent")
 async def memory_replace(services: Services, caller: Caller, arguments: ReplaceString) -> BaseModel:
-    """Replaces one exact text in a memory block, for precise edits. A refusal shows what is nearest to `old_str`."""
+    """Replaces one exact text in a memory block, for precise edits. If it is missing, the error shows the line nearest to `old_str`."""
     values = {"operation": "replace", "content": arguments.new_str, "old_content": arguments.old_str}
     return await _edit(services, caller, arguments, values)
 
@@ -111,7 +112,7 @@ async def memory_rethink(services: Services, caller: Caller, arguments: RethinkB
 
 @TOOLS.tool(FinishEdits, AckResponse, offered="agent")
 async def memory_finish_edits(services: Services, caller: Caller, arguments: FinishEdits) -> AckResponse:
-    """Says that you are finished with editing the memory blocks. It changes nothing."""
+    """Signals that you have finished editing the memory blocks. It changes nothing."""
     return AckResponse(status="ok")
 
 
@@ -123,7 +124,7 @@ async def blocks_resource(services: Services, caller: Caller, user_id: str, para
 
 
 async def _edit(services: Services, caller: Caller, arguments: _Whose, values: Mapping[str, object]) -> BlockEdit:
-    """Edit the block with this label that the prompt for these arguments shows. Raises the errors of `edit_shown`."""
+    """Edit the block that the prompt for these arguments shows under the given label. Raises the same errors as `edit_shown`."""
     permit_agent(caller.scope, arguments.agent_id)
     place = place_of(caller.scope, arguments.namespace or caller.namespace, arguments.user_id or caller.user_id)
     body = read_values(EditBlockRequest, values)

@@ -76,7 +76,7 @@ class BlockTransfer:
     export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a block with its history, and attach it. Raises BadInput, Forbidden.
+        """Store a block with its history, and attach it to the exported owners. Raises BadInput, Forbidden.
 
         Returns "new" if the block was stored. If the label already exists, returns "same" if text and description are
         the same, and "other" if not.

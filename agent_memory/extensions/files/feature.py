@@ -1,4 +1,4 @@
-"""Register files: documents whose text becomes passages that searches and prompts find."""
+"""Register files: documents split into passages, which searches find and prompts include."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide whether an upload's media type, name and first bytes fit together."""
+"""Check that an upload's media type, name and first bytes match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make passages of a file's pages, as messages of its session and as memories, each with its place in the file."""
+"""Split a file's pages into passages. Store each passage, with its place in the file, as a message and as a memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FILE_ID = "file_id"
 
 
 class Passage(NamedTuple):
-    """A part of a page: the page's number from 1, and the range of characters in the page's text."""
+    """A part of a page: the page's number, counted from 1, and the range of characters in the page's text."""
 
     page: int
     start: int
@@ -58,7 +58,7 @@ def _spans(page: str) -> Iterator[tuple[int, int]]:
 
 
 def messages_of(settings: Settings, file: StoredFile, passages: Sequence[Passage]) -> list[MemoryMessage]:
-    """Return the messages that keep a file's text. They are no user's words, so they have the role of a tool."""
+    """Return the messages that store a file's text. Their role is `tool`, because no user wrote them."""
     messages: list[MemoryMessage] = []
     for number, passage in enumerate(passages):
         place = {**file.metadata, "file": file.name, _FILE_ID: file.id, "page": passage.page, "start": passage.start, "end": passage.end}
@@ -81,7 +81,7 @@ def memories_of(settings: Settings, file: StoredFile, messages: Sequence[MemoryM
 
 
 async def is_session_of_file(sessions: SessionStore, scope: Scope, ref: SessionRef, *, or_none: bool) -> bool:
-    """True if the session keeps a file's text. `or_none` is the result if there is no session."""
+    """True if the session stores a file's text. Return `or_none` if the session does not exist."""
     state = await sessions.get(scope, ref, 1)
     if state is None:
         return or_none

@@ -29,7 +29,7 @@ _TRIES = 16
 
 
 class NewFile(NamedTuple):
-    """An upload: its bytes, the media type that the caller declared, its owner, and the caller's id, if any."""
+    """An upload: its bytes, the media type that the caller declared, its owner, and the file id if the caller chose one."""
 
     name: str
     data: bytes
@@ -47,7 +47,7 @@ class FileService:
         self._store = store
 
     async def upload(self, scope: Scope, upload: NewFile) -> StoredFile:
-        """Accept a file, and order its reading. The same bytes of the same owner are one file.
+        """Accept a file, and queue a job to read it. If the owner already has a file with these bytes, return that file.
 
         Raises Forbidden, Conflict, and the errors of `media_type_of`.
         """
@@ -106,7 +106,7 @@ class FileService:
         return row
 
     async def list_files(self, scope: Scope, namespace: str | None, user_id: str | None, offset: int, limit: int) -> FileList:
-        """Return a page of a user's files, in one namespace or in all that the caller may access."""
+        """Return a page of a user's files, in one namespace or in all namespaces that the caller may access."""
         if scope.namespaces is not None or namespace is not None:
             namespace, user_id = place_of(scope, namespace, user_id)
         else:
@@ -115,11 +115,11 @@ class FileService:
         return FileList(files=files[offset : offset + limit], total=len(files))
 
     async def delete_file(self, scope: Scope, ref: SessionRef) -> None:
-        """Delete a file with its text, its passages, and all data that came only from it. Raises NotFound, Forbidden."""
+        """Delete a file, its text and passages, and all facts that came only from it. Raises NotFound, Forbidden."""
         for _ in range(_TRIES):
             row = await self.load_file(writing(scope), ref)
             assert row.file is not None
-            # From now on, the worker does not store the file. The record is deleted last, so that a repeat can finish.
+            # From now on, the worker does not store the file. Delete the record last, so that a repeated call can finish.
             gone = row.file.model_copy(update={"state": "failed", "reason": "deleted", "operation_id": None})
             if gone == row.file or await self._store.swap(scope, ref_of(gone), row, gone):
                 row = FileRow(gone.model_dump_json(), gone)
@@ -130,7 +130,7 @@ class FileService:
 
 
 async def remove_derived(services: Services, scope: Scope, ref: SessionRef) -> None:
-    """Delete a file's text, its passages and their facts. Idempotent."""
+    """Delete a file's text, its passages, and the facts extracted from them. Idempotent."""
     sessions = services[SessionStore]
     await sessions.delete(scope, ref, only_work=True)
     await delete_memories_of(services, scope, ref)
@@ -138,7 +138,7 @@ async def remove_derived(services: Services, scope: Scope, ref: SessionRef) -> N
 
 
 def order_of(scope: Scope, file: StoredFile) -> JobOrder:
-    """Return the order to read an upload. Each version of a file has its own."""
+    """Return the order that tells a worker to read an upload. Each version of a file has its own order."""
     version = f"{file.digest} {file.updated_at.timestamp()}"
     arguments = {"namespace": file.namespace, "user_id": file.user_id, "file_id": file.id, "version": version}
     return JobOrder(READ_FILE, scope.tenant, arguments, scope.namespaces, scope.users)

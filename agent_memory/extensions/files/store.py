@@ -24,14 +24,14 @@ _MOST_HOLDERS = 100
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A file as stored. `raw` is its record in Redis, which a write expects to find unchanged; "" for none."""
+    """A stored file. `raw` is its record in Redis, or "" if there is none. A write fails if the record has changed."""
 
     raw: str
     file: StoredFile | None = None
 
 
 def ref_of(file: StoredFile) -> SessionRef:
-    """Return the session that keeps the file's text."""
+    """Return the session that stores the file's text."""
     return SessionRef(file.id, file.namespace, file.user_id)
 
 
@@ -60,7 +60,7 @@ class FileStore:
         return FileRow("") if raw is None else FileRow(raw.decode(), StoredFile.model_validate_json(raw))
 
     async def swap(self, scope: Scope, ref: SessionRef, before: FileRow, after: StoredFile | None, data: bytes | None = None) -> bool:
-        """Store a record, or delete it if `after` is None. Return False if `before` is outdated. Without `data`, delete the bytes.
+        """Store a record, or delete it if `after` is None. Return False if `before` is outdated. Without `data`, delete the upload's bytes.
 
         Raises ErasureUnderWay.
         """
@@ -83,7 +83,10 @@ class FileStore:
         return bool(done)
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> StoredFile | None:
-        """Return the only file with this id and namespace that the caller may read, of any user; None if there are several."""
+        """Return the file with this id and namespace, whichever user owns it.
+
+        Return None unless the caller may read exactly one such file.
+        """
         holders = (await read(self._client, lambda pipe: pipe.srandmember(self._holders(scope, ref), _MOST_HOLDERS)))[0]
         rows = [await self.load(scope, replace(ref, user_id=json.loads(raw))) for raw in holders]
         files = [row.file for row in rows if row.file is not None and may_reach(scope, row.file)]
@@ -97,7 +100,7 @@ class FileStore:
             await self._client.unlink(self._bytes(scope, ref))
 
     async def list_files(self, scope: Scope, user_id: str | None) -> list[StoredFile]:
-        """Return a user's files that the caller may read, newest first. None: files without a user."""
+        """Return a user's readable files, newest first. If `user_id` is None, return files without a user."""
         values = (await read(self._client, lambda pipe: pipe.hvals(self._files(scope, user_id))))[0]
         files = [StoredFile.model_validate_json(raw) for raw in values]
         return sorted((file for file in files if may_reach(scope, file)), key=lambda file: (file.updated_at, file.id), reverse=True)

@@ -1,6 +1,6 @@
-"""Return the text of a file, page by page. `python -m agent_memory.extensions.files.text MEDIA_TYPE` is the reader process.
+"""Extract the text of a file, page by page. `python -m agent_memory.extensions.files.text MEDIA_TYPE` runs the reader process.
 
-The process has hard limits, inherits no environment, and is the only one that opens a caller's file.
+This process has hard limits, inherits no environment, and is the only one that opens a caller's file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class UnreadableFile(Exception):
 
 
 async def read_pages(data: bytes, media_type: str) -> list[str]:
-    """Return the text of each page (formats without pages have one). Raises UnreadableFile."""
+    """Return the text of each page. A file in a format without pages has one page. Raises UnreadableFile."""
     command = (sys.executable, "-P", "-m", __name__, media_type)
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, env={})
@@ -172,7 +172,7 @@ def _text_of_docx(data: bytes) -> str:
 
 
 def _check_docx(data: bytes) -> None:
-    """Raise UnreadableFile for containers that are no plain Word document, unpack to too much, or define XML entities."""
+    """Raise UnreadableFile if the container is not a plain Word document, exceeds the limits when unpacked, or defines XML entities."""
     with ZipFile(BytesIO(data)) as container:
         entries = container.infolist()
         if len(entries) > _MAX_ENTRIES or sum(entry.file_size for entry in entries) > _MAX_UNPACKED_BYTES:
@@ -189,7 +189,7 @@ def _check_docx(data: bytes) -> None:
 
 
 def _limit() -> None:
-    """Limit this process: CPU, memory, no files to write, no core dump, no further processes."""
+    """Limit this process's CPU time, memory and open files. Prevent it from writing files or dumping core."""
     limits = {"CPU": _CPU_SECONDS, "AS": _MEMORY_BYTES, "FSIZE": 0, "CORE": 0, "NOFILE": 64}
     for name, most in limits.items():
         hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1]

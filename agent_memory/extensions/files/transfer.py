@@ -1,4 +1,4 @@
-"""Export, import and erase the records of files. Sessions and memories have the text."""
+"""Export, import and erase file records. The text of the files is in sessions and memories."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class FileTransfer:
     export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a record unless the file exists. Raises BadInput, Forbidden."""
+        """Store a file's record unless the file already exists. Raises BadInput, Forbidden."""
         permit_writing(scope)
         read = validated(StoredFile, {name: value for name, value in line.items() if name not in ("op", "kind")})
         namespace, user_id = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))

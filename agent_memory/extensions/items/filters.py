@@ -1,4 +1,4 @@
-"""Apply filters to fields of values and conditions to namespace paths, in the same way as `langgraph.store.base`."""
+"""Match values against filters, and namespace paths against conditions, as `langgraph.store.base` does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPERATORS = ("$eq", "$ne", *_COMPARISONS)
 
 
 def check_filter(conditions: Mapping[str, Any], field: str = "filter") -> None:
-    """Raise BadInput if a filter has an unknown operator, or an operator next to nested fields."""
+    """Raise BadInput if a filter has an unknown operator, or mixes operators with nested fields."""
     for name, condition in conditions.items():
         if not isinstance(condition, dict):
             continue

@@ -23,8 +23,8 @@ KeyQuery = Annotated[models.ItemKey, Query(description="The item's key within th
 async def put_item(services: ServicesDep, scope: WriteScopeDep, body: Annotated[models.PutItem, Body()], names: OwnerQuery) -> Response:
     """Stores a value.
 
-    Reads and searches by words find it at once. Searches by meaning find it a moment later, when a worker has embedded
-    it.
+    Reads find it at once, and so do searches by words. Searches by meaning find it a moment later, after a worker has
+    embedded it.
     """
     await services[ItemService].write_items(scope, owner_of(scope, names), [body])
     return JsonResponse({"status": "ok"})
@@ -56,7 +56,7 @@ async def delete_item(services: ServicesDep, scope: WriteScopeDep, path: PathQue
 
 @router.post("/v1/items/search", operation_id="search_items", response_model=models.ItemSearchResults, responses=errors(413, 415))
 async def search_items(services: ServicesDep, scope: ScopeDep, body: Annotated[models.SearchItems, Body()], names: OwnerQuery) -> Response:
-    """Finds values under a path by a filter on their fields and by a query."""
+    """Searches the values under a path, with a filter on their fields and with a query."""
     return JsonResponse({"items": await services[ItemService].search_items(scope, owner_of(scope, names), body)})
 
 

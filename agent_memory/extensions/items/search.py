@@ -101,7 +101,7 @@ class ItemSearch:
             return []
 
     async def _with_vectors(self, scope: Scope, items: Sequence[StoredItem]) -> list[StoredItem]:
-        """Embed a few items without vectors, because programs search for items that they have just put."""
+        """Embed a few of the items that lack vectors, because programs search for items that they have just stored."""
         new = [item for item in items if item.vector is None][:_MOST_NEW]
         texts = [item_text(item.item.value, item.index) for item in new]
         vectors = await self._vectors(scope, texts, "document") if new else []

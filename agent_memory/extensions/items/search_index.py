@@ -1,4 +1,4 @@
-"""Define the Redis keys and the search index of items. `Keys.item` creates the keys that the outbox needs, too."""
+"""Define the Redis keys and the search index of items. `Keys.item` creates the keys that the outbox also uses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ItemKeys:
         self._root = root
 
     def of(self, tenant: str, owner: str) -> dict[str, str]:
-        """Return the script arguments for an owner: its keys, and its name in Redis keys."""
+        """Return the script arguments for an owner: the owner's keys, and the name that represents the owner in Redis keys."""
         keys = {"items": f"{self._root}its:{owner}", "expiries": self.expiries(owner), "paths": f"{self._root}itn:{owner}"}
         return keys | {"owners": self.owners(tenant), "root": self._root, "owner": owner}
 

@@ -1,4 +1,4 @@
-"""Put, get, delete, search and list items, singly or in a batch."""
+"""Put, get, delete, search and list items, individually or in a batch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ItemService:
         return stored.item
 
     async def search_items(self, scope: Scope, owner: ItemOwner, request: SearchItems) -> list[ScoredItem]:
-        """Return the items below a path that match the filter, ranked by the query if there is one. Raises BadInput, Forbidden."""
+        """Return the items under a path that match the filter, ranked by the query if there is one. Raises BadInput, Forbidden."""
         check_filter(request.filter or {})
         query = (request.query or "").strip()
         if request.limit == 0:

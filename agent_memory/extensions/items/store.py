@@ -66,7 +66,7 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """The times at which an imported item was first put, was last put, and expires."""
+    """The times at which an imported item was created, was last updated, and expires."""
 
     created: datetime | None = None
     updated: datetime | None = None
@@ -93,7 +93,7 @@ def owner_digest(scope: Scope, owner: ItemOwner) -> str:
 
 
 def path_tag(owner: str, labels: Sequence[str]) -> str:
-    """Return the index tag of all of an owner's items below a path."""
+    """Return the index tag shared by all of an owner's items under a path."""
     return digest("path", owner, *labels)
 
 
@@ -111,7 +111,7 @@ def _millis(moment: datetime | None) -> str | None:
 
 
 def _range(prefix: Sequence[str]) -> tuple[str, str]:
-    """Return the lexical bounds of the entries below a path.
+    """Return the lexical bounds of the entries under a path.
 
     In an entry, "!" or "." follows the path. The next character after "." in ASCII is "/".
     """
@@ -133,7 +133,7 @@ class ItemStore:
         self._embed = Script(client, "items/item_embed")
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes = _NOW) -> None:
-        """Put and delete items atomically. The last change to each key wins. Imports pass `times`. Raises Forbidden."""
+        """Put and delete items atomically. The last change to each key wins. Only imports pass `times`. Raises Forbidden."""
         name = owner_digest(scope, owner)
         last = {_entry(name, change.path, change.key): change for change in changes}
         # Always use a thread, because the time that this takes is unknown until the values are encoded.
@@ -157,7 +157,7 @@ class ItemStore:
         return (await self.load_entries(scope, owner, [entry[-32:]]))[0]
 
     async def load_entries(self, scope: Scope, owner: ItemOwner, iids: Sequence[str], *, vectors: bool = False) -> list[StoredItem | None]:
-        """Return the items with these names, in order. Missing items and other owners' items are None. Raises Forbidden."""
+        """Return the items with the names `iids`, in order. Missing items and other owners' items are None. Raises Forbidden."""
         name, fields = owner_digest(scope, owner), self._fields(vectors=vectors)
 
         def build(pipe: Any) -> None:
@@ -172,13 +172,13 @@ class ItemStore:
         ]
 
     async def list_items(self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], offset: int, limit: int) -> list[StoredItem]:
-        """Return a page of the items below a path, sorted by path and key. Raises Forbidden."""
+        """Return a page of the items under a path, sorted by path and key. Raises Forbidden."""
         return await self._page(scope, owner, *_range(prefix), offset, limit)
 
     async def scan_items(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], *, vectors: bool = False
     ) -> AsyncGenerator[StoredItem]:
-        """Yield all items below a path, sorted by path and key. Reads PAGE items at a time. Raises Forbidden."""
+        """Yield all items under a path, sorted by path and key. Reads PAGE items at a time. Raises Forbidden."""
         low, high = _range(prefix)
         while page := await self._page(scope, owner, low, high, 0, PAGE, vectors=vectors):
             for item in page:
@@ -186,7 +186,10 @@ class ItemStore:
             low = f"({page[-1].entry}"
 
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
-        """Return when an item expires unless it is read or put before then, or None without a TTL. Raises Forbidden."""
+        """Return the time at which an item expires if it is neither read nor put before then.
+
+        Return None without a TTL. Raises Forbidden.
+        """
         if item.ttl_ms is None:
             return None
         (end,) = await read(self._client, lambda pipe: pipe.zscore(self._item_keys.expiries(owner_digest(scope, owner)), item.entry))
@@ -219,7 +222,7 @@ class ItemStore:
         return count
 
     async def embed_jobs(self, iids: Sequence[str]) -> list[EmbedJob]:
-        """Return a job for each of these items that still needs a vector of the current model."""
+        """Return a job for each of these items that still needs a vector from the current model."""
 
         def build(pipe: Any) -> None:
             for iid in iids:
@@ -232,7 +235,7 @@ class ItemStore:
         return jobs
 
     async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: NDArray[np.float32]) -> int:
-        """Store the vectors of items that did not change since they were read; return the number of stored vectors."""
+        """Store the vectors of items that have not changed since they were read; return the number of stored vectors."""
         pairs = zip(jobs, vectors, strict=True)
         same = {"field": self._spec.field, "model": self._spec.digest}
         replies = await self._embed.each(

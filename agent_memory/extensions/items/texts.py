@@ -13,7 +13,7 @@ _MAX_TERMS = 1_500
 
 
 def item_text(value: Mapping[str, Any], index: Sequence[str] | bool | None) -> str:
-    """Return the texts of the fields listed in `index`, one per line, up to MAX_TEXT_CHARS characters.
+    """Return the text of the fields listed in `index`, one value per line, up to MAX_TEXT_CHARS characters.
 
     None means all fields. False means no fields, so the result is "". Field paths have the syntax of
     `langgraph.store.base`: `a.b`, `a[0]`, `a[-1]`, `a[*].b`, `*`, `{a,b}`, and `$` for the whole value.

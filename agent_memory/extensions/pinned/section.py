@@ -51,7 +51,7 @@ class PinnedReads:
         return replace(self, lines=lines, omitted_count=max(hits.total - len(lines), 0))
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep the lines that fit in full into both the request's token limit and `tokens`."""
+        """Keep as many whole lines as fit within both the request's token limit and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
         lines, _ = fit_lines(self.lines, left - self.count(_HEADING + DATA_NOTE), self.count)
         omitted = self.omitted_count + len(self.lines) - len(lines)

@@ -1,4 +1,4 @@
-"""Register procedures (what worked in a situation, stored by callers or learned from sessions) and tool statistics."""
+"""The procedures feature: records of what worked in a situation, stored by callers or learned from sessions, and tool statistics."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _STOPPED_BELOW = 0.5
 
 
 def smoothed_rate(helped: int, failed: int) -> float:
-    """Return the estimated success rate, from 0 to 1: the mean of Beta(1 + helped, 1 + failed). 0.5 without feedback.
+    """Return the estimated success rate, from 0 to 1: the mean of Beta(1 + helped, 1 + failed). Without feedback, it is 0.5.
 
     This is Laplace's rule of succession ("Essai philosophique sur les probabilités", 1814).
     """
@@ -34,7 +34,7 @@ def highest_rate(helped: int, failed: int) -> float:
 
 
 def has_stopped_helping(outcomes: str) -> bool:
-    """True if the outcomes ("1" helped, "0" failed) show with 95% confidence that the success rate is below one half.
+    """True if the outcomes ("1" for helped, "0" for failed) show with 95% confidence that the success rate is below one half.
 
     Four failures without a success are enough. With twenty outcomes, fifteen must be failures.
     """

@@ -126,7 +126,7 @@ def _shape(stored: Mapping[str, Any]) -> ToolArguments:
 
 
 def change_record(kind: str, content: ProcedureContent, by: str, reason: str = "") -> str:
-    """Return a change as JSON. The scripts add its version and the content before it."""
+    """Return a change as JSON. The scripts add the change's version and the procedure's previous content."""
     return compact({"kind": kind, "at": iso(content.updated_at), "by": by, "reason": reason})
 
 

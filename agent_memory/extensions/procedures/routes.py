@@ -1,4 +1,4 @@
-"""HTTP operations for procedures, results of sessions, and statistics of tools."""
+"""HTTP operations for procedures, session results and tool statistics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to
 async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: Annotated[wire.CreateProcedureRequest, Body()]) -> Response:
     """Stores a procedure for a situation.
 
-    The server makes its id. Searches by words find it at once, and searches by meaning a moment later.
+    The server generates its id. Searches by words find the procedure at once; searches by meaning find it a moment
+    later.
     """
     procedure = await services[ProcedureService].create(scope, body)
     return ModelResponse(procedure, etag(procedure.version))
@@ -59,7 +60,7 @@ async def list_procedures(
 
 @router.post("/v1/procedures/search", response_model=wire.ProcedureSearchResponse, responses=errors(400, 413, 415))
 async def search_procedures(services: ServicesDep, scope: ScopeDep, body: Annotated[wire.ProcedureSearchRequest, Body()]) -> Response:
-    """Finds procedures for a situation by meaning and words, ranked by their match and their success rate."""
+    """Finds procedures for a situation by meaning and words, ranked by how well they fit and by their success rate."""
     return ModelResponse(await services[ProcedureService].search(scope, body))
 
 
@@ -96,14 +97,14 @@ async def delete_procedure(services: ServicesDep, scope: WriteScopeDep, procedur
 async def give_procedure_feedback(
     services: ServicesDep, scope: WriteScopeDep, procedure_id: ProcedurePath, body: Annotated[wire.ProcedureFeedbackRequest, Body()]
 ) -> Response:
-    """Records whether a procedure helped. With an `Idempotency-Key`, a repeat does not count again."""
+    """Records whether a procedure helped. With an `Idempotency-Key`, a repeated request is not counted again."""
     procedure = await services[ProcedureService].give_feedback(scope, procedure_id, body)
     return ModelResponse(procedure, etag(procedure.version))
 
 
 @router.get("/v1/procedures/{procedure_id}/history", response_model=wire.ProcedureHistory, responses=errors(404))
 async def get_procedure_history(services: ServicesDep, scope: ScopeDep, procedure_id: ProcedurePath) -> Response:
-    """Returns the latest changes of a procedure, by callers and workers, and its latest feedback."""
+    """Returns a procedure's latest changes, made by callers and workers, and its latest feedback."""
     return ModelResponse(await services[ProcedureService].load_history(scope, procedure_id))
 
 
@@ -122,9 +123,9 @@ async def mark_session_result(
     body: Annotated[wire.SessionResultRequest, Body()],
     names: OwnerQuery,
 ) -> Response:
-    """Stores the result of a session, and a worker learns from it.
+    """Stores the result of a session. A worker then learns from it.
 
-    Storing the same result again changes nothing. From a different result, the worker learns again.
+    Storing the same result again changes nothing. If the result is different, the worker learns again.
     """
     ref = session_of(scope, session_id, names.namespace, names.user_id)
     owner = owner_of(scope, wire.ProcedureOwner(user_id=ref.user_id, namespace=ref.namespace, agent_id=body.agent_id))
@@ -159,12 +160,12 @@ async def list_tool_memory(
     limit: LimitQuery = 20,
     offset: OffsetQuery = 0,
 ) -> Response:
-    """Returns statistics of tools: successful arguments, counts, durations and costs."""
+    """Returns tool statistics: successful arguments, counts, durations and costs."""
     owner = wire.ProcedureOwner(**names.model_dump())
     return ModelResponse(await services[ProcedureService].list_tools(scope, owner, tool, offset=offset, limit=limit))
 
 
 @router.post("/v1/tools/memory", response_model=wire.ToolMemory, responses=errors(400, 409, 413, 415))
 async def count_tool_call(services: ServicesDep, scope: WriteScopeDep, body: Annotated[wire.ToolCallRequest, Body()]) -> Response:
-    """Counts a call of a tool. Do not use this operation for sessions with a result: the server counts their calls."""
+    """Counts a tool call. Do not use this operation for calls in sessions with a result: the server counts them itself."""
     return ModelResponse(await services[ProcedureService].count_tool_call(scope, body))

@@ -52,12 +52,12 @@ def owned_by(clause: str, owner: ProcedureOwner) -> str:
 
 
 def exactly_owned_by(clause: str, scope: Scope, owner: ProcedureOwner) -> str:
-    """Limit a filter to exactly this owner. If the owner lacks a name, matching procedures must lack it, too."""
+    """Limit a filter to exactly this owner. Matching procedures must also lack each name that the owner lacks."""
     return all_of(clause, tagged("ow", [owner_digest(scope.tenant, owner)]))
 
 
 def shown_to(clause: str, reader: Reader) -> str:
-    """Limit a filter to what a prompt's reader may see: each name must be missing or equal the reader's."""
+    """Limit a filter to what a prompt's reader may see: each of a procedure's names must be missing or equal to the reader's."""
     names = (("ns", reader.namespace), ("u", reader.user_id), ("ag", reader.agent_id))
     options = [(Tag(field).is_missing(), None if name is None else is_value(field, name)) for field, name in names]
     return all_of(clause, *(str(missing) if own is None else any_of(str(missing), str(own)) for missing, own in options))
@@ -83,7 +83,7 @@ def fit_of(similarity: float | None, overlap: float) -> float:
 
 
 def rank_score(fit: float, rate: float) -> float:
-    """Return the ranking score: the fit if the success rate is 1, half of the fit if the rate is 0."""
+    """Return the ranking score. It rises with the success rate, from half the fit (rate 0) to the full fit (rate 1)."""
     return fit * (1 + rate) / 2
 
 
@@ -113,7 +113,7 @@ class Match:
 
 class ProcedureSearch:
     def __init__(self, settings: Settings, keys: Keys, spec: VectorSpec, embedder_of: Callable[[str], Embedder]) -> None:
-        """`embedder_of` returns the embedder of a tenant."""
+        """Create the search. `embedder_of` returns the embedder of a tenant."""
         self._settings = settings
         self._index = procedure_index_name(keys, spec)
         self._spec = spec

@@ -119,7 +119,7 @@ class ProcedureService:
         return AckResponse(status="ok")
 
     async def give_feedback(self, scope: Scope, procedure_id: str, body: wire.ProcedureFeedbackRequest) -> wire.Procedure:
-        """Count that a procedure helped or failed. Raises NotFound."""
+        """Record that a procedure helped or failed. Raises NotFound."""
         stored = await self._get(writing(scope), procedure_id)
         feedback = wire.ProcedureFeedback(**body.model_dump(), at=datetime.now(UTC))
         if not await self._store.add_feedback(stored.pid, feedback, RECENT_OUTCOMES):
@@ -183,7 +183,7 @@ def _updates_of(body: wire.UpdateProcedureRequest) -> dict[str, Any]:
 
 
 def owner_of(scope: Scope, requested: wire.ProcedureOwner) -> wire.ProcedureOwner:
-    """Return the owner for a write. A missing name defaults to the only one that the caller may use. Raises Forbidden."""
+    """Return the owner for a write. A missing name defaults to the only value that the caller may use. Raises Forbidden."""
     namespace, user_id = place_of(scope, requested.namespace, requested.user_id)
     return wire.ProcedureOwner(namespace=namespace, user_id=user_id, agent_id=resolve_name("agent_id", scope.agents, requested.agent_id))
 

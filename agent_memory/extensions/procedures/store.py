@@ -66,7 +66,7 @@ class IndexJob(NamedTuple):
 
 class ProcedureStore:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, fsync: bool = False) -> None:
-        """If `fsync` is set, callers' changes are on disk before a method returns."""
+        """Create the store. If `fsync` is set, callers' changes are on disk before a method returns."""
         self._client = client
         self._keys = keys
         self._procedure_keys = ProcedureKeys(keys.root)
@@ -106,7 +106,7 @@ class ProcedureStore:
         return hits.total, [decode_procedure(hit.fields) for hit in hits.hits if b"d" in hit.fields and b"v" in hit.fields]
 
     def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
-        """Yield the names (as in Redis keys) of all matching documents, page by page, oldest first."""
+        """Yield the names of all matching documents, as used in Redis keys, page by page, oldest first."""
         return walk(self._client, self._index, clause, "c")
 
     async def load_history(self, pid: str) -> ProcedureHistory:
@@ -165,7 +165,7 @@ class ProcedureStore:
         return guard_of(self._keys.root, scope.tenant, content.namespace, content.user_id, agent_id=content.agent_id)
 
     async def add_feedback(self, pid: str, feedback: ProcedureFeedback, most_outcomes: int) -> bool:
-        """Count feedback; return False if the procedure is missing. Keep the last `most_outcomes` outcomes."""
+        """Record feedback; return False if the procedure is missing. Keep the last `most_outcomes` outcomes."""
         name = made_id()
         entry = compact({"id": name, **feedback.model_dump(mode="json")})
         counted = await self._feedback(
@@ -184,7 +184,7 @@ class ProcedureStore:
         return bool(counted)
 
     async def drop(self, pids: Sequence[str]) -> int:
-        """Delete procedures (with changes and feedback) or tool statistics; return how many existed."""
+        """Delete procedures with their changes and feedback, or tool statistics. Return how many existed."""
         if not pids:
             return 0
         with redis_errors():
@@ -196,7 +196,7 @@ class ProcedureStore:
                 return sum((await pipe.execute())[:-1:2])
 
     async def drop_counters(self, owners: Sequence[str]) -> None:
-        """Delete the owners' learning counters. `owners` are digests."""
+        """Delete the owners' learning counters. `owners` contains the owners' digests."""
         if owners:
             with redis_errors():
                 await self._client.delete(*(self._procedure_keys.learned(owner) for owner in owners))
@@ -209,7 +209,7 @@ class ProcedureStore:
     async def bring_in(
         self, scope: Scope, procedure: Procedure, history: ProcedureHistory, marks: Mapping[str, str]
     ) -> Literal["new", "same", "other"]:
-        """Store an exported procedure with counts, history and `marks`.
+        """Store an exported procedure with counts, history and `marks` (the `MARKS` hash fields).
 
         Returns "new" if the procedure was stored. If its id already exists, returns "same" for equal content, and
         "other" for different content.
@@ -243,7 +243,7 @@ class ProcedureStore:
     # The methods below serve workers. They do not check access rights.
 
     async def index_job(self, pid: str) -> IndexJob | None:
-        """Return the text to embed, or None if the procedure is missing or has a vector from the current model."""
+        """Return a job with the text to embed, or None if the procedure is missing or has a vector from the current model."""
         key = self._procedure_keys.procedure(pid)
         tenant, body, words, model = (await read(self._client, lambda pipe: pipe.hmget(key, "t", "d", "w", "em")))[0]
         if body is None or words is None or (model is not None and self._spec.digest in model.decode().split(",")):

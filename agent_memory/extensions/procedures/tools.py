@@ -1,4 +1,4 @@
-"""MCP tools with which a model finds and stores procedures."""
+"""MCP tools that let a model find and store procedures."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class SaveProcedureArguments(BaseModel):
 
 @TOOLS.tool(SearchProceduresArguments, ProcedureSearchResponse, offered="agent")
 async def search_procedures(services: Services, caller: Caller, arguments: SearchProceduresArguments) -> BaseModel:
-    """Finds what worked before in a situation like this one: steps, tools and what to avoid. Ask before a task of several steps."""
+    """Finds what worked before in similar situations: steps, tools and what to avoid. Use it before a task with several steps."""
     body = read_values(ProcedureSearchRequest, arguments.model_dump() | _owner(caller, arguments))
     return await services[ProcedureService].search(caller.scope, body)
 
 
 @TOOLS.tool(SaveProcedureArguments, Procedure, writes=True, offered="agent")
 async def save_procedure(services: Services, caller: Caller, arguments: SaveProcedureArguments) -> BaseModel:
-    """Keeps steps that worked, for the next time in the same kind of situation. Save them when a task of several steps has succeeded."""
+    """Saves steps that worked, for the next situation of the same kind. Use it after a task with several steps has succeeded."""
     body = read_values(CreateProcedureRequest, arguments.model_dump() | _owner(caller, arguments))
     return await services[ProcedureService].create(caller.scope, body)
 

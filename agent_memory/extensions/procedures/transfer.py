@@ -71,9 +71,9 @@ class ProcedureTransfer:
     export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a procedure or tool statistics unless they exist. Raises BadInput, Forbidden.
+        """Store a procedure or tool statistics unless they already exist. Raises BadInput, Forbidden.
 
-        Returns "new", "same", or "other" (a procedure exists with different content).
+        Returns "new" if stored, "other" if a procedure exists with different content, and "same" otherwise.
         """
         if line["kind"] == "tool_memory":
             return await self._restore_tool(scope, target, validated(_ToolLine, line))
@@ -122,9 +122,9 @@ class ProcedureTransfer:
         return await self.purge_groups(scope, [Group(session.namespace, session.user_id, session.session_id, "")], dry_run=False)
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Delete procedures learned from these sessions, and remove what the sessions added to callers' procedures.
+        """Delete procedures learned from the groups' sessions, and remove what these sessions added to callers' procedures.
 
-        Returns the number of procedures. A dry run only counts.
+        Returns the number of procedures. A dry run only counts them.
         """
         counts: Counter[str] = Counter()
         sessions = {(group.namespace, group.user_id, group.session_id) for group in groups if group.session_id is not None}

@@ -27,7 +27,7 @@ _FACTS = (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.EPISODIC)
 
 @dataclass(frozen=True, slots=True)
 class FollowedMemory:
-    """A current memory with its evidence, and with the number and last time (seconds since 1970) of its mentions."""
+    """A current memory with its evidence, the number of its mentions, and the last mention's time (seconds since 1970)."""
 
     mid: str
     tenant: str

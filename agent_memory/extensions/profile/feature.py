@@ -1,4 +1,4 @@
-"""Register profiles: stable and current facts about a user, updated with each changed memory."""
+"""The profiles feature: stable and current facts about a user, updated whenever a memory changes."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class OwnerFollower(ABC):
     """Memories per script call."""
 
     def __init__(self, store: OwnerStore, rules: RuleStore, scan: MemoryScan, *, statements: bool) -> None:
-        """If `statements` is True, people's own messages count, because no model extracts facts."""
+        """Create a follower. Set `statements` if no model extracts facts: people's own messages then count as memories."""
         self._store = store
         self._rules = rules
         self._scan = scan
@@ -41,7 +41,7 @@ class OwnerFollower(ABC):
         """Return what the script stores for a memory that has an owner, or None to remove the memory."""
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
-        """Update the owners to which these memories belong or belonged.
+        """Update the data of the owners to which these memories belong or belonged.
 
         Raises RedisUnavailable if the memories change repeatedly during the update.
         """

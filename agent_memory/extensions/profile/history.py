@@ -100,7 +100,7 @@ class ProfileHistory:
         self._store = store
 
     async def entries_at(self, scope: Scope, owner: ProfileOwner, at: datetime, zone: tzinfo, *, statements: bool) -> list[ProfileEntry]:
-        """Return the entries of memories that were true at `at`. Ignore evidence after `at`."""
+        """Return the entries of memories that were true at the time `at`. Ignore later evidence."""
         clause = filters.where(scope, Selection.of(owner.namespace, owner.user_id))
         here, past = filters.in_time(at, None, False, datetime.now(UTC))
 
@@ -137,7 +137,7 @@ def _followed(owner: ProfileOwner, memory: StoredMemory, evidence: Sequence[byte
 
 
 def _ending_later(memory: FollowedMemory, at: datetime) -> FollowedMemory:
-    """Return the memory. If it ends after `at`, omit the end."""
+    """Return the memory. If it ends after `at`, remove its end."""
     record = memory.record
     ends_later = record.valid_to is not None and record.valid_to > at
     return replace(memory, record=record.model_copy(update={"valid_to": None})) if ends_later else memory

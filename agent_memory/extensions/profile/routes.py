@@ -1,4 +1,4 @@
-"""HTTP operations for profiles of users. One call returns a whole profile."""
+"""HTTP operations for user profiles. One call returns a whole profile."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def get_profile(
     as_of: Annotated[datetime | None, Query(description="The time of the profile, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
-    """Returns stable and current facts and values of slots of exactly this user, in exactly this namespace.
+    """Returns the stable facts, current facts and slot values of exactly the given user in exactly the given namespace.
 
     Without a namespace, the profile covers memories outside all namespaces. A statement made on three different days
     within 14 days is stable until 180 days have passed without it.
@@ -54,22 +54,22 @@ async def list_profile_moves(
     names: OwnerQuery,
     limit: Annotated[int, Query(ge=1, le=1000, description="At most so many moves.")] = 100,
 ) -> Response:
-    """Returns when memories entered a profile, became stable or current again, or left it, newest first."""
+    """Lists the times when memories entered a profile, became stable or current again, or left it, newest first."""
     return ModelResponse(await services[ProfileService].read_moves(scope, names.user_id, names.namespace, limit))
 
 
 @router.post("/v1/profile/rebuild", response_model=AckResponse, responses=errors(400))
 async def rebuild_profile(services: ServicesDep, scope: WriteScopeDep, names: OwnerQuery) -> Response:
-    """Rebuilds a profile from the memories, in the background. `X-Operation-Id` names the work.
+    """Rebuilds a profile from the memories, in the background. `X-Operation-Id` identifies the job.
 
-    A profile follows its memories automatically. Use this operation for memories that are older than profiles, and
-    after a change of the time zone.
+    Profiles are updated automatically when memories change. Use this operation for memories stored before profiles were
+    available, and after a change of the time zone.
     """
     return await order_rebuild(services, scope, "profile", names)
 
 
 async def order_rebuild(services: Services, scope: Scope, noun: str, names: OwnerParameters) -> Response:
-    """Request a rebuild of a profile or timeline (`noun`). The response names the work.
+    """Request a rebuild of a profile or timeline (`noun`). The response's header identifies the job.
 
     Raises Forbidden, and BadInput without a user.
     """
@@ -79,7 +79,7 @@ async def order_rebuild(services: Services, scope: Scope, noun: str, names: Owne
 
 @router.get("/v1/profile/schema", response_model=ProfileSchema, responses=errors())
 async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None) -> Response:
-    """Returns the topics and slots for profiles of a namespace: its own, else the tenant's, else the default."""
+    """Returns a namespace's profile schema, with its topics and slots. Without one, returns the tenant's schema or the default."""
     return ModelResponse(await services[ProfileService].get_schema(scope, namespace))
 
 
@@ -87,7 +87,7 @@ async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: 
 async def put_profile_schema(
     services: ServicesDep, scope: WriteScopeDep, body: Annotated[ProfileSchema, Body()], namespace: NamespaceQuery = None
 ) -> Response:
-    """Replaces the schema of a namespace, or the tenant's if `namespace` is missing. Profiles use it at once."""
+    """Replaces the schema of a namespace, or the tenant's if `namespace` is missing. Profiles use the new schema at once."""
     return ModelResponse(await services[ProfileService].put_schema(scope, namespace, body))
 
 

@@ -85,7 +85,7 @@ def is_lasting_name(name: str) -> bool:
 
 
 def slots_instruction(schema: ProfileSchema) -> str:
-    """Return the instruction for the extraction prompt that lists a schema's slots."""
+    """Return the instruction that lists a schema's slots, for the extraction prompt."""
     lines = [
         f"- user.{sub_topic}: {about or topic}"
         for topic, described in schema.topics.items()
@@ -106,9 +106,7 @@ class SlotTopics:
                     self._places.setdefault(_normal(name), place)
 
     def place_of(self, slot: str) -> tuple[str, str] | None:
-        """Return a slot's topic and sub-topic.
-
-        Returns None if the schema lacks the slot or the slot is about another person.
+        """Return a slot's topic and sub-topic, or None if the slot is not in the schema or is about another person.
 
         "user.home_city" and "home_city" mean the sub-topic `home_city`. "work.employer" means `employer` in the topic
         `work`.

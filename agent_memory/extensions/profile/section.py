@@ -46,7 +46,7 @@ class ProfileReads:
         return replace(self, static=[_line(entry, zone) for entry in static], dynamic=[_line(entry, zone) for entry in dynamic])
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep the lines that fit into both the request's token limit and `tokens`, static lines first."""
+        """Keep the lines that fit within both the request's token limit and `tokens`, static lines first."""
         left = self.most if tokens is None else min(self.most, tokens)
         left -= self.count("\n".join([_HEADING, _STATIC, _DYNAMIC, DATA_NOTE]))
         static, left = fit_lines(self.static, left, self.count)

@@ -1,7 +1,7 @@
 """Classify statements by their words, without a model.
 
-The functions determine whether a statement is about its speaker or something lasting, and which terms to compare with
-other statements. Data files support fifteen languages.
+The functions determine whether a statement is about its speaker, and whether it is about something lasting. They also
+return the terms to compare with other statements. Data files support fifteen languages.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _PERSON, _DURABLE, _ORDERS, _NEGATED, _PASSING = "first person", "durable", "ord
 def tells_of_speaker(text: str) -> bool:
     """True if a statement is about its speaker.
 
-    Such a statement contains a word such as "I" or "my". Or it contains a number or a relative time and does not begin
-    with a command ("Ran 5 km", "trained at home today").
+    Such a statement contains a word such as "I" or "my". Without one, it must contain a number or a relative time ("Ran
+    5 km", "trained at home today"), and must not begin with a command.
     """
     text_tokens = tokens(text[:MOST_READ])
     if _holds(text_tokens, _PERSON):

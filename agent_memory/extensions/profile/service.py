@@ -57,7 +57,7 @@ class ProfileService:
         self._statements = statements
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
-        """Return the instruction that lists the slots in the namespace's or tenant's schema, or () without a schema."""
+        """Return the instruction that lists the slots in the namespace's or tenant's schema, or () if there is no schema."""
         schema = await self._store.load_schema(scope.tenant, namespace)
         return () if schema is None else (slots_instruction(schema),)
 
@@ -147,7 +147,7 @@ def requested_owner(scope: Scope, noun: str, user_id: str | None, namespace: str
 
 
 async def place_rebuild(orders: OrderStore, scope: Scope, noun: str, user_id: str | None, namespace: str | None) -> Mark:
-    """Request a rebuild of a profile or timeline (`noun`), and return its mark. Raises Forbidden, and BadInput without a user."""
+    """Request a rebuild of a profile or timeline (`noun`), and return the job's mark. Raises Forbidden, and BadInput without a user."""
     owner = requested_owner(scope, noun, user_id, namespace)
     order = JobOrder.of(scope, f"rebuild-{noun}", user_id=owner.user_id, namespace=owner.namespace)
     await orders.place_orders(order)

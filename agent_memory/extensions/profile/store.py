@@ -1,4 +1,4 @@
-"""Store profiles in Redis. One script updates them; one round trip reads a profile.
+"""Store profiles in Redis. One script updates profiles; one round trip reads a profile.
 
 `lua/static_rule.lua` decides which entries are static.
 """
@@ -30,7 +30,7 @@ STATE = ("t", "j", "n", "ls", "ts", "nt")
 
 
 class ProfileOwner(NamedTuple):
-    """The owner of a profile: exactly this user in exactly this namespace. The namespace None means no namespace."""
+    """The owner of a profile: exactly this user in exactly this namespace. If `namespace` is None, there is no namespace."""
 
     tenant: str
     namespace: str | None
@@ -46,7 +46,7 @@ class ProfileOwner(NamedTuple):
 
 
 class ReadMemory(NamedTuple):
-    """A memory as read from Redis. `memory` is None if missing. The script skips a memory whose `state` has changed."""
+    """A memory as read from Redis; `memory` is None if it is missing. The script skips a memory if its `state` has changed."""
 
     mid: str
     state: Sequence[str]
@@ -83,10 +83,10 @@ class ProfileKeys:
 
 
 class OwnerStore(ABC):
-    """Stores what is derived from each owner's memories. One script updates this data, another deletes it."""
+    """Stores what is derived from each owner's memories. One script updates this data; another deletes it."""
 
     def __init__(self, client: Redis, keys: Keys, follow: Script, clear: Script, users: str) -> None:
-        """`users` is the prefix of the keys that store each user's owners."""
+        """Create a store. `users` is the prefix of the keys that store each user's owners."""
         self._client = client
         self._keys = keys
         self._users = users
@@ -95,10 +95,10 @@ class OwnerStore(ABC):
 
     @abstractmethod
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return memories with their evidence. Needs one round trip."""
+        """Return memories with their evidence, in one round trip."""
 
     async def follow(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """Update the owners. Returns False for each memory that was skipped because it changed after the read."""
+        """Update the owners' data. Returns False for each memory that was skipped because it changed after the read."""
         reply = await self._follow(self._keys, items=items, **self._stamps()) if items else []
         return [bool(done) for done in reply]
 
@@ -106,7 +106,7 @@ class OwnerStore(ABC):
         return {}
 
     async def clear(self, owner: ProfileOwner, *, rebuilds: bool = False) -> None:
-        """Delete an owner's data. If `rebuilds` is set, a rebuild follows, and then `end_rebuild`."""
+        """Delete an owner's data. Set `rebuilds` if a rebuild and then a call of `end_rebuild` follow."""
         await self._clear(self._keys, owner=owner.name, user_key=owner.user_key, rebuilds=rebuilds)
 
     async def end_rebuild(self, owner: ProfileOwner) -> None:  # noqa: B027 - only profiles have something to finish.
@@ -127,7 +127,7 @@ class ProfileStore(OwnerStore):
         self._lapse = Script(client, "profile/profile_lapse")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return current memories with their evidence. Needs one round trip."""
+        """Return current memories with their evidence, in one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -138,11 +138,11 @@ class ProfileStore(OwnerStore):
         return [decode_followed(mid, *replies[2 * index : 2 * index + 2]) for index, mid in enumerate(mids)]
 
     async def end_rebuild(self, owner: ProfileOwner) -> None:
-        """Finish a rebuild, and record the moves that it caused."""
+        """Finish a rebuild, and record which entries it moved within the profile."""
         await self._rebuilt(self._keys, owner=owner.name)
 
     async def note_lapses(self, most: int) -> int:
-        """Record the moves of lapsed entries in at most `most` profiles; return the number of profiles."""
+        """Record the moves of lapsed entries within their profiles, for at most `most` profiles. Return the number of profiles."""
         return int(await self._lapse(self._keys, most=most))
 
     def queue_pages(self, pipe: Pipe, owner: ProfileOwner, limit: int, *, slots: bool = True) -> None:
@@ -171,7 +171,7 @@ class ProfileStore(OwnerStore):
         return _narrowest(rows)
 
     async def save_schema(self, tenant: str, namespace: str | None, schema: ProfileSchema | None) -> None:
-        """Store the schema of a namespace, or of the tenant if `namespace` is None. If `schema` is None, delete the stored one."""
+        """Store the schema of a namespace, or of the tenant if `namespace` is None. If `schema` is None, delete the stored schema."""
         key, name = self._profile_keys.schemas(tenant), _schema_field(namespace)
         with redis_errors():
             if schema is None:
@@ -205,7 +205,7 @@ def owner_of(memory: FollowedMemory | None) -> ProfileOwner | None:
 
 
 def followed_item(read: ReadMemory, values: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a memory in the form that the scripts expect. Without `values`, the scripts remove it."""
+    """Return a memory in the form that the scripts expect. If `values` is None, the scripts remove the memory."""
     owner = owner_of(read.memory)
     item: dict[str, Any] = {"mid": read.mid, "state": list(read.state)}
     if owner is None or values is None:

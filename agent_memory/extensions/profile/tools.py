@@ -1,4 +1,4 @@
-"""The MCP tool with which a model reads a profile."""
+"""The MCP tool that lets a model read a profile."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ TOOLS = ToolSet()
 
 @TOOLS.tool(ProfileQuery, Profile, offered="core")
 async def get_profile(services: Services, caller: Caller, arguments: ProfileQuery) -> BaseModel:
-    """Returns the profile of a user: what is stable (`static`), what is current (`dynamic`), and the values of slots such as their home.
+    """Returns the profile of a user: stable facts (`static`), current facts (`dynamic`), and the values of slots such as the user's home.
 
-    Read it at the start of a conversation, before you plan something for the user or give advice. With `query` it also finds the memories
-    that fit what you are about to do.
+    Read it at the start of a conversation, and before you plan something for the user or give advice. With `query`, it
+    also returns memories that are relevant to what you are about to do.
     """
     user_id, namespace = arguments.user_id or caller.user_id, arguments.namespace or caller.namespace
     return await services[ProfileService].read(caller.scope, user_id, namespace, query=arguments.query, limit=arguments.limit)
@@ -25,5 +25,5 @@ async def get_profile(services: Services, caller: Caller, arguments: ProfileQuer
 
 @TOOLS.resource("profile")
 async def profile_resource(services: Services, caller: Caller, user_id: str, parameter: str) -> BaseModel:
-    """What is stable and what is current about the user."""
+    """The stable and current facts about the user."""
     return await services[ProfileService].read(caller.scope, user_id, caller.namespace)

@@ -59,7 +59,7 @@ class TimelineEntry:
         return json.dumps(self.payload | hidden, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
     def _digest(self, periods: list[tuple[str, int]]) -> str:
-        """Return a digest of everything that a summary depends on. An unchanged digest keeps stored summaries."""
+        """Return a digest of everything that a summary depends on. Stored summaries stay valid while the digest is unchanged."""
         read = {name: self.payload.get(name) for name in ("text", "start", "end", "precision", "at", "who")}
         weight = min(self.payload.get("times_said", 1), MOST_WEIGHED)
         return hashlib.sha256(json.dumps([read, self.until, weight, periods], sort_keys=True).encode()).hexdigest()[:16]
@@ -148,7 +148,7 @@ def _who(record: MemoryRecord) -> str | None:
 
 
 def _until(record: MemoryRecord) -> float | None:
-    """Return when (seconds since 1970) the memory expires or is superseded, whichever is earlier; None if never."""
+    """Return the time, in seconds since 1970, at which the memory expires or is superseded, whichever is earlier; None if never."""
     ends = [record.expires_at, record.valid_to if record.superseded_by is not None else None]
     moments = [moment.timestamp() for moment in ends if moment is not None]
     return min(moments, default=None)

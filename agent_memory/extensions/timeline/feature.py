@@ -1,4 +1,4 @@
-"""Register timelines: a user's dated events, updated with each changed memory."""
+"""The timelines feature: a user's dated events, updated whenever a memory changes."""
 
 from __future__ import annotations
 

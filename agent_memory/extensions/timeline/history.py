@@ -1,4 +1,4 @@
-"""Compute a timeline as of a past time, from the memories that were true or known then."""
+"""Compute a timeline for a time in the past, from the memories that were true or known at that time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TimelineHistory:
     async def entries_at(
         self, scope: Scope, owner: TimelineOwner, zone: tzinfo, as_of: datetime | None, known_at: datetime | None, *, statements: bool
     ) -> list[TimelineEntry]:
-        """Return the events of memories that were stated by `as_of` and valid at that time.
+        """Return the events of memories that were stated no later than `as_of` and were valid at that time.
 
         `known_at` selects what the server knew at that time; None means now. At least one of the two times is required.
         """
@@ -56,7 +56,7 @@ class TimelineHistory:
 
 
 def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[int, list[dict[str, Any]]]:
-    """Return the number of matching events and a page of them, in the form of `TimelineStore.read_events`."""
+    """Return the number of matching events and a page of them, in the form that `TimelineStore.read_events` returns."""
     matches = [
         entry
         for entry in sorted(entries, key=lambda entry: (entry.first, entry.name))

@@ -1,4 +1,4 @@
-"""Calculate days, weeks and months: their names and ends, and the events that begin in each."""
+"""Calculate the names and ends of days, weeks and months, and group events by the period in which they begin."""
 
 from __future__ import annotations
 

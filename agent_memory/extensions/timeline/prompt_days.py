@@ -1,4 +1,4 @@
-"""Create the lines of a prompt's timeline section from events and summaries of periods."""
+"""Create the lines of a prompt's timeline section from events and period summaries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NamedDays(NamedTuple):
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
     def tell(self, event: dict[str, Any]) -> bool:
-        """True if an event overlaps these days. False if the event's date is known only as a period longer than these days."""
+        """True if an event overlaps these days. False if the event's date is known only as a period that is longer."""
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
         if not self.hold(first, last):
@@ -93,7 +93,7 @@ def in_zone(event: dict[str, Any], zone: tzinfo) -> dict[str, Any]:
 
 
 def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
-    """Return the summaries of periods within `days`, latest first, and then the other events by weight, as lines."""
+    """Return the lines for `days`: summaries of periods, latest first, then events outside these periods, by weight."""
     unit, periods, lines = days.unit, list[Period](), list[Line]()
     for key in sorted(summaries, key=lambda key: -int(key[1:])):
         period, of = period_of_key(key)
@@ -136,7 +136,7 @@ def _summary_lines(period: Period, summary: dict[str, Any]) -> list[Line]:
 
 
 def _day_of_line(line: str) -> str:
-    """Return the day that a digest line is sorted by. "2024-03" sorts before the days of that month."""
+    """Return the day by which to sort a digest line. "2024-03" sorts before the days of that month."""
     days = line.removeprefix("since ").partition(":")[0][:10]
     if not _WEEK.fullmatch(days):
         return days

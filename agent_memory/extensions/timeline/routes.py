@@ -34,7 +34,7 @@ async def get_timeline(
     known_at: Annotated[datetime | None, Query(description="The time of the server's knowledge, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
-    """Returns the events of exactly this user in exactly this namespace (or outside all namespaces), by day.
+    """Returns the events of exactly the given user and namespace, by day. Without a namespace, returns the events outside all namespaces.
 
     An event matches if any of its days is between `from` and `to`. Days are in `timezone`, by default the user's.
     """
@@ -45,9 +45,9 @@ async def get_timeline(
 
 @router.post("/v1/timeline/rebuild", response_model=AckResponse, responses=errors(400))
 async def rebuild_timeline(services: ServicesDep, scope: WriteScopeDep, names: OwnerQuery) -> Response:
-    """Rebuilds a timeline from the memories, in the background. `X-Operation-Id` names the work.
+    """Rebuilds a timeline from the memories, in the background. `X-Operation-Id` identifies the job.
 
-    A timeline follows its memories automatically. Use this operation for memories that are older than timelines, and
-    after a change of the time zone.
+    Timelines are updated automatically when memories change. Use this operation for memories stored before timelines
+    were available, and after a change of the time zone.
     """
     return await order_rebuild(services, scope, "timeline", names)

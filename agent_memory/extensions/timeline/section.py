@@ -1,4 +1,4 @@
-"""Add the user's timeline to the prompt: the time mentioned in the query, or else the latest periods.
+"""Add the user's timeline to the prompt: the events at the time that the query mentions, or else the latest periods.
 
 The text stays byte-identical until the timeline changes.
 """
@@ -59,7 +59,7 @@ class TimelineReads:
     """The lines to show, each with its day, most important first."""
 
     def queue_section(self, pipe: Pipe) -> int:
-        """Queue one read, with an extra day on both sides, because only the replies reveal the prompt's time zone."""
+        """Queue one read. Its range has an extra day at both ends, because only the replies reveal the prompt's time zone."""
         named = self.question.days(UTC)
         low = None if named is None or named.first is None else named.first - 1
         last = day_number(self.question.now.date()) if named is None else named.last
@@ -75,7 +75,7 @@ class TimelineReads:
         return replace(self, lines=lines_of_days(named, [in_zone(event, self.ask.zone) for event in events], summaries))
 
     def fit_section(self, tokens: int | None) -> FittedText:
-        """Keep the lines that fit into both the request's token limit and `tokens`."""
+        """Keep the lines that fit within both the request's token limit and `tokens`."""
         left = self.most if tokens is None else min(self.most, tokens)
         lines, _ = fit_lines(self.lines, left - self.count(TIMELINE_HEADING + DATA_NOTE), lambda line: self.count(line[1]))
         text = TIMELINE_HEADING + "\n".join(line for _, line in sorted(lines)) + DATA_NOTE if lines else ""
@@ -100,6 +100,6 @@ class TimelineSection:
 
 
 def _question(ask: PromptAsk) -> _Question:
-    """Return the query and its time, as used by the search for the same prompt."""
+    """Return the query and its time. Both are the same as in the search for this prompt."""
     search, text, now = ask.body.long_term_search, ask.body.query[:_MOST_READ], datetime.now(UTC)
     return _Question(text, (search.reference_time if isinstance(search, SearchRequest) else None) or now)

@@ -1,4 +1,4 @@
-"""Store timelines in Redis. One script updates them; another reads a page of events in one round trip."""
+"""Store timelines in Redis. One script updates timelines; another reads a page of events in one round trip."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TimelineStore(OwnerStore):
         self._read = Script(client, "timeline/timeline_read")
 
     async def read_memories(self, mids: Sequence[str]) -> list[ReadMemory]:
-        """Return current and ended memories with their evidence. Needs one round trip."""
+        """Return current and ended memories with their evidence, in one round trip."""
 
         def build(pipe: Pipe) -> None:
             for mid in mids:
@@ -76,7 +76,7 @@ class TimelineStore(OwnerStore):
         return {"stamp": made_id()}
 
     async def read_events(self, owner: TimelineOwner, event_range: EventRange) -> tuple[int, list[dict[str, Any]], dict[str, SummaryState]]:
-        """Return the number of matching events, a page of them by first day, and the page's period summaries."""
+        """Return the number of matching events, a page of these events sorted by first day, and the page's period summaries."""
         series, other = [*event_range.facets, "", ""][:2]
         total, rows, periods = await self._read(
             self._keys,
@@ -111,7 +111,7 @@ class TimelineStore(OwnerStore):
 
 
 def live_summary(stored: bytes, now: float) -> dict[str, Any] | None:
-    """Return a stored summary, or None if it is missing or an event in it has expired at `now` (seconds since 1970)."""
+    """Return a stored summary, or None if it is missing or one of its events has expired by `now` (seconds since 1970)."""
     summary: dict[str, Any] | None = json.loads(stored) if stored else None
     return None if summary is None or summary.get("until", float("inf")) <= now else summary
 
@@ -126,9 +126,9 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Return the events in the reply to `queue_prompt`, and the summaries by their periods' names in Redis keys.
+    """Return the events in the reply to `queue_prompt`, and a dict of the summaries. The dict's keys are the periods' names in Redis keys.
 
-    Omits events and summaries that have expired at `now` (seconds since 1970).
+    Omits events and summaries that have expired by `now` (seconds since 1970).
     """
     events, stored = reply
     active_events = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]

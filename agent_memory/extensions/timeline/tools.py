@@ -1,4 +1,4 @@
-"""The MCP tool with which a model reads a timeline."""
+"""The MCP tool that lets a model read a timeline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ TOOLS = ToolSet()
 async def get_timeline(services: Services, caller: Caller, arguments: TimelineDays) -> BaseModel:
     """Tells what happened to a user and when, in order: the dated events from the day `from` to the day `to`, both included.
 
-    Use it for questions about a time ("What happened in March?", "When did I last see the dentist?"); `topic` and `entity` narrow it.
+    Use it for questions about a time ("What happened in March?", "When did I last see the dentist?"). `topic` and
+    `entity` narrow the result.
     """
     whose = {"user_id": arguments.user_id or caller.user_id, "namespace": arguments.namespace or caller.namespace}
     return await services[TimelineService].read(caller.scope, TimelineQuery.model_validate({**dict(arguments), **whose}))

@@ -1,4 +1,4 @@
-"""Validate summary views, and select the memories of their partitions."""
+"""Validate summary views, and select the memories in their partitions."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _lets_through(own: Any, value: str) -> bool:
 
 
 def _filter(kind: type[BaseModel], value: Any, field: str) -> BaseModel:
-    """Parse a filter: a plain value means `eq`, a list means `any`, an object holds operators. Raises BadInput."""
+    """Parse a filter: a plain value means `eq`, a list means `any`, and an object contains operators. Raises BadInput."""
     if not isinstance(value, dict):
         value = {"any": value} if isinstance(value, list) else {"eq": value}
     try:

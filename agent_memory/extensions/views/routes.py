@@ -40,7 +40,7 @@ async def list_summary_views(services: ServicesDep, scope: ScopeDep) -> Response
 
 @router.post("/v1/summary-views", response_model=SummaryView, responses=errors(400, 409, 413, 415))
 async def create_summary_view(services: ServicesDep, scope: WriteScopeDep, body: Annotated[CreateSummaryViewRequest, Body()]) -> Response:
-    """Creates a view. The server makes its id."""
+    """Creates a view. The server generates its id."""
     return ModelResponse(await services[ViewService].create_view(scope, body))
 
 
@@ -81,7 +81,7 @@ async def list_summary_view_partitions(
     session_id: Annotated[OptionalIdentifier, Query(description="Only groups of this session.")] = None,
     memory_type: Annotated[OptionalIdentifier, Query(description="Only groups of this memory type.")] = None,
 ) -> Response:
-    """Returns the stored partitions of a view. Computes nothing."""
+    """Returns the stored partitions of a view, without computing any."""
     group_values = names.model_dump() | {"session_id": session_id, "memory_type": memory_type}
     return JsonResponse(await services[ViewService].read_partitions(scope, view_id, group_values))
 
@@ -95,9 +95,9 @@ async def list_summary_view_partitions(
 async def run_summary_view(
     services: ServicesDep, scope: WriteScopeDep, view_id: ViewPath, body: Annotated[RunSummaryViewRequest, Body()]
 ) -> Response:
-    """Computes all partitions in the background.
+    """Computes all partitions of a view in the background.
 
-    The task shows the state of the work. A second request with the same `task_id` starts over.
+    The returned task shows the state of this job. A second request with the same `task_id` starts over.
     """
     return ModelResponse(await services[ViewService].run_all_partitions(scope, view_id, body))
 

@@ -70,7 +70,7 @@ class ViewService:
     async def run_partition(
         self, scope: Scope, view_id: str, body: models.RunSummaryViewPartitionRequest
     ) -> models.SummaryViewPartitionResult:
-        """Compute and store a partition. The model gets at most `views.run_seconds`.
+        """Compute and store a partition. The model may take at most `views.run_seconds`.
 
         Raises NotFound, UnsupportedRequest, BadInput, Forbidden.
         """
@@ -89,7 +89,7 @@ class ViewService:
     ) -> Sequence[models.SummaryViewPartitionResult]:
         """Return a view's stored partitions that the caller may see, sorted by group. Raises NotFound.
 
-        A value in `group_values` must equal the group's value; None matches every group.
+        Each value in `group_values` must equal the value in the partition's group; None matches any value.
         """
         await self.get_view(scope, view_id)
         stored = await self._store.load_partitions(scope, view_id)
@@ -111,7 +111,7 @@ class ViewService:
         return task
 
     async def read_task(self, scope: Scope, task_id: str) -> models.Task:
-        """Return a task. Its status is "failed" if the worker gave up on it.
+        """Return a task. Its status is "failed" if the workers gave up on it.
 
         Raises NotFound if the task is missing, or if the caller is restricted to part of the tenant's data.
         """

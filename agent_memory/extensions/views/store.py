@@ -56,7 +56,7 @@ class ViewStore:
         self._store = Script(client, "views/partitions_store")
 
     async def add_view(self, scope: Scope, view: SummaryView) -> bool:
-        """Store a view unless its id already exists; return True if stored."""
+        """Store a view unless its id already exists. Return True if the view was stored."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hsetnx(self._view_keys.views(scope.tenant), view.id, view.model_dump_json())
@@ -64,7 +64,7 @@ class ViewStore:
                 return bool((await pipe.execute())[0])
 
     async def add_partition(self, scope: Scope, view_id: str, partition: Partition) -> bool | None:
-        """Store a partition; return True if stored, False if its group already has one, None if the view is missing."""
+        """Store a partition. Return True if it was stored, False if its group already has a partition, or None if its view is missing."""
         if await self.load_view(scope, view_id) is None:
             return None
         if group_key(partition.result.group) in await self.load_partitions(scope, view_id):

@@ -44,7 +44,7 @@ class ViewSummarizer:
     """Computes partitions, but does not store them."""
 
     def __init__(self, survey: MemoryScan, chat_of: Callable[[str], ChatModel | None], counter: TokenCounter) -> None:
-        """`chat_of` returns a tenant's language model, or None."""
+        """Create a summarizer. `chat_of` returns a tenant's language model, or None."""
         self._survey = survey
         self._chat_of = chat_of
         self._counter = counter
@@ -52,11 +52,11 @@ class ViewSummarizer:
     async def compute_partition(
         self, scope: Scope, view: SummaryView, group: Mapping[str, str], *, seconds: float | None = None, stored: Partition | None = None
     ) -> Partition:
-        """Compute the partition of a group. The model gets at most `seconds`.
+        """Compute the partition of a group. The model may take at most `seconds`.
 
-        A refresh passes the `stored` partition. The method returns the stored partition if its inputs are unchanged, or
-        if a model wrote it and now fails. In other cases without a usable model answer, the summary consists of the
-        most informative memories, and `degraded` contains the reason.
+        A refresh passes the `stored` partition. This partition is returned if its inputs are unchanged, or if a model
+        wrote it but now fails. Otherwise, without a usable model answer, the summary consists of the most informative
+        memories, and `degraded` contains the reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
         total, memories = (0, []) if selection is None else await self._survey.load_newest(scope, selection, _MOST_MEMORIES)
@@ -116,7 +116,7 @@ class ViewSummarizer:
             return summary
 
     def _prompt_messages(self, memories: Sequence[StoredMemory], room: int) -> list[PromptMessage]:
-        """Return the newest memories that fit into `room` tokens, but at least one, as the prompt shows them."""
+        """Return as many of the newest memories as fit into `room` tokens, but at least one, in the prompt's form."""
         prompt_messages: list[PromptMessage] = []
         for number, memory in enumerate(memories, start=1):
             record = memory.record
@@ -131,7 +131,7 @@ class ViewSummarizer:
         return prompt_messages
 
     def _most_telling(self, memories: Sequence[StoredMemory]) -> str:
-        """Return the most informative memories, sorted by time, one per line."""
+        """Return a text with the most informative memories, one per line, sorted by time."""
         candidates = sorted(memories, key=lambda memory: (memory.record.created_at, memory.record.id))
         texts = [self._counter.truncate(" ".join(memory.record.text.split()), _LINE_TOKENS) for memory in candidates]
         dates = [memory.record.event_date or memory.record.created_at for memory in candidates]

@@ -45,7 +45,7 @@ class ViewTransfer:
                     yield {"kind": "summary", "view": exported_view, "partition": result, "fingerprint": partition.fingerprint}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a partition, and also its view if it is missing. Raises BadInput, Forbidden, UnsupportedRequest.
+        """Store a partition. If its view is missing, store the view, too. Raises BadInput, Forbidden, UnsupportedRequest.
 
         Returns "new", or "same" if the group already has a partition.
         """
@@ -94,7 +94,7 @@ class ViewTransfer:
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
         """Delete partitions that may summarize memories from these groups. Continuous views recompute the partitions.
 
-        Returns the number of partitions. A dry run only counts.
+        Returns the number of partitions. A dry run only counts them.
         """
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope) if groups else ():
@@ -115,7 +115,7 @@ def _may_hold(group: Mapping[str, str], memories: Group) -> bool:
 
 
 class ArchivedViews:
-    """Imports views and partitions. A dry run only reports which of them would be new."""
+    """Imports views and partitions. A dry run only reports which views and partitions would be new."""
 
     def __init__(self, store: ViewStore) -> None:
         self._store = store
@@ -136,10 +136,10 @@ class ArchivedViews:
         return fresh
 
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
-        """Store a partition, unless `dry_run`.
+        """Store a partition, unless `dry_run` is true.
 
-        Return True if it is new, False if its group already has a partition, and None if its view is missing. Raises
-        ValueError for an invalid partition.
+        Return True if the partition is new, False if its group already has a partition, and None if its view is
+        missing. Raises ValueError for an invalid partition.
         """
         result = SummaryViewPartitionResult.model_validate(values)
         if not dry_run:

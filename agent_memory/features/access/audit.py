@@ -21,7 +21,10 @@ _COUNTED = (
     *("memories", "long_term_memories", "messages", "sessions", "versions", "changes", "evidence", "operations", "partitions"),
     *("deleted", "scanned", "appended", "imported", "present", "problem_count", "counts"),
 )
-_NAMED = ("session_id", "memory_id", "memory_ids", "user_id", "namespace", "view_id", "task_id", "operation_id", "token_id")
+_NAMED = (
+    *("session_id", "memory_id", "memory_ids", "ids", "user_id", "namespace", "view_id"),
+    *("task_id", "operation_id", "token_id", "change_id", "batch_id", "receipt_id"),
+)
 
 
 def record(
@@ -57,7 +60,7 @@ def counts_of(answer: Any) -> dict[str, int]:
 
 
 def ids_of(*sources: Any) -> dict[str, Any]:
-    """Return the ids in arguments and bodies, at most MAX_IDS of each kind. Earlier sources take precedence."""
+    """Return the ids in arguments and request bodies, at most MAX_IDS of each kind. Earlier sources take precedence."""
     ids: dict[str, Any] = {}
     for source in sources:
         for name in _NAMED:

@@ -1,7 +1,7 @@
 """Connect OAuth clients: store the clients that registered, and their codes and refresh tokens.
 
 A connection is an API key whose secret, the access token, changes every hour. A grant, which is a code or a refresh
-token, can be used once to get the next secret. A second use shows that it was stolen, so it revokes the key.
+token, can be used once to get the next secret. A second use shows that the grant was stolen, and revokes the key.
 The key is valid only as long as the key of the person who approved the connection.
 """
 
@@ -39,7 +39,7 @@ _GRACE_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a client requests. `challenge` is that of PKCE (S256)."""
+    """A client's authorization request. `challenge` is the PKCE code challenge (S256)."""
 
     client_id: str
     redirect_uri: str
@@ -49,7 +49,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A code or a refresh token. `until` (s) limits a code, `key_id` is the connection's API key."""
+    """A code or a refresh token. `until` is the time (s) when a code expires; `key_id` is the connection's API key."""
 
     digest: str
     kind: str
@@ -72,13 +72,13 @@ class Connections:
         self._renew = Script(client, "access/connection_renew")
 
     async def limit(self, name: str, per_minute: int) -> None:
-        """Count a request of someone unknown. Raises TooMany and RedisUnavailable."""
+        """Count a request without credentials against the limit `name`. Raises TooMany and RedisUnavailable."""
         granted, wait = await self._limits.take(f"\0oauth {name}", per_minute=per_minute, burst=per_minute, most=1)
         if not granted:
             raise too_many(int(wait) + 1)
 
     async def add_client(self, client_id: str, document: str) -> None:
-        """Store a client until it is used for the first time, or for an hour."""
+        """Store a client's document. It expires after an hour if the client is never used."""
         with redis_errors():
             await self._client.set(self._app(client_id), document, ex=_UNUSED_CLIENT_SECONDS)
 
@@ -120,7 +120,7 @@ class Connections:
         return code, token.id
 
     async def find_grant(self, kind: str, secret: str, client_id: str) -> Grant | None:
-        """Return a client's code or refresh token, or None. Revoke the connection if it was used before."""
+        """Return a client's code or refresh token, or None. If the grant was used before, revoke its connection."""
         name = await self._gate.digest(secret)
         fields: dict[bytes, bytes] = (await read(self._client, lambda pipe: pipe.hgetall(self._grant(name))))[0]
         text = {name.decode(): value.decode() for name, value in fields.items()}
@@ -136,7 +136,7 @@ class Connections:
         return grant
 
     async def renew(self, grant: Grant) -> tuple[str, str] | None:
-        """Use a grant. Return the new access token and refresh token, or None if the connection or the grant ended."""
+        """Exchange a grant for an access token and a refresh token. Return None if the grant or its connection has ended."""
         token = await self._live_key(grant)
         if token is None:
             return None
@@ -166,7 +166,7 @@ class Connections:
         return access, refresh
 
     async def _live_key(self, grant: Grant) -> Token | None:
-        """Return the connection's API key if it and the key that approved it still exist."""
+        """Return the connection's API key, or None if this key or the key that approved it no longer exists."""
         token = await self._tokens.find_token(grant.key_id)
         if token is None or token.parent is None:
             return None
@@ -191,7 +191,7 @@ class Connections:
                 await self.revoke(key_id.decode())
 
     async def revoke(self, key_id: str) -> None:
-        """Delete a connection's API key, so that no process accepts it when this method returns."""
+        """Delete a connection's API key. When this method returns, no process accepts the key any longer."""
         while (token := await self._tokens.find_token(key_id)) is not None:
             if await self._tokens.remove_token(token):  # else it was renewed meanwhile
                 self._gate.forget()

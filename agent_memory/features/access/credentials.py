@@ -24,7 +24,7 @@ class CredentialGate(Protocol):
         ...
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
-        """Without a look-up, return the principal from the last check, and True if that check is still valid.
+        """Return the principal from the last check, without a new lookup, and True if that check is still valid.
 
         If the check is no longer valid, the principal only determines in which queue the request waits for a new check.
         """
@@ -37,7 +37,7 @@ class Authenticator:
 
 
 class EitherGate:
-    """Accepts API keys and JWTs. A credential with the form of a JWT is never tried as a key."""
+    """Accepts API keys and JWTs. A credential that looks like a JWT is never checked as an API key."""
 
     def __init__(self, keys: CredentialGate, jwts: CredentialGate) -> None:
         self._keys = keys

@@ -86,7 +86,7 @@ class EmbeddingBudget:
             self._soon(tenant)
 
     async def flush(self) -> None:
-        """Write waiting counts to Redis, and refresh old ones. Raises RedisUnavailable, but keeps the unwritten counts."""
+        """Write waiting counts to Redis, and refresh totals. Raises RedisUnavailable, but keeps unwritten counts."""
         while self._stale:
             tenant = next(iter(self._stale))
             await self._write(tenant)

@@ -1,7 +1,7 @@
 """Limit each tenant's requests per minute, stored memories, and language model tokens per day.
 
 A process takes several requests at a time from a token bucket in Redis, so that most requests cost only a dictionary
-look-up. Requests that the process does not use within a second are lost. After Redis has refused a request, the process
+lookup. Requests that the process does not use within a second are lost. After Redis has refused a request, the process
 itself refuses similar requests until the bucket refills, but for at most a second.
 """
 
@@ -43,10 +43,10 @@ _MOST_TENANTS = 10_000
 
 @dataclass(slots=True)
 class _Lease:
-    """A process's share of a tenant's bucket: requests worth `left`, to be used before `until`.
+    """A process's share of a tenant's bucket: it may admit requests with a total cost of `left` before `until`.
 
-    Until `closed_until`, the process refuses requests worth `closed_cost` or more without asking Redis. `opens_at` is
-    when clients should retry. All times are monotonic.
+    Until `closed_until`, the process refuses requests that cost `closed_cost` or more without asking Redis. `opens_at`
+    is when clients should retry. All times are monotonic.
     """
 
     left: int = 0
@@ -82,12 +82,12 @@ class RequestLimit:
         return 0 if lease is None else lease.waiting
 
     def is_hammered(self, tenant: str) -> bool:
-        """True if the tenant ignores refusals, with more than 20 refused requests within a second."""
+        """True if the tenant keeps sending requests despite refusals: more than 20 were refused within a second."""
         lease = self._leases.get(tenant)
         return lease is not None and lease.refused > _DEAF
 
     async def admit(self, tenant: str, cost: int = 1) -> None:
-        """Count a request worth `cost`. Raises TooMany and RedisUnavailable."""
+        """Count a request with the given cost. Raises TooMany and RedisUnavailable."""
         lease = self._leases.get(tenant)
         if lease is not None and lease.left >= cost and self._clock() < lease.until:
             lease.left -= cost
@@ -144,7 +144,7 @@ def too_many(retry_after: int) -> TooMany:
 
 
 class MemoryLimit:
-    """Limits a tenant's memories.
+    """Limits how many memories a tenant may store.
 
     Each process caches the count for a few seconds, so writes during that time may exceed the limit.
     """
@@ -207,7 +207,7 @@ class MeteredChat(ChatWrapper):
 
     @asynccontextmanager
     async def _charged(self) -> AsyncGenerator[None]:
-        """Raise BudgetSpent if the tenant has used up today's tokens. Count the tokens that are used in this context."""
+        """Raise BudgetSpent if the tenant has used up today's tokens. Count the tokens that are used inside the `async with` block."""
         spent = await self._store.spend(self._tenant, 0)
         if spent.tokens >= self._most:
             raise budget_spent(self._most, spent.seconds_left)
@@ -249,6 +249,6 @@ class LimitStore:
         return int(granted), int(wait) / 1000
 
     async def spend(self, tenant: str, tokens: int) -> TokensSpent:
-        """Add model tokens to the tenant's usage for today, and return today's total. Pass 0 to read the total unchanged."""
+        """Add model tokens to the tenant's usage for today, and return today's total. Pass 0 to only read the total."""
         spent, left = await self._spend(spent=self._keys.spent(tenant), day_ms=_DAY_MS, tokens=tokens)
         return TokensSpent(int(spent), int(left) / 1000)

@@ -82,7 +82,10 @@ class LoginProvider:
         return state, used, unquote(address)
 
     def principal_of(self, claims: Mapping[str, Any]) -> Principal:
-        """Return the permissions that claims grant. Raises Forbidden, and Unauthenticated if their token expired."""
+        """Return the permissions that the claims grant.
+
+        Raises Forbidden, and Unauthenticated if the token with these claims has expired.
+        """
         if time() >= int(claims["exp"]):
             raise Unauthenticated("this login has ended: log in again")
         return oauth.principal_of_claims(self._settings, claims)

@@ -39,7 +39,7 @@ Entry = TypeVar("Entry")
 
 
 class ProviderDocument(Generic[Entry]):
-    """Fetches a document of the login provider, and caches its entries by name. `parse` may raise ValueError."""
+    """Fetches a document from the login provider, and caches its entries by name. `parse` may raise ValueError."""
 
     def __init__(self, fetch: Fetch, parse: Callable[[bytes], dict[str, Entry]], clock: Callable[[], float] = monotonic) -> None:
         self._fetch = fetch
@@ -109,7 +109,7 @@ class JwtGate:
         return None if trusted is None else (trusted[0], time() < trusted[1] and trusted[2] == self._keys.generation)
 
     async def claims(self, credential: str, audience: str | None) -> dict[str, Any]:
-        """Return a token's claims. If `audience` is None, accept any. Raises Unauthenticated and Unavailable."""
+        """Return a token's claims. If `audience` is None, accept any audience. Raises Unauthenticated and Unavailable."""
         settings = self._settings
         try:
             header = jwt.get_unverified_header(credential)
@@ -208,7 +208,7 @@ def check_oauth(settings: AuthSettings) -> None:
 
 
 async def fetch(url: str, form: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None) -> bytes:
-    """Return the body at a URL of the login provider. With a `form`, send it by POST.
+    """Return the response body from a URL of the login provider. With a `form`, send it by POST.
 
     Fails on a redirect, after five seconds, or after one megabyte. Raises httpx.HTTPError, TimeoutError and ValueError.
     """

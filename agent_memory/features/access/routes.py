@@ -34,7 +34,7 @@ async def list_tokens(caller: CallerDep, tokens: TokensDep) -> Response:
 
 @router.post("/v1/auth/tokens", operation_id="create_token", response_model=CreatedToken, responses=errors(400, 409, 413, 415))
 async def create_token(caller: CallerDep, tokens: TokensDep, body: Annotated[CreateTokenRequest, Body()]) -> Response:
-    """Creates an API key. Only this answer contains its secret. An Idempotency-Key has no effect."""
+    """Creates an API key. Only this response contains the key's secret. An Idempotency-Key has no effect."""
     return ModelResponse(await tokens.create(caller, body), _NO_STORE)
 
 
@@ -57,7 +57,7 @@ async def delete_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath
 async def rotate_token(caller: CallerDep, tokens: TokensDep, token_id: TokenPath, body: Annotated[RotateTokenRequest, Body()]) -> Response:
     """Replaces an API key's secret.
 
-    Only this answer contains the new secret. The old secret remains valid for `grace_seconds`.
+    Only this response contains the new secret. The old secret remains valid for `grace_seconds`.
     """
     return ModelResponse(await tokens.rotate(caller, token_id, body.grace_seconds), _NO_STORE)
 

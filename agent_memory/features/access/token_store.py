@@ -65,7 +65,7 @@ class TokenStore:
             return bytes(secret)
 
     async def look_up(self, digest: str) -> tuple[Token, int] | None:
-        """Record a token's use, and return the token and the current time (ms), or None. Takes one round trip."""
+        """Record a token's use in one round trip. Return the token and the current time (ms), or None if the token does not exist."""
         reply = await self._look_up(token=self._keys.token(digest), step_ms=_USED_STEP_MS)
         if not reply:
             return None
@@ -98,7 +98,7 @@ class TokenStore:
     async def replace_secret(self, token: Token, digest: str, grace_ms: int) -> bool:
         """Replace a token's digest. The old digest remains valid for `grace_ms`.
 
-        Return False if the token changed meanwhile. Raises ErasureUnderWay.
+        Return False if the token changed in the meantime. Raises ErasureUnderWay.
         """
         await self.require_none_erased(token)
         rotated = await self._rotate(
@@ -139,12 +139,12 @@ class TokenStore:
         return sorted(tokens, key=lambda token: (token.created, token.id))
 
     async def remove_token(self, token: Token) -> bool:
-        """Delete a token and its former secrets. Return False if the token changed meanwhile."""
+        """Delete a token and its former secrets. Return False if the token changed in the meantime."""
         tokens = [self._keys.token(digest) for digest in (token.digest, *token.former)]
         return bool(await self._remove(names=self._keys.tokens, tokens=tokens, id=token.id, digest=token.digest))
 
     async def narrow(self, token: Token, limit: Literal["us", "ag"], names: frozenset[str]) -> None:
-        """Restrict a token to these users ("us") or agents ("ag")."""
+        """Restrict a token to the users (if `limit` is "us") or agents ("ag") in `names`."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 for digest in (token.digest, *token.former):

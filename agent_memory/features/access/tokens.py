@@ -1,8 +1,8 @@
 """Create, list, rotate, revoke and validate API keys.
 
 A key consists of 256 random bits and is shown only once. Redis stores its HMAC-SHA256, keyed with the installation's
-secret, so that one look-up finds the key. Processes trust a look-up for `LEASE_SECONDS`. A revocation waits for that
-time before it returns, so that afterward no process accepts the key.
+secret, so that one lookup finds the key. Processes trust a lookup for `LEASE_SECONDS`. A revocation waits that long
+before it returns, so that no process accepts the key afterward.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TokenGate:
         self._trusted: dict[str, tuple[Principal, float]] = {}
 
     def renew(self) -> None:
-        """Drop the cached secret and keys, because they belong to a previous store."""
+        """Drop the cached secret and keys, because they belong to the previous store."""
         self._secret = self._configured_secret
         self._trusted.clear()
 
@@ -51,7 +51,7 @@ class TokenGate:
     async def admit_digest(self, digest: str) -> Principal:
         """Return the principal for the key with this digest. Raises Unauthenticated and RedisUnavailable.
 
-        Browser sessions need this method, because they store a key's digest instead of the key.
+        This method is for browser sessions, which store a key's digest instead of the key.
         """
         trusted = self._trusted.get(digest)
         begun = self._clock()
@@ -80,7 +80,10 @@ class TokenGate:
         return principal
 
     async def digest_of(self, caller: Principal) -> str:
-        """Return the digest of a caller's own key. Raises Unauthenticated if it was revoked, Forbidden for a connection."""
+        """Return the digest of a caller's own key.
+
+        Raises Unauthenticated if the key was revoked, and Forbidden if it belongs to a connection.
+        """
         if caller.operator:
             return await self.digest(self._admin or "")
         token = await self._store.find_token(caller.subject.removeprefix("token:"))
@@ -152,9 +155,9 @@ class TokenService:
         return token_info(await self._token(who, name))
 
     async def remove(self, who: Principal, name: str) -> None:
-        """Revoke a key, so that no process accepts it when this method returns.
+        """Revoke a key. When this method returns, no process accepts the key any longer.
 
-        Raises the errors of `show`, and Conflict if the key changed meanwhile.
+        Raises the errors of `show`, and Conflict if the key changed in the meantime.
         """
         if not await self._store.remove_token(await self._token(who, name)):
             raise Conflict("this key was rotated or revoked meanwhile: look at it again")
@@ -163,7 +166,7 @@ class TokenService:
     async def rotate(self, who: Principal, name: str, grace_seconds: float) -> CreatedToken:
         """Replace a key's secret. The old secret remains valid for `grace_seconds`.
 
-        Raises the errors of `show`, and Conflict if the key changed meanwhile.
+        Raises the errors of `show`, and Conflict if the key changed in the meantime.
         """
         token = await self._token(who, name)
         secret = PREFIX + token_urlsafe(32)
@@ -174,14 +177,14 @@ class TokenService:
         return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
 
     async def forget_user(self, tenant: str, user_id: str) -> int:
-        """Revoke keys restricted to this user alone, and remove the user from shared keys.
+        """Revoke keys restricted to this user alone, and remove the user from keys that also allow other users.
 
         Return the number of affected keys.
         """
         return await self._forget_name(tenant, "us", user_id)
 
     async def forget_agent(self, tenant: str, agent_id: str) -> int:
-        """Revoke keys restricted to this agent alone, and remove the agent from shared keys.
+        """Revoke keys restricted to this agent alone, and remove the agent from keys that also allow other agents.
 
         Return the number of affected keys.
         """
@@ -200,7 +203,7 @@ class TokenService:
         return touched
 
     async def _settled(self) -> None:
-        """Wait until no process trusts an earlier look-up."""
+        """Wait until no process trusts an earlier lookup."""
         self._gate.forget()
         await asyncio.sleep(LEASE_SECONDS)
 
@@ -246,7 +249,7 @@ def token_info(token: Token) -> TokenInfo:
 
 
 class OperatorTokens:
-    """Implement the methods of the client's `Tokens` that commands use, directly on the store."""
+    """The methods of the client's `Tokens` that commands use, implemented without HTTP requests."""
 
     def __init__(self, service: TokenService) -> None:
         self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)

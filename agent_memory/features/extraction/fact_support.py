@@ -1,9 +1,9 @@
-"""Find the messages that support a fact. If the cited messages do not, choose the most similar ones that do.
+"""Find the messages that support a fact. If the cited messages do not support it, choose the most similar ones that do.
 
 Pure functions, no I/O. A message *holds* a fact if it contains all the fact's numbers and half of its content words,
-and if the fact's names occur in it or in earlier messages. For "she is a jazz musician", the message must also contain
+and if the fact's names occur in it or in earlier messages. For the fact "she is a jazz musician", it must also contain
 "jazz" or "musician". A short answer counts together with the two messages before it. If only the assistant's messages
-contain the words, the answer must reply to a question or agree.
+contain the words, the person's answer must reply to a question or agree.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 
 @dataclass(frozen=True, slots=True)
 class ExtractionMessage:
-    """A message from which to extract facts. `text` is what its author wrote, without secrets."""
+    """A message to extract facts from. `text` is what its author wrote, with secrets removed."""
 
     stored: StoredMessage
     text: str
@@ -113,7 +113,7 @@ class Grounds:
         return sorted(index - self._first for index in chosen)
 
     def supported(self, text: str) -> str:
-        """Return a fact without the sentences that no message supports."""
+        """Return a fact's text without the sentences that no message supports."""
         sentences = split_sentences(text)
         if len(sentences) < 2 or self._translated:
             return text
@@ -133,7 +133,7 @@ class Grounds:
         return worth_asking(text) or any(not self._is_witness(before) for before in self._before(index)[-1:])
 
     def _has_some(self, claim: Claim, wording: Wording) -> bool:
-        """True if the messages contain all numbers and names of the claim or, without these, one of its words."""
+        """True if the messages contain all the claim's numbers and names or, if it has none, one of its words."""
         if claim.is_empty:
             return True
         if not all(map(wording.holds_number, claim.numbers)) or not all(map(wording.holds_word, claim.names)):
@@ -205,7 +205,7 @@ class Grounds:
         return sum(map(wording.holds_word, claim.words | claim.names)) + sum(map(wording.holds_number, claim.numbers))
 
     def _witnesses(self, claim: Claim, chosen: Sequence[int]) -> list[int]:
-        """Return the chosen messages, or only the assistant's if no person's message contains or confirms the claim."""
+        """Return the chosen messages, or only the assistant's messages if no person's message contains or confirms the claim."""
         people = [index for index in chosen if self._is_witness(index)]
         if len(people) in (0, len(chosen)):
             return list(chosen)

@@ -147,7 +147,7 @@ class Wording:
         return beginnings
 
     def holds_word(self, word: str) -> bool:
-        """True if the messages contain `word` (a stem or a name), or a word that begins almost the same."""
+        """True if the messages contain `word` (a stem or a name), or a word with almost the same beginning."""
         if word in self.stems or word in self.words:
             return True
         if _ARABIC.match(word) and _ARABIC_AHEAD.sub("", word) in self._arabic:
@@ -190,8 +190,9 @@ def says_same(text: str, other: str) -> bool:
     """True if two facts for the same slot have the same value. Compares only the first 16,384 characters of each.
 
     The values are the same if the names, numbers and content words are the same. If there is at least one name or
-    number, a partial match is enough: after the common beginning, the facts must share half of the longer one's words.
-    A fact never equals its denial, a statement that it has ended, or a fact with different days or months.
+    number, a partial match is enough: after the common beginning, the facts must share half of the longer fact's words.
+    Facts never have the same value if only one of them denies something, if only one says that something has ended, or
+    if their days or months differ.
     """
     text, other = text[:_MOST_CHARS], other[:_MOST_CHARS]
     first, second = Claim.of(text), Claim.of(other)

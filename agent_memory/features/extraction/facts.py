@@ -1,4 +1,4 @@
-"""Turn the facts in a model's answer into memories with evidence, speaker and date, without secrets. No I/O."""
+"""Turn the facts in a model's answer into memories with evidence, speaker and date, and remove secrets. No I/O."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def candidates(
     model: str,
     clean: Callable[[str], str],
 ) -> list[Candidate]:
-    """Return the facts in an answer that may be stored, without repeats, oldest first. `clean` removes secrets.
+    """Return the storable facts from an answer, without repeats, oldest first. `clean` removes secrets.
 
     Messages in the batch must support each fact (see `Grounds`). The messages in `before` only provide context. The
     function drops unsupported facts, facts that come only from programs, and facts that repeat the prompt's

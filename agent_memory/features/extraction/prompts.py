@@ -116,7 +116,7 @@ class ExtractedFact(BaseModel):
     @field_validator("messages", mode="before")
     @classmethod
     def _numbers(cls, value: object) -> list[int]:
-        """Return the numbers from all forms that models write: 1, "1", "[1, 2]", "message 3", {"n": 1}."""
+        """Return the numbers in any form that models write: 1, "1", "[1, 2]", "message 3", {"n": 1}."""
         items = cast("list[object]", value) if isinstance(value, list) else [value]
         cited: list[int] = []
         for item in items[:_MOST_CITED]:
@@ -130,7 +130,7 @@ class ExtractedFact(BaseModel):
     @field_validator("topics", "entities", mode="before")
     @classmethod
     def _short_tags(cls, value: object) -> object:
-        """Return up to ten distinct tags without commas, each cut at 128 characters. Drop tags such as "..."."""
+        """Return up to ten distinct tags without commas, each truncated to 128 characters. Drop tags such as "..."."""
         if value is None:
             return []
         if not isinstance(value, list):
@@ -178,7 +178,7 @@ class ExtractionAnswer(BaseModel):
 
 
 def _fitting_facts(given: Sequence[object]) -> tuple[list[ExtractedFact], list[str]]:
-    """Return the valid facts, and the reason for rejecting each of the others. A plain string counts as a fact."""
+    """Return the valid facts, and the reason for rejecting each invalid fact. A plain string counts as a fact."""
     facts: list[ExtractedFact] = []
     refused: list[str] = []
     for item in given:

@@ -37,7 +37,7 @@ INSTRUCTIONS = (_TASK,)
 
 @dataclass(frozen=True, slots=True)
 class ExistingNote:
-    """An existing note. `when` is the time since which it has been true, or at which it happened."""
+    """An existing note. `when` is the time since which the note has been true, or at which its event happened."""
 
     text: str
     type: str
@@ -82,7 +82,7 @@ def _is_decision(value: object) -> bool:
 
 
 def reconcile_notes(existing: Sequence[ExistingNote], incoming: Sequence[NewNote]) -> list[ChatMessage]:
-    """Return the messages for a model call. Existing and new notes are each numbered from 1."""
+    """Return the messages for one reconciliation call. Existing and new notes are each numbered from 1."""
 
     def line(values: dict[str, Any]) -> str:
         return json.dumps({name: value for name, value in values.items() if value is not None}, ensure_ascii=False)

@@ -24,9 +24,9 @@ router = operations("extraction rules")
 async def get_extraction_rules(
     services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
-    """Returns the rules for exactly this namespace and user; without both, the rules for everyone.
+    """Returns the rules for exactly the given namespace and user or, without either, the rules for everyone.
 
-    The answer is empty if there are no rules.
+    The response is empty if there are no rules.
     """
     return ModelResponse(await services[ExtractionRulesService].get(scope, namespace, user_id))
 
@@ -46,7 +46,7 @@ async def put_extraction_rules(
 ) -> Response:
     """Replaces the rules for a namespace, a user, a user in a namespace, or everyone.
 
-    Narrower rules add to wider ones.
+    Narrower rules are added to wider ones.
     """
     return ModelResponse(await services[ExtractionRulesService].put(scope, namespace, user_id, body))
 
@@ -60,5 +60,5 @@ async def put_extraction_rules(
 async def delete_extraction_rules(
     services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None
 ) -> Response:
-    """Deletes the rules for exactly this namespace and user. Succeeds even if there are no rules."""
+    """Deletes the rules for exactly the given namespace and user. Succeeds even if there are no rules."""
     return ModelResponse(await services[ExtractionRulesService].delete(scope, namespace, user_id))

@@ -34,7 +34,7 @@ class Erasure:
 
     @property
     def place(self) -> str:
-        """The name of the user, session or agent to erase. Until the erasure ends, Redis refuses writes for this name."""
+        """The name of the user, session or agent to erase. Until the erasure ends, Redis refuses writes under this name."""
         return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
 
 
@@ -50,14 +50,14 @@ def permit_erasure(scope: Scope, what: Erasure) -> None:
 
 class ErasureOrders:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """With `fsync`, Redis writes an order to disk before the server acknowledges it."""
+        """Create the store. With `fsync`, Redis writes an order to disk before the server acknowledges it."""
         self._keys = keys
         self._order = Script(client, "jobs/erasure_order", fsync=fsync)
 
     async def order_erasure(self, scope: Scope, what: Erasure) -> Mark:
         """Store an erasure order and mark it as due, in one step. Raises Forbidden.
 
-        Until the erasure is done, Redis refuses writes to the data's owner. Repeated requests for the same erasure
+        Until the erasure is done, Redis refuses writes for the data's owner. Repeated requests for the same erasure
         share one order, and do not restart a running erasure.
         """
         permit_erasure(scope, what)

@@ -33,7 +33,7 @@ _STREAMS = ("/sse", "/mcp", "/live")
 
 
 class LoadSampler:
-    """Writes what this process has counted since its last sample. `buckets` are all buckets of the store."""
+    """Writes this process's counts since its last sample. `buckets` contains all of the store's buckets."""
 
     def __init__(self, buckets: Sequence[Foundation], store: LoadStore) -> None:
         self._buckets = buckets
@@ -92,7 +92,7 @@ class LoadSampler:
 
 @asynccontextmanager
 async def sampling(buckets: Sequence[Foundation], store: LoadStore) -> AsyncGenerator[None]:
-    """Sample this process's load while the context is open, and once more when it closes."""
+    """Sample this process's load while the `async with` block runs, and once more when it ends."""
     sampler = LoadSampler(buckets, store)
     running = asyncio.create_task(_sample_each_minute(sampler))
     try:

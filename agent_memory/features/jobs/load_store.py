@@ -1,7 +1,7 @@
 """Store the load of the last hour and day in Redis: one hash per minute and one per ten minutes.
 
-All processes add their counts to the same hashes, so the hashes contain sums over all processes. One process per
-minute, the owner, also writes the installation's totals.
+All processes add their counts to the same hashes, so the hashes contain sums over all processes. In each minute, one
+process (the owner) also writes the installation's totals.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LoadStore:
         return seconds + micros / 1e6
 
     async def own_minute(self, at: float, name: str) -> bool:
-        """True if the process `name` is the first one in this minute. Only this process measures the totals."""
+        """True if the process `name` is the first to ask in this minute. Only this process measures the totals."""
         key = self._keys.load(MINUTE, begin_of(at, MINUTE))
         with redis_errors():
             async with self._client.pipeline() as pipe:
@@ -49,9 +49,9 @@ class LoadStore:
         return owner == name.encode()
 
     async def add(self, at: float, counts: Mapping[str, int], totals: Mapping[int, Mapping[str, float]]) -> None:
-        """Add counts to the minute and the ten minutes that contain `at`, and write the totals.
+        """Add counts to the minute and the ten-minute period that contain `at`, and write the installation's totals.
 
-        `totals` maps the length of a step in seconds to its totals.
+        `totals` maps the length of each of these two periods, in seconds, to the totals to write for it.
         """
         with redis_errors():
             async with self._client.pipeline() as pipe:
@@ -83,7 +83,7 @@ def begin_of(at: float, step: int) -> int:
 
 
 def bucket_name(number: int) -> str:
-    """Return the field that counts the requests in a bucket of `REQUEST_BUCKETS`. The last field counts slower requests."""
+    """Return the name of the field that counts the requests in a bucket of `REQUEST_BUCKETS`. The last field counts slower requests."""
     return f"bucket{number}"
 
 
@@ -99,7 +99,7 @@ def _point(begin: int, row: Mapping[bytes, bytes]) -> LoadPoint:
 
 
 def _quantile(share: float, buckets: Sequence[float]) -> float | None:
-    """Return the time (ms) within which this share of the requests finished, interpolated within its bucket."""
+    """Return the time (ms) within which the given share of the requests finished, interpolated within its bucket."""
     sums = [0.0, *accumulate(buckets)]
     wanted = share * sums[-1]
     for (below, above), (lower, upper) in zip(pairwise(sums), pairwise((*_BOUNDS, _BOUNDS[-1])), strict=True):

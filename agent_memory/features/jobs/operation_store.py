@@ -1,7 +1,7 @@
 """Derive operations from the outbox, the journals and the memories. Operations themselves are not stored.
 
-An operation's id consists of the kind and the member of its outbox mark. Therefore every accepted write has an
-operation immediately, and an operation never contradicts its mark.
+An operation's id consists of its kind and the member of its mark (its entry in the outbox). Therefore every accepted
+write has an operation immediately, and an operation never contradicts its mark.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class OperationStore:
         return [operation if reaches(mark) else None for mark, operation in zip(marks, operations, strict=True)]
 
     async def list_marks(self, kind: DueKind, *, dead: bool, offset: int, limit: int) -> list[Mark]:
-        """Return marks of one kind, with the most urgent or the longest dead ones first.
+        """Return marks of one kind, most urgent first or, if `dead` is true, longest dead first.
 
         The marks are from all scopes; `load_operations` omits the marks that the caller may not see.
         """
@@ -151,7 +151,7 @@ class OperationStore:
         await self._forget(mark, due=True)
 
     async def drop_mark(self, mark: Mark) -> None:
-        """Delete a dead mark, but not its memory or session. Dropping an erasure also allows the writes that it blocked."""
+        """Delete a dead mark, but not its memory or session. Dropping an erasure also unblocks the writes that it blocked."""
         await self._forget(mark, due=False)
         if mark.kind is DueKind.DELETION:
             (order,) = await read(self._client, lambda pipe: pipe.get(self._keys.erasure(mark.member)))
@@ -217,7 +217,7 @@ def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> b
 def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
     """True if a memory or an erasure belongs to one of the caller's agents.
 
-    Always True for other kinds of marks: items have no agent, and `_of_agents` checks sessions.
+    Always True for other kinds of marks: `_of_agents` checks those of sessions, and the remaining kinds have no agent.
     """
     if mark.kind in _OF_MEMORIES:
         return json.loads(subject[1]).get("agent_id") in (scope.agents or ())

@@ -27,7 +27,7 @@ class ReceiptStore(Protocol):
     """Reads operations that have no mark in the outbox, such as exports."""
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """Return the operation, or None if the id is of another kind or the operation does not exist."""
+        """Return the operation, or None if it does not exist or if the id belongs to another kind of operation."""
         ...
 
 
@@ -51,7 +51,7 @@ class OperationService:
     ) -> OperationListResponse:
         """Return a page of unfinished or dead operations. `offset` is 0 or the previous page's `next_offset`.
 
-        The state "done" lists the receipts of erasures, newest first, for callers that are not limited.
+        The state "done" lists the receipts of erasures, newest first, and only for unrestricted callers.
         """
         if state is OperationState.DONE:
             return await self._list_receipts(scope, kind, offset, limit)
@@ -100,11 +100,9 @@ class OperationService:
             await self._store.drop_mark(mark)
 
     async def wait_for_marks(self, scope: Scope, marks: Sequence[Mark], seconds: float, *, untouched: float | None = None) -> bool:
-        """Wait up to `seconds` until all these operations are done or no longer exist.
+        """Wait up to `seconds` for the work of all `marks`. Return True if all of it is done or no longer exists.
 
-        Return True if this happens in time.
-
-        Give up after `untouched` seconds if no worker has started any of them.
+        Give up after `untouched` seconds if no worker has started any of it.
         """
         begun = time.monotonic()
         left = list(marks)
@@ -191,7 +189,7 @@ class OperationService:
 
 
 def _is_embedded(memory: OperationRecord) -> bool:
-    """True if the memory has a vector. The mark does not show this: new neighbors make an embedded memory due again."""
+    """True if the memory has a vector. Its outbox mark does not show this, because new neighbors make an embedded memory due again."""
     return bool(memory.stages["embedded"])
 
 

@@ -85,7 +85,7 @@ class OrderStore:
         return (body["done"], body.get("ids", [])) if "done" in body else None
 
     async def give_up(self, order: JobOrder, reason: str) -> None:
-        """Make an order a dead letter now, because a retry cannot help. Its job must then raise an error."""
+        """Make an order a dead letter now, because a retry cannot help. The running job must then raise an error."""
         k, kind = self._keys, DueKind.ORDER
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         with redis_errors():

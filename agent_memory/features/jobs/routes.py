@@ -88,7 +88,7 @@ async def flush_working_memory(
 ) -> Response:
     """Starts a session's pending work immediately: promotion, summary and facts.
 
-    With `wait`, answers `pending` if the work is not done in time.
+    With `wait`, returns the status `pending` if the work is not done in time.
     """
     ref = session_of(scope, session_id, namespace, user_id)
     await services[OperationService].hasten_session(scope, ref)

@@ -51,7 +51,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:
-    """Apply source messages' annotations: an agent or category on which all agree, and the earliest expiry."""
+    """Apply the source messages' annotations to a record: an agent or category that all messages share, and the earliest expiry."""
     each = list(messages)
     given = [item for item in each if item is not None]
     if not given:

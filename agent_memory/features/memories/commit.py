@@ -1,8 +1,8 @@
-"""Commit decisions about memories. A batch is one atomic step, which can also advance the cursor of the worker's input.
+"""Commit decisions about memories. Each batch is atomic, and can also advance the worker's cursor in a session.
 
-A replaced memory remains as an earlier version. Updates, supersessions, merges and forgettings create changes that
-callers can undo. Each decision refers to the versions that it was based on. If one of those versions has changed, the
-batch writes nothing, and the caller must decide again.
+A replaced memory remains as an earlier version. Updating, superseding, merging and forgetting memories creates changes
+that callers can undo. Each decision refers to the versions that it was based on. If one of those versions has changed,
+the batch writes nothing, and the caller must decide again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Store a new memory."""
+    """A decision to store a new memory."""
 
     record: MemoryRecord
     dedupe: bool = True
@@ -47,7 +47,7 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """Add evidence to a memory that was stated again. `alias` is not stored, but its id becomes an alias."""
+    """A decision to add evidence to a memory that was stated again. The record `alias` is not stored; its id becomes an alias."""
 
     memory: StoredMemory
     evidence: Evidence
@@ -56,7 +56,7 @@ class AddEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace a memory's content with `record`, which has the same id. `edited`: a caller changed the words."""
+    """A decision to replace a memory's content with `record`, which has the memory's id. `edited` is True if a caller changed the words."""
 
     memory: StoredMemory
     record: MemoryRecord
@@ -67,7 +67,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Supersede:
-    """End the validity of the `old` facts when `record` becomes valid, and link the records to each other."""
+    """A decision to end the validity of the `old` facts when `record` becomes valid, and to link the records to each other."""
 
     old: Sequence[StoredMemory]
     record: MemoryRecord
@@ -78,7 +78,7 @@ class Supersede:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Merge `repeats` into `stays`, whose new content is `merged`. The repeats' ids become aliases of `stays`."""
+    """A decision to merge `repeats` into `stays`, whose new content is `merged`. The repeats' ids become aliases of `stays`."""
 
     stays: StoredMemory
     merged: MemoryRecord
@@ -89,14 +89,14 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """Retire a memory, so that its id no longer resolves."""
+    """A decision to retire a memory, so that its id no longer resolves."""
 
     memory: StoredMemory
 
 
 @dataclass(frozen=True, slots=True)
 class Succeed:
-    """Store `heir`, with evidence (hash `fields`) and aliases (`names`: mids) of a memory that will be deleted."""
+    """A decision to store `heir`, and to move evidence (`fields`) and aliases (`names`, as mids) to it before `old` is deleted."""
 
     old: StoredMemory
     heir: MemoryRecord
@@ -144,7 +144,7 @@ class CommitOutcome:
 
 
 def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[MemoryRecord], MemoryRecord]:
-    """Return the old facts, which end when the new fact begins or earlier, and the new fact with its beginning."""
+    """Return the old facts, changed so that they end no later than the new fact begins, and the new fact with `valid_from` set."""
     at = begins_at(new)
     ended = [
         record.model_copy(update={"valid_to": at if record.valid_to is None else min(record.valid_to, at), "superseded_by": new.id})
@@ -217,7 +217,7 @@ class MemoryCommits:
     async def forget_memories(
         self, scope: Scope, memories: Sequence[StoredMemory], origin: ChangeOrigin, *, batch: str
     ) -> list[StoredMemory]:
-        """Retire the memories that have not changed since they were read, and return them. Each creates one change."""
+        """Retire the memories that have not changed since they were read, and record one change for each. Return the retired memories."""
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         for memory in memories:
             check_background_decision(Forget(memory))
@@ -228,7 +228,10 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carry out a proposed supersession; return False if outdated. `former` is stored under the record's id."""
+        """Carry out a proposed supersession; return False if it is outdated.
+
+        `former` is the memory already stored under the record's id.
+        """
         decision = Supersede(old, MemoryRecord.model_validate(record, context=ANSWER), former)
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         claim: Step = {"op": "claim", "id": change_id, "state": tag("proposed"), "to": tag("applied")}
@@ -303,7 +306,7 @@ def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Ch
 
 
 def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
-    """Return the fields of a change that do not depend on the changed memory."""
+    """Return the fields that do not depend on the changed memory, for the hash of a change."""
     return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(asdict(origin))]
 
 

@@ -46,7 +46,7 @@ def names_procedural(types: Iterable[MemoryTypeEnum | None]) -> bool:
 
 
 def search_as_shown(request: SearchRequest, header: str | None) -> tuple[SearchRequest, bool]:
-    """Return the search to run, and True if its response may show `procedural`. If not, `semantic` matches both."""
+    """Return the search to run, and True if its response may show `procedural`. If not, `semantic` in the search matches both types."""
     if knows_procedural(header) or any(map(_named, _type_filters(request))):
         return request, True
     return _widened_filters(request), False
@@ -100,7 +100,7 @@ def _named(type_filter: MemoryType) -> bool:
 
 
 def _widened(type_filter: MemoryType) -> MemoryType:
-    """Return a filter that treats procedural memories as semantic. It is one set of types: a memory has one type."""
+    """Return a filter that treats procedural memories as semantic. It needs only one set of types, because a memory has one type."""
     conditions = type_filter.conditions()
     excluded = _with_procedural(conditions.excluded)
     if not conditions.required:

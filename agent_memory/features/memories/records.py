@@ -69,7 +69,7 @@ class Standing(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
-    """Return the id of the memory made from a message. The id is always the same, so repeats are harmless."""
+    """Return the id of the memory made from a message. The same message always gets the same id, so repeats are harmless."""
     h = blake2b(digest_size=16)
     for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
         h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
@@ -79,7 +79,7 @@ def message_memory_id(ref: SessionRef, message_id: str) -> str:
 
 
 def evidence_of(record: MemoryRecord) -> list[Evidence]:
-    """Return the record's evidence. Without any, return one piece of evidence that cites the record itself."""
+    """Return the record's evidence. If there is none, return one piece of evidence that cites the record itself."""
     if record.evidence:
         return record.evidence
     role = str(record.metadata["role"]) if is_turn(record) and "role" in record.metadata else None
@@ -132,7 +132,7 @@ def slot_field(slot: str) -> str:
 
 
 def memory_digest(record: MemoryRecord) -> str:
-    """Return the digest that detects repeated writes. It covers only fields that the writer sets."""
+    """Return a digest for detecting repeated writes. It covers only fields that the writer sets."""
     return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
@@ -195,8 +195,8 @@ def _alike(
 def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory | None:
     """Parse a Redis reply with the fields in `READ_FIELDS`.
 
-    Return None if the memory is missing or belongs to another tenant. After an undo restores a version, its
-    `recorded_at` is still the time when the version was first recorded.
+    Return None if the memory is missing or belongs to another tenant. If an undo has restored a version, `recorded_at`
+    is the time when that version was first recorded.
     """
     owner, raw, version, recorded, first, retired = row
     if owner != tag(tenant).encode() or raw is None or version is None:
@@ -276,7 +276,7 @@ def trust_of(record: MemoryRecord) -> float:
 
 
 def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
-    """Return the source and trust of a memory made from several memories, those of the least trusted one, and its writers."""
+    """Return fields for a merged memory: source and trust from the least trusted of `records`, and the writers of all records."""
     least = min(records, key=trust_of)
     return {
         "source_class": source_of(least),
@@ -286,5 +286,5 @@ def combine_trust(records: Sequence[MemoryRecord]) -> dict[str, Any]:
 
 
 def join_writers(writers: Iterable[str | None]) -> str | None:
-    """Return the writer of a text made from several others: all their writers, or None if none is known."""
+    """Join the distinct writers of several texts into one string, or return None if no writer is known."""
     return ", ".join(dict.fromkeys(writer for writer in writers if writer)) or None

@@ -77,7 +77,7 @@ async def search_long_term_memory(
     optimize_query: OptimizeQuery = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Searches by meaning, by words or by both. Without a text, lists all memories that match the filters."""
+    """Searches memories by meaning, by words or by both. Without a text, lists all memories that match the filters."""
     request, shows = search_as_shown(body, memory_types)
     page = await services[SearchService].search_page(scope, request, optimize_query=optimize_query)
     show_types(page.memories, shows=shows)
@@ -127,7 +127,7 @@ async def list_changes(
 
 @router.get("/v1/changes/{change_id}", operation_id="get_change", response_model=Change, responses=errors(404))
 async def get_change(services: ServicesDep, scope: ScopeDep, change_id: ChangePath) -> Response:
-    """Returns a change, with each memory before and after it."""
+    """Returns a change, with the state of each memory before and after the change."""
     return ModelResponse(await services[HistoryService].read_change(scope, change_id))
 
 
@@ -168,8 +168,8 @@ async def create_long_term_memory(
 ) -> Response:
     """Stores memories.
 
-    Reads and keyword searches find them immediately; searches by meaning find them once they are embedded. `wait` waits
-    for the embedding; the header X-Searchable reports whether it is done.
+    Reads and keyword searches find them immediately; searches by meaning find them once they are embedded. With `wait`,
+    the server waits for the embedding; the header X-Searchable reports whether it is done.
     """
     answer = await services[MemoryService].create(scope, body)
     if wait <= 0:
@@ -209,9 +209,9 @@ async def get_long_term_memory(
     history: Annotated[bool, Query(description="The last version, even if it is no longer current.")] = False,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Returns a memory as it is now, or as it was at another time.
+    """Returns a memory in its current state, or in its state at another time.
 
-    Answers 404 if the memory was not true or not known at that time.
+    Returns 404 if the memory was not true or not known at that time.
     """
     if history or as_of is not None or known_at is not None:
         times = (None, None) if history else (as_of, known_at)
@@ -275,10 +275,10 @@ async def forget(
     responses=errors(400),
 )
 async def compact(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
-    """Merges memories that state the same thing. A worker does this, and the server answers when the work is done.
+    """Merges memories that state the same thing. A worker does this, and the server responds when the work is done.
 
-    After 20 seconds, or after 3 seconds if no worker has started, the server answers with `X-Pending: true`, and the
-    work goes on. `X-Operation-Id` is the id of the operation.
+    After 20 seconds, or after 3 seconds if no worker has started, the server responds with `X-Pending: true`, and the
+    work continues. `X-Operation-Id` is the id of the operation.
     """
     services[MemoryService].require()
     mark = await services[DuplicateService].order_compaction(scope, namespace, user_id)
@@ -308,7 +308,7 @@ async def list_quarantine(
     responses=errors(404, 409),
 )
 async def approve_quarantined(services: ServicesDep, scope: AdminScopeDep, memory_id: MemoryPath) -> Response:
-    """Releases a memory with its current text from quarantine, so that searches find it.
+    """Releases a memory from quarantine with its current text, so that searches find it.
 
     For administrators only: writers must not approve their own text.
     """

@@ -164,7 +164,7 @@ class MemoryService:
                 records = [record for record in records if record.id not in unchanged]
 
     async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken_ids: Sequence[str]) -> set[str]:
-        """Return the ids of records that change nothing. Old clients create memories again without an owner."""
+        """Return the ids of records that change nothing. Old clients may create existing memories again without an owner."""
         repeated = [record for record in records if record.id in taken_ids]
         memories = await self._store.find(scope, [record.id for record in repeated])
         return {

@@ -87,7 +87,7 @@ class ShownMemoryReader:
         return [memory if memory is None or within(scope, memory) else None for memory in memories] if scope.limited else memories
 
     def memories_of_hits(self, scope: Scope, hits: Hits) -> list[ShownMemory]:
-        """Return the memories in hits with `ROW_FIELDS`, without usage. Omit any that the caller may not access."""
+        """Return the memories in hits that include `ROW_FIELDS`, without their usage. Omit memories that the caller may not access."""
         names = [field.encode() for field in ROW_FIELDS]
         rows = [MemoryRow(hit.mid, [hit.fields.get(name) for name in names], None) for hit in hits.hits]
         return [memory for memory in self.shown_memories(scope, rows) if memory is not None]
@@ -166,7 +166,10 @@ class ShownMemory:
         self.values.update(dist=distance, score=score, score_type=kind, explanation=why)
 
     def set_passage(self, number: int) -> None:
-        """Set the best passage by its number, from 1. An edit may have shortened the text: ignore high numbers."""
+        """Set the best passage by its number, counting from 1.
+
+        Ignore a number that is too high, because an edit may have shortened the text.
+        """
         if number <= len(passages := split_passages(self.text)):
             start, end = passages[number - 1]
             self.values["passage"] = {"text": self.text[start:end], "start": start, "end": end}

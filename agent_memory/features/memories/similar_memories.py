@@ -33,7 +33,7 @@ _MOST_COMPARED = 6
 
 @dataclass(frozen=True, slots=True)
 class ExistingMemories:
-    """The existing memories with a record's id (`same_id`), its words (`twin`) and its slot (`holder`)."""
+    """The existing memories that have the same id as a record (`same_id`), the same words (`twin`) or the same slot (`holder`)."""
 
     same_id: StoredMemory | None = None
     twin: StoredMemory | None = None
@@ -42,7 +42,7 @@ class ExistingMemories:
 
 @dataclass(frozen=True, slots=True)
 class NearMemories(ExistingMemories):
-    """Also contains similar memories, each with its cosine similarity, or with None if only words matched."""
+    """The existing memories, and similar ones, each with its cosine similarity, or with None if only words matched."""
 
     near: list[tuple[StoredMemory, float | None]] = field(default_factory=list[tuple[StoredMemory, float | None]])
 

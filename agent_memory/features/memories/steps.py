@@ -108,7 +108,7 @@ def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece
 
 @dataclass(frozen=True, slots=True)
 class PutOptions:
-    """How to write a record, and when to refuse it. Unless `slot_settled`, refuse it if another memory has its slot."""
+    """How to write a record, and when to refuse it. Unless `slot_settled` is true, it is refused if another memory has its slot."""
 
     unique: Literal["words", "kin"] | None = None
     """Refuse if a current memory has the same words; with "kin", only if it also has the same type and date."""
@@ -137,9 +137,9 @@ class StepGroups:
     """Collects groups of steps for one call to `memory_commit.lua`. A group that records a change can be undone."""
 
     def __init__(self, keys: Keys, tenant: str, *, atomic: bool, fence: Fence | None = None, revised: dict[str, Any] | None = None) -> None:
-        """With `atomic`, run all groups or none.
+        """Create an empty collection. With `atomic`, run all groups or none.
 
-        `revised` (an id and fields) is the change to record when an owner's put changes an existing memory.
+        `revised` (an id and fields) is the change to record when a put by the memory's owner changes the memory.
         """
         self._keys = keys
         self._tenant = tenant
@@ -224,7 +224,7 @@ class StepGroups:
         return " ".join(self.mid(message_memory_id(ref, message)) for message in record.extracted_from or ())
 
     def _cited(self, record: MemoryRecord, stands: Standing) -> dict[str, Any]:
-        """Describe a message as evidence, or return the digest of a statement's words."""
+        """Return fields that describe a message as evidence, or the digest of a statement's words."""
         words = stands.words[1:]
         if not is_turn(record):
             return {"words_digest": words}
@@ -267,7 +267,7 @@ class StepGroups:
         return step | ({"deleted_since": "1" if deleted_since is True else deleted_since} if deleted_since else {})
 
     def absorb_messages(self, record: MemoryRecord) -> Step | None:
-        """Return the step that lets a stored statement absorb messages with its words, or None for other memories."""
+        """Return the step that makes messages evidence for a statement with the same words. Return None for other memories."""
         if is_turn(record) or record.quarantine is not None:
             return None
         stands, order = standing(self._tenant, record), order_of(self._keys, self._tenant, record)
@@ -279,7 +279,7 @@ class StepGroups:
         return {"op": "alias", "alias": self.mid(memory_id), "mid": memory.mid, "digest": dig}
 
     def remove_evidence(self, memory: StoredMemory, name: str, evidence: Evidence) -> Step:
-        """Return the step that removes a piece of evidence and its aliases. `name` is the evidence's hash field."""
+        """Return the step that removes a piece of evidence, and the aliases that came with it. `name` is the evidence's hash field."""
         step: Step = {"op": "forget_evidence", "mid": memory.mid, "field": name}
         aliases = message_mids(self._keys, self._tenant, memory.record, name, evidence)
         if aliases:
@@ -316,7 +316,7 @@ class MemoryScripts:
     """The script `memory_commit.lua`, with the arguments that are the same in each call."""
 
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False, neighbors_ms: int = 0) -> None:
-        """With `fsync`, Redis writes callers' changes to disk before it replies.
+        """Register the script. With `fsync`, Redis writes callers' changes to disk before it replies.
 
         The messages next to a new message are indexed again after `neighbors_ms`.
         """

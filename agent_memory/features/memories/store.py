@@ -1,6 +1,6 @@
 """Store long-term memories in Redis.
 
-Keyword search finds a memory immediately; vector search finds it once embedded.
+Keyword search finds a memory immediately; vector search finds it once it is embedded.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class MemoryStore(MemoryQueries):
         "new", "changed" and "same" mean that the memory is stored. "again" means that a message became evidence for a
         memory with the same words. With any other state, the memory is not stored:
 
-        - "buried": it was deleted before; with `background`.
-        - "twin <mid>": it repeats the words of a current memory; with `dedupe`.
-        - "slot <mid>": a current memory has its slot; without a fence.
+        - "buried": it was deleted before (only with `background`).
+        - "twin <mid>": it repeats the words of a current memory (only with `dedupe`).
+        - "slot <mid>": a current memory has its slot (only without a fence).
 
         With a fence, one step writes the records and moves the cursor; return None if the fence refuses. Raises IdTaken
         if an id belongs to another owner, and then writes nothing. If another owner takes an id during the call,
@@ -130,8 +130,8 @@ class MemoryStore(MemoryQueries):
     async def adopt_memories(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
         """Store memories from another server, keeping their times. Return a state for each, as in `write`.
 
-        Existing memories do not change: "other" means that the id has another owner or other content here. Deleted
-        memories remain deleted. Messages join their session in the order of `created_at`.
+        Existing memories do not change: "other" means that here the id belongs to another owner or has different
+        content. Deleted memories remain deleted. Messages join their session in the order of `created_at`.
         """
         permit_writing(scope, records)
         ordered = sorted(range(len(records)), key=lambda index: records[index].created_at)
@@ -185,7 +185,7 @@ class MemoryStore(MemoryQueries):
         return None if reply[0] == "fenced" else reply[1:]
 
     async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """Return those ids of the records that belong to other owners."""
+        """Return the ids of the records that are already in use by other owners."""
         if not records:
             return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]
@@ -194,7 +194,7 @@ class MemoryStore(MemoryQueries):
         return [record.id for record, owner, fine in zip(records, owners, free_or_own, strict=True) if owner not in fine]
 
     async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
-        """Replace `old`. Return False if its version changed or, unless `settled`, if another memory has the slot."""
+        """Replace `old`. Return False if its version changed, or if another memory has the slot and `settled` is false."""
         permit_writing(scope, (old, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
@@ -205,7 +205,10 @@ class MemoryStore(MemoryQueries):
         return state != "moved" and not state.startswith("slot ")
 
     async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
-        """Store a memory that leaves quarantine. Return "changed", "moved" (new version) or "slot <mid>" (taken)."""
+        """Store a memory that leaves quarantine.
+
+        Return "changed", "moved" if its version has changed, or "slot <mid>" if its slot is taken.
+        """
         permit_writing(scope, (old, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.add_group(steps.put_record(new, PutOptions(expect=str(version), same_text=True, keep_digest=True)))
@@ -315,7 +318,7 @@ class MemoryStore(MemoryQueries):
         return {mid: int(raw.split()[1]) / 1000 for mid, raw in zip(mids, usage, strict=True) if raw is not None}
 
     async def find_ended(self, limit: int) -> list[str]:
-        """Return the mids of current memories whose end has passed, from all tenants."""
+        """Return the mids of all tenants' current memories whose end time has passed."""
         seconds, micros = (await read(self._client, lambda pipe: pipe.time()))[0]
         clause = str(Num("z") <= seconds + micros / 1e6)
         return [hit.mid for hit in (await search(self._client, self._words, name_query(clause, 0, limit))).hits]
@@ -424,7 +427,7 @@ class MemoryStore(MemoryQueries):
 
 
 def evidence_positions(keys: Keys, tenant: str, record: MemoryRecord, pieces: Mapping[bytes, bytes]) -> str:
-    """Return an "order-key mid" line for each message that is evidence for a memory."""
+    """Return one line, "<key of the message order> <mid>", for each message that is evidence for a memory."""
     lines: list[str] = []
     for name, raw in pieces.items():
         piece = StoredEvidence.model_validate_json(raw)

@@ -30,7 +30,7 @@ async def store_settled(
     *,
     dedupe: bool,
 ) -> None:
-    """Store records. Decide and commit each repeat and each successor separately. Raises IdTaken or Conflict."""
+    """Store records. Commit each record that repeats or supersedes a memory separately. Raises IdTaken or Conflict."""
     for _ in range(_TRIES):
         states = await store.write(scope, records, dedupe=dedupe) or []
         unsettled = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
@@ -53,7 +53,7 @@ async def store_settled(
 async def decide(
     store: MemoryStore, neighbors: SimilarMemoryStore, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
-    """Return the decisions for each record.
+    """Decide for each record whether to add it, to make it evidence for a memory, or to let it replace its slot's fact.
 
     Omit a record that shares its id, words or slot with an earlier one: the caller passes it again in the next round.
     """
@@ -107,7 +107,7 @@ async def decide_edit(
 
 
 async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """Adopt memories, but let repeats become evidence for existing memories (state "repeat"). Return the states."""
+    """Adopt memories. If a memory repeats an existing one, it becomes evidence for that memory (state "repeat"). Return the states."""
     states = await store.adopt_memories(scope, records)
     twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
     for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):
@@ -122,7 +122,7 @@ async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope
 
 
 async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
-    """Return decisions that insert an older fact among a slot's former facts, where it ends when the next begins."""
+    """Return decisions that insert an older fact among a slot's former facts. The older fact ends when the next one begins."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.
@@ -160,7 +160,7 @@ def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """True if `record`, which has the same words as `old`, also has the same meaning. Extends `repeats` to messages.
+    """True if `record`, which has the same words as `old`, also has the same meaning. Unlike `repeats`, this accepts messages.
 
     A plain message repeats a statement that has no end, or a message with the same role. If the words contain a
     relative time ("yesterday"), both messages must mean the same day or month.

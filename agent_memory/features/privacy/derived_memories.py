@@ -25,7 +25,7 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
     """Delete a document's memories, except memories made from a message in `current`. Idempotent.
 
     Documents with the same id in other containers keep their memories. A memory that another document also states
-    becomes a memory of that document.
+    becomes that document's memory.
     """
     to_delete = await load_memories_of(services, scope, ref, current=current)
     mids, memories = list(to_delete), list(to_delete.values())
@@ -37,7 +37,7 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
 
 
 async def hand_on_evidence(services: Services, scope: Scope, ref: SessionRef, memories: Sequence[StoredMemory]) -> None:
-    """Store what other sessions also state as memories of those sessions."""
+    """Keep statements that other sessions repeat by making them those sessions' memories."""
     what = Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id)
     await hand_on(services, scope, what, [(memory.record, memory.version) for memory in memories])
 

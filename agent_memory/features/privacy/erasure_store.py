@@ -30,7 +30,7 @@ _REMEMBERED_SECONDS = 2 * 3600
 
 @dataclass(frozen=True, slots=True)
 class ErasureOrder:
-    """An erasure order. `raw` is its stored form, which differs for each order of the same erasure."""
+    """An erasure order. `raw` is its stored form, which is different each time the same erasure is ordered."""
 
     name: str
     what: Erasure
@@ -67,7 +67,7 @@ class ErasureStore:
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
-        """Replace a finished order with a receipt that does not name the owner, unless another worker did so."""
+        """Replace a finished order with a receipt that does not name the owner, unless another worker has already done so."""
         ordered, ends = json.loads(order.raw), {"end": datetime.now(UTC).isoformat()}
         about = {name: ordered[name] for name in ("by", "at") if ordered.get(name)} | ends | ({} if note is None else {"note": note})
         receipt = json.dumps({"tn": order.what.tenant, "done": dict(counts)} | about)
@@ -111,7 +111,7 @@ OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")
 
 
 def _meant_rows(scope: Scope, erasure: Erasure, names: Sequence[str], rows: Sequence[Sequence[bytes | None]]) -> list[ErasedMemory]:
-    """Return the memories or versions that an order covers, judged by the `OWNER_FIELDS` of their hashes."""
+    """Return the memories or versions that an order covers, according to the `OWNER_FIELDS` of their hashes."""
     mine = tag(scope.tenant).encode()
     matching: list[ErasedMemory] = []
     for name, (owner, raw, version, *tags) in zip(names, rows, strict=True):

@@ -29,10 +29,10 @@ _PAGE = 64
 
 @dataclass(frozen=True, slots=True)
 class LineageMemory:
-    """A memory with its history. `now` is the current version, or the ended version, or None.
+    """A memory with its history. `now` is the current version or, if the memory has ended, its last version. It can be None.
 
-    `pieces` contains later evidence by field. If the memory's id is an alias, `alias_of` is the mid of the actual
-    memory.
+    `pieces` contains evidence that was added later, by hash field. If the memory was merged, its id is an alias, and
+    `alias_of` is the mid of the other memory.
     """
 
     mid: str
@@ -74,7 +74,7 @@ class LineageStore:
     async def pages(
         self, scope: Scope, selection: Selection, unreadable: Callable[[str], None] = _ignore
     ) -> AsyncIterator[list[LineageMemory]]:
-        """Yield pages of memories that have at least one version, in any state, in the selection.
+        """Yield pages of memories that have at least one version in the selection, whatever its state.
 
         The same memory may appear more than once. Skip unreadable memories and pass their keys to `unreadable`.
         """
@@ -120,7 +120,7 @@ class LineageStore:
         return {mid: raw.decode().partition(" ")[0] for mid, raw in zip(mids, rows, strict=True) if raw is not None}
 
     async def take_back(self, scope: Scope, memory: LineageMemory, version: StoredMemory) -> bool:
-        """Make a former version current again, and separate a merged memory. Return False if the memory changed."""
+        """Make a former version current again. If the memory was merged, undo the merge. Return False if the memory has changed."""
         permit_writing(scope, [version.record])
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)
@@ -148,7 +148,7 @@ class LineageStore:
             await steps.run_steps(self._scripts)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
-        """Delete later evidence by field, and the aliases (mids) that came with it."""
+        """Delete pieces of evidence that were added later, by hash field, and the aliases (mids) that came with them."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         group += [{"op": "unalias", "alias": name} for name, mid in (await self.targets(names)).items() if mid == memory.mid]
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
@@ -185,7 +185,7 @@ def _decoded(
 def _parsed(
     scope: Scope, mid: str, rows: tuple[Any, Any, Sequence[Any]], evidence: dict[bytes, bytes], changes: Sequence[str], alias_of: str | None
 ) -> LineageMemory | None:
-    """Return the memory in the replies for its keys, or None if there is none. Raises ValueError if unreadable."""
+    """Parse a memory from the replies for its keys. Return None if it does not exist. Raises ValueError if it is unreadable."""
     current, over, former = rows
     past = [stored for row in former if (stored := read_row(scope.tenant, mid, row[:-1])) is not None]
     now = read_row(scope.tenant, mid, current[:-1]) or read_row(scope.tenant, mid, over[:-1])

@@ -1,7 +1,7 @@
 """Decide what a purge of a source does to one memory. Pure functions, no I/O.
 
 A purge deletes a memory if all its evidence comes from the source. A memory with other evidence loses only the evidence
-from the source. If the source changed the content, the previous content becomes current again. In doubt, the purge
+from the source. If the source changed the content, the previous content becomes current again. When in doubt, the purge
 deletes the memory.
 """
 
@@ -136,7 +136,7 @@ def judge(
 
 
 def changed_since(memory: LineageMemory, changes: Sequence[StoredChange]) -> bool:
-    """True if a caller has changed an imported memory since, or a conversation has changed or ended it."""
+    """True if, since the import, a caller or a conversation has changed or ended an imported memory."""
     if memory.edited:
         return True
     applied = [change for change in changes if change.state == "applied" and change.origin.get("actor") not in _OWN_ACTORS]
@@ -172,7 +172,7 @@ def _touched_versions(
 def _own_evidence(
     source: PurgeRequest, record: MemoryRecord, imported: str | None, is_poisoned: Callable[[MemoryRecord, Evidence], bool]
 ) -> list[Evidence]:
-    """Return the version's own evidence from other sources, or [] if the version itself matches the source."""
+    """Return a version's own evidence from other sources, or [] if the version itself matches the source."""
     if matches(source, record, imported):
         return []
     return [piece for piece in evidence_of(record) if not is_poisoned(record, piece)]
@@ -200,8 +200,8 @@ def _without_source(
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
     """Return the current version without its evidence from the source, or None if it loses no evidence.
 
-    Also return the later evidence that the version now rests on, and the number of pieces that it loses. The memory's
-    trust changes only if it now rests on later evidence.
+    Also return the later evidence that now supports the version, and the number of pieces that it loses. The memory's
+    trust changes only if later evidence now supports it.
     """
     assert memory.now is not None
     record = memory.now.record

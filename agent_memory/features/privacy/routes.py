@@ -37,7 +37,7 @@ async def purge_source(
 
     Memories with other evidence lose only the evidence from the source.
 
-    A worker does this. The answer is `pending` if there is no worker, or if the work takes longer than `wait`. The
+    A worker does this. The response is `pending` if there is no worker, or if the work takes longer than `wait`. The
     operation in X-Operation-Id keeps the counts as its receipt (`stages`) for 7 days.
     """
     services[MemoryService].require()
@@ -56,9 +56,10 @@ async def delete_agent(
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Deletes all data of an agent, in one namespace or in all. X-Operation-Id names the operation.
+    """Deletes all data of an agent, in one namespace or in all. X-Operation-Id identifies the operation.
 
-    This covers its sessions with their messages, and all memories, blocks and procedures with its id, of any user.
+    This covers the agent's sessions with their messages, and all users' memories, blocks and procedures with the
+    agent's id.
     """
     erasure = Erasure(scope.tenant, whole_agent(scope, namespace, agent_id), None, None, agent_id)
     return await _erased(services, scope, erasure, wait)
@@ -72,7 +73,7 @@ async def delete_user(
     namespace: NamespaceQuery = None,
     wait: WaitQuery = 0.0,
 ) -> Response:
-    """Deletes all sessions and memories of a user, in one namespace or in all. X-Operation-Id names the operation."""
+    """Deletes all sessions and memories of a user, in one namespace or in all. X-Operation-Id identifies the operation."""
     if scope.namespaces is not None:
         namespace, _ = place_of(scope, namespace, user_id)
     return await _erased(services, scope, Erasure(scope.tenant, namespace, user_id, None), wait)

@@ -34,7 +34,10 @@ async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequ
 
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:
-    """Make the oldest fact, or else the oldest message, the memory's successor. The others become its evidence."""
+    """Make the oldest fact among the aliases the successor, or else the oldest message.
+
+    The other aliases become the successor's evidence.
+    """
     pieces = await services[ChangeStore].load_evidence(old.mid)
     ledgers = await services[ChangeStore].load_ledgers(names)
     versions = [(name, ledger.versions[-1]) for name, ledger in zip(names, ledgers, strict=True) if ledger.versions]

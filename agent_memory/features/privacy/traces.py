@@ -56,7 +56,7 @@ class TraceStore:
         return removed
 
     async def forget_evidence(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
-        """Delete the evidence in other memories that comes from the session. Return the number of deleted pieces.
+        """Delete the evidence in other memories that comes from the erased session. Return the number of deleted pieces.
 
         Unreadable memories keep their evidence, and their keys are passed to `unreadable`.
         """
@@ -179,7 +179,7 @@ class TraceStore:
         return deleted
 
     async def forget_claims(self, scope: Scope) -> None:
-        """Delete the tenant's counts of claims. Until workers recount them, the tenant may exceed its share."""
+        """Delete the counts of the tenant's running work. Until workers recount it, the tenant may exceed its share of the workers."""
         with redis_errors():
             await self._client.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind))
 

@@ -1,4 +1,4 @@
-"""Find statements in a prompt that contradict each other, and the latest of each group. Pure functions, no I/O.
+"""Find statements in a prompt that contradict each other, and the latest in each group. Pure functions, no I/O.
 
 Two statements by the same speaker contradict each other in three cases:
 
@@ -105,7 +105,7 @@ def _last_of(later: Mapping[int, int], position: int) -> int:
 
 
 def _clauses_alike(text: str, other: str) -> bool:
-    """True if clauses of the two texts, of at least three distinctive words each, say nearly the same."""
+    """True if the two texts contain clauses, of at least three distinctive words each, that say nearly the same thing."""
     clauses, others = _CLAUSE.split(text), _CLAUSE.split(other)
     if len(clauses) == 1 and len(others) == 1:
         return False

@@ -72,7 +72,7 @@ def _as_text(system: str, turns: Sequence[Mapping[str, Any]], query: str) -> str
 
 
 def _in_turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Merge successive messages of one role, so that user and assistant alternate, starting with the user."""
+    """Merge successive messages with the same role, so that user and assistant alternate, starting with the user."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         role, text = ("user" if message["role"] == "user" else "assistant"), _plain_text(message)

@@ -1,9 +1,9 @@
 """Add later statements about a thing that a memory in the prompt mentions. Pure functions, no I/O.
 
 "Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.". With
-MiniLM, 82 to 215 of the 419 to 689 messages in a LoCoMo conversation are more similar to the question. Such things are
-rare: 9 of LoCoMo's 2,960 statements mention one. Places left in the prompt go to messages below the threshold that
-share a plain name ("Tofu died on Tuesday").
+MiniLM, 82 to 215 of the 419 to 689 messages in a LoCoMo conversation are more similar to the question. Things with a
+number are rare: 9 of LoCoMo's 2,960 statements mention one. Places left in the prompt go to messages below the
+threshold that share a plain name ("Tofu died on Tuesday").
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def with_mentions(
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Add later statements from `further` that share a name with a statement by the same person to the page."""
+    """Return the page with statements from `further` that share a name with an earlier statement by the same person."""
     if not further:
         return page
     there = {memory.mid for memory in page}
@@ -101,7 +101,7 @@ def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[Show
 
 
 def _tells_of_a_name(memory: ShownMemory) -> bool:
-    """True for a person's statement. An assistant's statements do not count, because they address the user."""
+    """True if a memory is a person's statement. An assistant's statements do not count, because they address the user."""
     return memory.is_message and not only_asks(memory) and memory.values["metadata"].get("role") != "assistant"
 
 
@@ -124,7 +124,7 @@ def _named_by(memory: ShownMemory, since: _Names) -> str | None:
 
 
 def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Add the statements from `further` that correct a statement on the page, and return the page."""
+    """Return the page with the statements from `further` that correct a statement on the page."""
     there, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
     if not candidates:
         return page

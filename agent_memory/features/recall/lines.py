@@ -19,7 +19,7 @@ _MOST_NAME = 64
 
 @dataclass(slots=True)
 class LineStyle:
-    """How to write lines: dates in `zone` and relative to `now`, with or without ids."""
+    """The style of prompt lines: dates are in `zone` and relative to `now`, and ids are shown or not."""
 
     now: datetime
     zone: tzinfo

@@ -77,7 +77,7 @@ class MemoryList:
         return [*lines, *(memory_line(memory, style, dated[memory.id], asks=True) for memory in questions)]
 
     def text(self, style: LineStyle) -> str:
-        """Return all lines as one text, with a note that the memories are data and not instructions."""
+        """Return all lines as one string, with a note that the memories are data and not instructions."""
         lines = [*self.fact_lines(style), *self.statement_lines(style)]
         return "\n".join(lines) + DATA_NOTE if lines else NO_MEMORIES
 
@@ -124,9 +124,9 @@ class MemorySelection:
     _repeats: DuplicateFilter = field(default_factory=DuplicateFilter)
 
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
-        """Return the memories to show. Expects `memories` best first.
+        """Return the memories to show. Expects `memories` to be sorted best first.
 
-        Afterwards, `cut` holds the reason for each memory left out, unless the reason is the limit alone.
+        Afterwards, `cut` holds the reason why each memory was left out, except for memories that only exceed the limit.
         """
         beside = [memory for memory in memories if memory.beside is not None]
         memories = [memory for memory in memories if memory.beside is None] if beside else memories
@@ -205,8 +205,8 @@ class MemorySelection:
 def _groups(statements: Sequence[ShownMemory], last: Mapping[str, str]) -> list[list[ShownMemory]]:
     """Group statements (oldest first) with their corrections and accompanying memories.
 
-    Clearly relevant groups come before the other groups. Within these two blocks, the newest statement of each group
-    determines the order, oldest first.
+    Clearly relevant groups come before the other groups. Apart from that, groups are ordered by their newest statement,
+    oldest first.
     """
     by_mid = {memory.mid: memory for memory in statements}
     groups: dict[str, list[ShownMemory]] = {}
@@ -223,7 +223,7 @@ def _relevance(memory: ShownMemory) -> float:
 
 
 def cited_messages(memory: ShownMemory) -> list[MessageName]:
-    """Return the identities of the messages from which extraction made this memory."""
+    """Return the identities of the messages from which this memory was extracted."""
     session = memory.values["session_id"]
     if session is None:
         return []

@@ -49,7 +49,7 @@ async def memory_prompt(
 async def explain_long_term_memory(
     services: ServicesDep, scope: ScopeDep, body: Annotated[ExplainRequest, Body()], memory_types: MemoryTypesHeader = None
 ) -> Response:
-    """Explains why a search or a prompt did not return a memory (filter, rank, threshold or budget), or its rank."""
+    """Explains why a search or a prompt left out a memory (filter, rank, threshold or budget), or returns the memory's rank."""
     if body.search is not None:
         body = body.model_copy(update={"search": search_as_shown(body.search, memory_types)[0]})
     if body.prompt is not None:

@@ -51,7 +51,8 @@ Part = TypeVar("Part")
 class _Kinds(NamedTuple, Generic[Part]):
     """One value for each section, grouped by kind.
 
-    The kinds are sections of every prompt, this feature's own section, and recalled sections of other features.
+    There are three kinds: sections that every prompt contains, this feature's own section, and recalled sections of
+    other features.
     """
 
     always: Sequence[Part]
@@ -101,7 +102,7 @@ class RecallService:
         """Return a prompt.
 
         If `explain` is true, the prompt includes an explanation, and its memories do not count as read. `shown` are
-        messages that the caller shows beside a prompt without a session. The prompt does not repeat them.
+        messages that the caller shows along with a prompt without a session. The prompt does not repeat them.
 
         Raises UnsupportedRequest if the request specifies neither a session nor a search, BadInput if fields contradict
         each other, and the errors of the sections.
@@ -185,7 +186,7 @@ class RecallService:
         return session, _Kinds(*[[await reads.load_section(next(groups), messages) for reads in kind] for kind in opened])
 
     async def _read_sections(self, ask: PromptAsk, opened: _Kinds[SectionReads], *, with_session: bool) -> list[Sequence[Any]]:
-        """Return the replies for the session and for each section from one round trip. Also set `ask.zone`."""
+        """Return the replies for the session and for each section, all read in one round trip. Also set `ask.zone`."""
         counts: list[int] = []
 
         def build(pipe: Pipe) -> None:
@@ -219,7 +220,7 @@ class RecallService:
 
 
 def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, explain: bool) -> PromptAsk:
-    """Return the validated request for the sections.
+    """Validate the request, and return it in the form that the sections use.
 
     Raises BadInput if the session and the prompt specify different users, namespaces or agents. Raises
     UnsupportedRequest if the request specifies neither a session nor a search, and Forbidden for data outside the
@@ -252,7 +253,7 @@ def _ask_of(scope: Scope, body: MemoryPromptRequest, *, optimize_query: bool, ex
 
 
 def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
-    """Return the request with one time zone for prompt and search. Raises BadInput for unknown or different zones."""
+    """Return the request with one time zone for prompt and search. Raises BadInput if a zone is unknown or the two zones differ."""
     search = body.long_term_search if isinstance(body.long_term_search, SearchRequest) else None
     names = [name for name in (body.timezone, None if search is None else search.timezone) if name is not None]
     if not names:
@@ -267,7 +268,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections into a shared part of the budget, in order. Each takes the tokens it needs from those left."""
+    """Fit sections into a shared part of the budget, in order. Each takes what it needs from the remaining tokens."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:

@@ -1,4 +1,4 @@
-"""Find an agent's sessions, for exports and erasures. This reads all accessible sessions: the index has no agents."""
+"""Find an agent's sessions, for exports and erasures. This reads all accessible sessions, because the index does not contain agents."""
 
 from __future__ import annotations
 

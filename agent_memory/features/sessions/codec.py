@@ -47,7 +47,7 @@ def words_digest(message: MemoryMessage) -> str:
 
 
 def message_identity(message: MemoryMessage) -> str:
-    """Return the identity of a message: its id, a digest of its words, and a digest of any content beside its text."""
+    """Return a message's identity: its id, a digest of its words and, if it has other content, a digest of that."""
     plain = f"{message.id}\n{words_digest(message)}"
     if not (beside := beside_of(message)):
         return plain
@@ -87,7 +87,7 @@ def encode_beside(message: MemoryMessage) -> str:
 
 
 def encode_message(message: MemoryMessage, writer: str | None = None) -> str:
-    """Return a message's text and metadata as JSON, in the form that entries store. The writer comes last: scripts keep it."""
+    """Return a message's text and metadata as an entry's JSON. The writer comes last, because scripts replace the end."""
     body: dict[str, Any] = {"i": message.id, "r": message.role, "c": message.content, "t": iso(message.created_at)}
     if (metadata := message.own_fields.get("metadata")) is not None:
         body["d"] = iso(said_at(metadata, message.created_at))
@@ -147,7 +147,7 @@ class PromptTurn(NamedTuple):
     role: str
     content: str
     beside: Mapping[str, Any] | None = None
-    """The content beside the text, as `beside_of` returns it."""
+    """The content other than the text, as `beside_of` returns it."""
 
     @property
     def links(self) -> ToolCallLinks | None:
@@ -215,7 +215,7 @@ class SessionTurns:
 
 
 def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: list[bytes | None]) -> SessionState | None:
-    """Decode a session from its meta hash, entries and journal cursors (jp, je). Return None without a meta hash."""
+    """Decode a session from its meta hash, entries and journal cursors (jp, je). Return None if there is no meta hash."""
     if not meta:
         return None
 
@@ -263,7 +263,8 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
 class OwnMemory(NamedTuple):
     """A memory waiting in a session's journal, with only the fields that its writer set.
 
-    `rights` are the writer's. `written` is the time of the PUT (µs), so that a repeated PUT creates the same memory.
+    `rights` are the writer's rights. `written` is the time (µs) of the PUT request that wrote it, so that repeating the
+    PUT creates the same memory.
     """
 
     record: MemoryRecord
@@ -272,7 +273,10 @@ class OwnMemory(NamedTuple):
 
 
 def encode_own(record: MemoryRecord, scope: Scope) -> str:
-    """Return a waiting memory as JSON, with its given fields and the writer's rights. The script appends the time."""
+    """Return a waiting memory as JSON, with the writer's rights and the names of the given fields.
+
+    The Redis script adds the time of the write.
+    """
     limits = {"ns": scope.namespaces, "us": scope.users, "ag": scope.agents}
     rights = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
     named_fields = sorted(record.model_fields_set | {"id"})
@@ -281,7 +285,7 @@ def encode_own(record: MemoryRecord, scope: Scope) -> str:
 
 
 def decode_own(raw: str) -> OwnMemory:
-    """Decode the JSON that `encode_own` and the script wrote."""
+    """Decode the JSON of `encode_own`, including the time that the Redis script added."""
     body = json.loads(raw)
     record = MemoryRecord.model_validate(body["record"], context=ANSWER)
     memory = MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))

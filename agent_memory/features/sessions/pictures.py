@@ -1,4 +1,4 @@
-"""Know how the pictures in messages are remembered: as a model describes them, or by the words beside them."""
+"""Report how pictures in messages are remembered: by a model's description, or only by the words around them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_PICTURES = 20
 
 
 def notice_pictures(messages: Sequence[MemoryMessage], described: bool) -> None:
-    """Add a notice for each message with pictures. `described` is True if a model gets to see them later."""
+    """Add a notice for each message with pictures. `described` is True if a model will describe them later."""
     later = "until a model has described them; read the session to see" if described else "because no model extracts facts"
     for position, message in enumerate(messages):
         if pictures_of(message.content_parts):
@@ -32,11 +32,11 @@ class PictureMemories:
         self._ids = ids
 
     def memory_id(self, ref: SessionRef, address: str) -> str:
-        """Return the id of a description: the same for the same picture of the same user, or session without a user."""
+        """Return the id of a picture's description, derived from the picture's address and the user, or the session if there is no user."""
         return self._ids.of("picture", ref.namespace, ref.user_id, None if ref.user_id else ref.session_id, address)
 
     async def described(self, scope: Scope, memory_ids: Sequence[str]) -> set[str]:
-        """Return those of the ids under which a description is stored."""
+        """Return the subset of `memory_ids` for which a description is stored."""
         found = await self._memories.find(scope, memory_ids)
         return {memory_id for memory_id, memory in zip(memory_ids, found, strict=True) if memory is not None}
 

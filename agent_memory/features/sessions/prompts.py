@@ -1,4 +1,4 @@
-"""The prompts that ask a model for a progressive summary, and for the description of a picture."""
+"""Prompts that ask a model for a progressive summary or for the description of a picture."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SummaryAnswer(BaseModel):
 
 
 def summarize_messages(previous: str | None, leaving: Sequence[PromptMessage], *, max_words: int) -> list[ChatMessage]:
-    """Return the messages for one model call, with the `leaving` messages sorted by time."""
+    """Return the prompt for a new summary of the previous summary and the `leaving` messages, sorted by time."""
     ordered = sorted(leaving, key=lambda item: (item.created_at, item.number))
     parts = [f"Leaving messages, one JSON object per line:\n{fence(message_lines(ordered), 'messages')}"]
     if previous and previous.strip():
@@ -55,7 +55,7 @@ class PictureDescription(BaseModel):
 
 
 def describe_messages(address: str | None, language: str | None) -> list[ChatMessage]:
-    """Return the prompt that asks for a description. Without an address, the prompt has no picture."""
+    """Return the prompt that asks for a picture description. If `address` is None, the prompt contains no picture."""
     system = _PICTURE_TASK.format(data_rule=DATA_RULE, language=language or "English")
     pictures = () if address is None else (address,)
     return [ChatMessage("system", system), ChatMessage("user", "Now describe the picture.", pictures)]

@@ -40,7 +40,7 @@ _DECODED = 6
 
 @dataclass(slots=True)
 class RecentQuery:
-    """A search for a user's unpromoted messages in these namespaces. None means all namespaces."""
+    """A search for a user's unpromoted messages. If `namespaces` is None, it covers all namespaces."""
 
     scope: Scope
     user_id: str
@@ -72,7 +72,10 @@ class RecentMessages:
         return RecentQuery(scope, user.eq, only, request)
 
     def queue_recent(self, pipe: Pipe, query: RecentQuery, but: SessionRef | None = None) -> int:
-        """Queue the read, which has one reply. Leave out the session `but`, because the prompt shows it."""
+        """Queue the read of recent messages and return its number of replies.
+
+        Exclude the session `but`, because the prompt already shows it.
+        """
         scope = query.scope
         key = self._keys.waiting(scope.tenant, query.user_id)
         without = "" if but is None else self._keys.sid(scope.tenant, but)
@@ -115,7 +118,7 @@ def _card(record: MemoryRecord, share: float) -> ShownMemory:
 
 
 def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, StoredMessage]]:
-    """Return accessible messages that wait for promotion, sorted by the number of query words, then newest first."""
+    """Return accessible messages that are waiting for promotion, sorted by the number of query words they contain, then newest first."""
     scope = query.scope
     waiting: list[tuple[Sequence[Any], bytes]] = []
     for session in reply:
@@ -136,7 +139,7 @@ def _parse_recent(query: RecentQuery, reply: Any) -> list[tuple[SessionRef, Stor
 
 
 def _count_words(entries: Sequence[bytes], beginnings: Sequence[Sequence[bytes]]) -> list[int]:
-    """Count how many query words each entry may contain. Search all entries at once, because most words are rare."""
+    """For each entry, count the query words that it may contain. Search all entries in one pass, because most words are rare."""
     text = b"\n".join(entries)  # The JSON of an entry has no line breaks.
     text = text.lower() if text.isascii() else text.decode().lower().encode()
     ends = list(accumulate(len(line) + 1 for line in text.split(b"\n")))

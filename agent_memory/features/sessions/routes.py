@@ -89,7 +89,7 @@ async def append_messages(
     wait: MessageWaitQuery = None,
     if_match: IfMatch = None,
 ) -> Response:
-    """Appends messages to a session, and creates a missing session. Messages with known ids are skipped."""
+    """Appends messages to a session, creating the session if it does not exist. Messages with known ids are skipped."""
     answer, messages = await services[SessionService].append_messages(scope, session_id, body, if_match=version_of(if_match))
     if wait is not None:
         reached: MessageStage = "stored"
@@ -148,7 +148,7 @@ async def get_working_memory(
     ] = None,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Returns a session. With a model or a window, leaves out the oldest messages that do not fit."""
+    """Returns a session. If a model or a context window is given, leaves out the oldest messages that do not fit."""
     answer = await services[SessionService].get(
         scope,
         session_id,
@@ -181,7 +181,7 @@ async def put_working_memory(
     if_none_match: IfNoneMatch = None,
     memory_types: MemoryTypesHeader = None,
 ) -> Response:
-    """Stores a session and replaces the stored one.
+    """Stores a session, replacing any stored version.
 
     The query's `user_id` and `namespace` apply if the body has none.
     """

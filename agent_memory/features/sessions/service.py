@@ -164,8 +164,8 @@ class SessionService:
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
         """Append messages, creating the session if it is missing. Skip messages that the session already has.
 
-        Return the answer and the stored messages, because a new message that reuses an id gets another id. If `anew` is
-        true, the messages replace the session, but its long-term memories stay.
+        Return the answer and the messages as stored: a new message that reuses an id gets a different one. If `anew` is
+        true, the messages replace the session, but its long-term memories are kept.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
         permit_agent(scope, body.agent_id)
@@ -213,7 +213,7 @@ class SessionService:
         model_name: str | None = None,
         context_window_max: int | None = None,
     ) -> SessionAnswer:
-        """Return the session with this identity or, if none exists, the only one that matches. Raises NotFound."""
+        """Return the session with this identity, or else the only match (see `find_only`). Raises NotFound."""
         last = recent_messages_limit if recent_messages_limit and recent_messages_limit > 0 else None
         named = self._window(model_name, context_window_max) if model_name or context_window_max else None
         # Read only the messages that the answer shows.
@@ -252,7 +252,7 @@ class SessionService:
         return await self.get(scope, session_id, namespace=ref.namespace, user_id=ref.user_id)
 
     async def delete(self, scope: Scope, session_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the session with this identity or, if none exists, the only one that matches, if any."""
+        """Delete the session that `get` would return, if there is one."""
         ref = session_of(scope, session_id, namespace, user_id)
         if not await self._store.delete(scope, ref) and (only := await self._store.find_only(scope, ref)) is not None:
             await self._store.delete(scope, only)
@@ -268,7 +268,10 @@ class SessionService:
         offset: int = 0,
         identities: bool = False,
     ) -> SessionListResponse:
-        """Return a page of session ids, oldest first, and the total number of sessions. `identities` adds their owners."""
+        """Return a page of session ids, oldest first, and the total number of sessions.
+
+        If `identities` is true, add each session's owner.
+        """
         total, refs = await self._store.list(scope, *list_place_of(scope, namespace, user_id), offset, limit)
         answer = SessionListResponse(sessions=[ref.session_id for ref in refs], total=total)
         if identities:
@@ -285,7 +288,7 @@ class SessionService:
         return [self._view(state, state.messages, None, None) for state in states if state is not None]
 
     async def _last(self, scope: Scope, state: SessionState, last: int) -> Sequence[StoredMessage]:
-        """Return the last messages. Leave out answers to tool calls that are not among these messages."""
+        """Return the last messages, without tool answers whose calls are not among them."""
         read, messages = last, state.messages
         while len(messages) == read and lacks_calls(messages):
             # A call is usually a few messages back. Some calls never existed, so this search has a limit.
@@ -323,9 +326,9 @@ class SessionService:
     def _with_stable_id(self, ref: SessionRef, record: MemoryRecord) -> MemoryRecord:
         """Return the memory with an id.
 
-        Derive a missing id from text, type and session, so that a repeated PUT adds nothing.
+        A missing id is derived from the text, type and session, so that a repeated PUT adds nothing.
 
-        The id is a keyed digest, so a caller cannot use it to find out whether another session contains a text.
+        The id is a keyed digest, so a caller cannot use it to find out whether another session contains a given text.
         """
         if "id" in record.model_fields_set:
             return record
@@ -473,14 +476,14 @@ def _with_progress(stored: StoredMessage, state: SessionState, extracts: bool) -
 
 
 def with_made_ids(messages: Sequence[MemoryMessage]) -> Sequence[MemoryMessage]:
-    """Return the messages to append. If the request has an Idempotency-Key, derive missing ids from the key."""
+    """Return the messages to append. If the current request has an Idempotency-Key, derive missing ids from that key."""
     if not is_repeatable():
         return messages
     return [message if "id" in message.model_fields_set else message.model_copy(update={"id": made_id()}) for message in messages]
 
 
 def _with_kept_types(memories: Sequence[MemoryRecord], procedural: Collection[str]) -> list[MemoryRecord]:
-    """Return the memories, with the type procedural restored for memories that the session stores as procedural."""
+    """Return the memories, restoring the procedural type of memories that the session stores as procedural."""
     return [
         record.model_copy(update={"memory_type": MemoryTypeEnum.PROCEDURAL})
         if record.id in procedural and record.memory_type is MemoryTypeEnum.SEMANTIC

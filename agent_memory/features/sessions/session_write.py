@@ -26,8 +26,8 @@ IMPORT_FIELD = "im"
 class NewMessage:
     """A message to write. `promote` is True if background work must process the message.
 
-    With `promote_correction`, background work also processes it if the PUT changes the stored text of its id. A PUT keeps
-    the stored writer of a message that it does not change.
+    With `promote_correction`, background work also processes the message if a PUT changes the text stored under its id.
+    A PUT keeps the stored writer of a message that it does not change.
     """
 
     message: MemoryMessage
@@ -43,7 +43,7 @@ class NewMessage:
 
 @dataclass(frozen=True, slots=True)
 class MovedSession:
-    """Data that only imported sessions have: their times, the seconds until they expire, and other features' fields.
+    """Data specific to an imported session: its times, the seconds until it expires, and other features' fields.
 
     If `seconds_left` is None, the session's TTL applies.
     """
@@ -89,17 +89,17 @@ class SessionWrite:
     distinct_ids: bool = False
     """If true, a message that reuses another message's id gets a different id, in place."""
     empty: Sequence[int] = ()
-    """Positions of empty messages. The write fails, unless the session stores them with content beside the text."""
+    """Positions of empty messages. The write fails, unless the session stores them with content other than text."""
     anew: bool = False
     """If true, an append replaces the session and its pending work."""
 
 
 @dataclass(slots=True)
 class SessionStamp:
-    """A session after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
+    """The state of a session after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
 
-    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` lists messages that were sent as
-    text alone: each position, with the other stored content, which the write kept.
+    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` contains the position and content
+    of each message sent without its stored non-text content, which the write kept.
     """
 
     version: int

@@ -82,7 +82,7 @@ class Journal:
     """A session's pending work.
 
     `waiting` contains the messages to process, and `before` a few earlier messages for context. `own` maps ids to the
-    JSON of memories that callers stored in the session and that wait for promotion.
+    JSON of caller-stored memories that are waiting for promotion.
     """
 
     tenant: str
@@ -101,7 +101,7 @@ class Journal:
         return self.start + len(self.waiting) >= self.end
 
     def without(self, blocks: ContextBlocks) -> Journal:
-        """Return the journal without the text that these blocks contain."""
+        """Return the journal without the text contained in `blocks`."""
         return replace(self, before=outside_blocks(self.before, blocks), waiting=outside_blocks(self.waiting, blocks))
 
 
@@ -139,7 +139,7 @@ class SessionStore:
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
         """Replace a session or append to it, and mark its follow-up work as due.
 
-        Raises Forbidden or IdTaken, with the field, if the caller could not create a memory that is to be promoted; the
+        Raises Forbidden or IdTaken, naming the field, if the caller may not create a memory that is to be promoted; the
         script then writes nothing. Unchanged memories of the session are not promoted again. Raises VersionMismatch,
         TooLarge, BadInput or RedisUnavailable.
         """
@@ -187,7 +187,7 @@ class SessionStore:
         return k.meta if user_id is None else self._keys.waiting(tenant, user_id)
 
     def _own(self, scope: Scope, ref: SessionRef, change: SessionWrite, promoted: Mapping[str, int]) -> dict[str, Any]:
-        """Return the script's arguments for memories. `promoted` maps id to position, for memories to promote."""
+        """Return the script's arguments for the memories to promote. `promoted` maps each memory's id to its position."""
         own: list[str] = []
         for name, position in promoted.items():
             record = change.memories[position]
@@ -205,7 +205,7 @@ class SessionStore:
     def _queue_read(
         self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE
     ) -> None:
-        """Queue the read of a session, with three replies for `_session`."""
+        """Queue the commands that read a session. Pass their three replies to `_session`."""
         k = self._keys.session(self._sid(scope, ref))
         pipe.hgetall(k.meta)
         if window is None:
@@ -215,7 +215,7 @@ class SessionStore:
         pipe.hmget(k.journal, ["jp", "je"])
 
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
-        """Return a session with its `last` messages. If None, return all messages, or as many as fit into `window`."""
+        """Return a session with its newest `last` messages. If `last` is None, return all messages, or as many as fit into `window`."""
         state: SessionState | None = None
         for before in (_BEFORE, _ALL_BEFORE):
             replies = await read(self._client, lambda pipe, n=before: self._queue_read(pipe, scope, ref, last, window, n))
@@ -260,7 +260,7 @@ class SessionStore:
         return {memory["id"] for memory in json.loads(raw or "[]") if memory["memory_type"] == MemoryTypeEnum.PROCEDURAL}
 
     async def find(self, scope: Scope, session_id: str, namespace: str | None, user_id: str | None) -> list[SessionRef]:
-        """Return up to two sessions with this id. A namespace or user of None matches any."""
+        """Return up to two sessions with this id. If `namespace` or `user_id` is None, it matches any value."""
         clause = filters.session_where(scope, session_id=session_id, namespace=namespace, user_id=user_id)
         return (await self._search(clause, 0, 2))[1]
 
@@ -320,7 +320,7 @@ class SessionStore:
         return [sid.decode() for sid in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def lives(self, scope: Scope, sids: Sequence[str]) -> list[SessionEpoch]:
-        """Return the sessions that exist, or that have pending or set-aside work."""
+        """Return the given sessions that exist or have pending or set-aside work."""
         names = ("tn", "ns", "us", "ep")
 
         def build(pipe: Pipeline) -> None:
@@ -404,7 +404,7 @@ class SessionStore:
         return bool(reply)
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
-        """Return the tenant and session with this key name. The session has its `last` messages, or all if None."""
+        """Return the tenant and the session with this key name. Include its newest `last` messages, or all if `last` is None."""
         k = self._keys.session(sid)
 
         def build(pipe: Pipeline) -> None:
@@ -423,11 +423,11 @@ class SessionStore:
         return bool(await self._summary_script(k, fence=fence, context=context, **sizes))
 
     async def note_pictures(self, sid: str, epoch: str, seen_to: int) -> bool:
-        """Note that the pictures in all messages up to `seen_to` were seen. Return False if the session was replaced."""
+        """Record that the pictures in all messages up to `seen_to` have been seen. Return False if the session was replaced."""
         return bool(await self._pictures_script(meta=self._keys.session(sid).meta, epoch=epoch, seen_to=seen_to))
 
     async def import_sources(self, scope: Scope, refs: Sequence[SessionRef]) -> list[str | None]:
-        """Return the source of each session's import: "" if it has none or has changed since, None if it is missing."""
+        """Return each session's import source: "" if it was not imported or has changed since, or None if the session is missing."""
         metas = [self._keys.session(self.sid(scope, ref)).meta for ref in refs]
         rows = await read(self._client, lambda pipe: [pipe.hmget(meta, ["v", IMPORT_FIELD]) for meta in metas]) if metas else []
         return [None if version is None else "" if mark is None else untag(mark.decode()) for version, mark in rows]
@@ -461,7 +461,7 @@ def _session(scope: Scope, replies: Sequence[Any], window: TokenWindow | None) -
 
 
 def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
-    """Raise Forbidden or IdTaken, with the field, if the writer could not create a memory that is to be promoted."""
+    """Raise Forbidden or IdTaken, naming the field, if the writer may not create a memory that is to be promoted."""
     placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
     for position, record in placed:
         permit_owner(scope, record, f"memories.{position}")
@@ -469,7 +469,7 @@ def permit_own(scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
 
 
 def outside_blocks(messages: Sequence[StoredMessage], blocks: ContextBlocks) -> list[StoredMessage]:
-    """Return the messages without the text that these blocks contain, because that text must not become memories."""
+    """Return the messages without the text contained in `blocks`, because that text must not become memories."""
     return [_outside(stored, blocks) for stored in messages]
 
 

@@ -31,7 +31,7 @@ class StrategyOptions(ExtractionRules):
 
 
 def check_strategy(strategy: MemoryStrategyConfig) -> None:
-    """Raise BadInput, with the field, for a configuration that cannot work."""
+    """Raise BadInput, naming the field, if the strategy's configuration cannot work."""
     if not strategy.config and strategy.strategy != "custom":
         return
     options = options_of(strategy.config)
@@ -46,7 +46,7 @@ def check_strategy(strategy: MemoryStrategyConfig) -> None:
 
 
 def options_of(config: dict[str, Any]) -> StrategyOptions:
-    """Return the options that the server supports. Raises BadInput with the invalid field."""
+    """Return the options in `config` that the server supports. Raises BadInput, naming the field, if one is invalid."""
     options = {name: value for name, value in config.items() if name in StrategyOptions.model_fields}
     try:
         return StrategyOptions.model_validate(options)
@@ -57,7 +57,7 @@ def options_of(config: dict[str, Any]) -> StrategyOptions:
 
 
 def read_zone(name: str | None, field_name: str = "timezone", where: str = "body") -> tzinfo:
-    """Return a time zone, or UTC for None. Raises BadInput, in which `where` specifies the part of the request."""
+    """Return the named time zone, or UTC for None. Raises BadInput; `where` specifies which part of the request contains the name."""
     try:
         return zone_of(name)
     except ValueError as error:

@@ -121,7 +121,7 @@ def with_names(line: Sequence[str], named: Callable[[str], str]) -> list[str]:
 
 
 def checked_line(line: Any) -> list[str]:
-    """Validate and return a line of a change, because it becomes the input of a script. Raises BadInput."""
+    """Return the words of a change's line if they are valid, because they become the input of a script. Raises BadInput."""
     words: list[Any] = line if isinstance(line, list) else []
     if not words or words[0] not in _NAMES or not all(isinstance(word, str) and word for word in words):
         raise BadInput("is no line of a change", field="lines")

@@ -1,4 +1,4 @@
-"""Export all of a user's or an agent's data as JSON Lines, page by page, while others may write."""
+"""Export all of a user's or an agent's data as JSON Lines, page by page, even while others write."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class ExportService:
                 await self._note_failure(scope, operation_id, counts)
 
     def _audit(self, scope: Scope, erasure: Erasure, operation_id: str, counts: Mapping[str, int]) -> None:
-        """Add the numbers of exported lines to the audit log, in addition to the event of the request."""
+        """Add the numbers of exported lines to the audit log, in addition to the request's own event."""
         if self.audits:
             ids = {"user_id": erasure.user_id, "namespace": erasure.namespace, "operation_id": operation_id}
             ids["agent_id"] = erasure.agent_id
@@ -248,7 +248,7 @@ class ExportStore:
             await self._client.set(self._keys.export(operation_id.removeprefix(_PREFIX)), json.dumps(body), ex=_LIFETIME_SECONDS)
 
     async def get(self, scope: Scope, operation_id: str) -> OperationRecord | None:
-        """Return the operation of an export, or None if the id does not belong to an export of the caller's tenant."""
+        """Return an export's operation record, or None if the id does not belong to an export of the caller's tenant."""
         if not operation_id.startswith(_PREFIX):
             return None
         key = self._keys.export(operation_id.removeprefix(_PREFIX))

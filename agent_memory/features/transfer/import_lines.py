@@ -132,7 +132,7 @@ class MessageLine(BaseModel):
 
 
 class SessionLine(BaseModel):
-    """A session, or the waiting work of an ended one. Parts of other features are extra fields."""
+    """A session, or the pending work of an ended session. Data from other features is in extra fields."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -171,7 +171,7 @@ def parse_line(raw: bytes) -> dict[str, Any]:
 
 
 def header_of(line: Mapping[str, Any]) -> HeaderLine:
-    """Return the header of an export. Raises BadInput if its format is different or its version is newer."""
+    """Return the header of an export. Raises BadInput if its format or version is not supported."""
     header = validated(HeaderLine, line)
     if header.format != EXPORT_FORMAT:
         raise BadInput(f"is no export of a user: its format is not {EXPORT_FORMAT}", field="format")
@@ -181,9 +181,9 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
 
 
 class ImportPlacement:
-    """Assigns imported lines to the user or agent, and to the namespace, that the caller specifies.
+    """Assigns imported lines to the user or agent and the namespace that the caller specifies.
 
-    The owner in the lines is ignored, except that an agent's import keeps the users.
+    The owner in the lines is ignored, except that importing an agent's data keeps the users.
     """
 
     def __init__(
@@ -331,7 +331,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _plain(terms: str | None) -> bool:
-    """True if a text can be index terms in the form that `foundation.text.terms` produces."""
+    """True if the string consists of index terms in the form that `foundation.text.terms` produces."""
     return terms is not None and all(term.isascii() and term.replace("_", "a").isalnum() for term in terms.split(" "))
 
 

@@ -1,4 +1,4 @@
-"""Remember which lines of another system's data arrived, so that a repeated import restores nothing that was deleted since."""
+"""Record which lines of another system's data have arrived, so that a repeated import does not restore data deleted since then."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ImportProgress:
         self._ids = ids
 
     def mark_of(self, owner: Sequence[str | None], raw: bytes) -> str:
-        """Return the mark of a line, without the time at which this run made it."""
+        """Return a digest of a line and its owner, ignoring the time at which this run created the line."""
         return self._ids.of(*owner, _RECORDED.sub(b"", raw).decode("utf-8", "replace").strip())
 
     async def arrived(self, scope: Scope, source: str, marks: Sequence[str]) -> set[str]:
-        """Return the marks of lines that arrived before."""
+        """Return the given marks (see `mark_of`) whose lines have already arrived."""
         if not marks:
             return set()
         key = self._key(scope.tenant, source)
@@ -45,7 +45,7 @@ class ImportProgress:
                 await pipe.execute()
 
     async def forget(self, scope: Scope, source: str) -> None:
-        """Let the import of this name start again: it was undone."""
+        """Forget which lines of an undone import arrived, so that it can be repeated."""
         with redis_errors():
             await self._client.delete(self._key(scope.tenant, source))
 

@@ -25,7 +25,10 @@ def summary_lines(report: ImportReport) -> list[str]:
 
 
 def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
-    """Return a line for each of the first problems. Lines of files that this server did not write have no numbers."""
+    """Return a line of text for each of the first problems.
+
+    If `numbered` is false, leave out line numbers, as for files that another system wrote.
+    """
     problems = [
         f"{f'line {each.line} ' if numbered else ''}({each.kind or '?'} {each.id or ''}): {each.reason}" for each in report.problems
     ]
@@ -37,7 +40,7 @@ def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
 
 
 def owner_of_export(header: bytes) -> tuple[str, bool]:
-    """Return the owner of an export from its first line, and True if the owner is an agent. Raises StartupError."""
+    """Return the owner named in an export's first line, and True if the owner is an agent. Raises StartupError."""
     with suppress(ValueError, AttributeError):
         names = json.loads(header)
         for field in ("user_id", "agent_id"):

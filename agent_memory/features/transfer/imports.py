@@ -139,7 +139,7 @@ class ImportService:
         return run.report
 
     async def _skip_arrived(self, run: _Run, rows: Iterable[bytes], first: int) -> list[bytes]:
-        """Return the rows, with empty rows in place of rows that arrived before. The report counts these as present."""
+        """Return the rows, with an empty row in place of each row that arrived before. The report counts the replaced rows as present."""
         lines = list(islice(rows, MAX_LINES + 1))
         run.marks = {number: self.progress.mark_of(run.owner, raw) for number, raw in enumerate(lines, start=first)}
         arrived = await self.progress.arrived(run.scope, run.source, list(run.marks.values()))
@@ -193,7 +193,7 @@ class ImportService:
             self._problem(run, number, line.get("kind"), line.get("id") or line.get("session_id"), reason)
 
     def _exporter(self, run: _Run, kind: str) -> Exporter | None:
-        """Return the feature that restores this kind of lines, or None. Imports of agents accept only some kinds."""
+        """Return the feature that restores lines of this kind, or None. An import for an agent accepts only some kinds."""
         exporter = next((each for each in self.others if kind in each.kinds), None)
         return exporter if run.placing.agent_id is None or isinstance(exporter, AgentExporter) else None
 
@@ -236,9 +236,9 @@ class ImportService:
                 run.report.vectors_to_embed += memory.now.vector is None
 
     async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
-        """Merge a memory, as evidence, into an existing memory with the same words (`mid`) if both state the same.
+        """Merge a memory, as evidence, into the memory `mid`, which has the same words, if both state the same thing.
 
-        Otherwise, store the memory separately, for example because it is an event on another day or a contradiction.
+        Otherwise, store the memory separately, because it may be an event on another day or a contradiction.
         """
         scope = run.scope
         other = (await self.memories.load_by_names(scope, [mid]))[0]
@@ -308,13 +308,13 @@ class ImportService:
         return state
 
     async def _continue(self, run: _Run, ref: SessionRef, version: int, change: SessionWrite) -> bool:
-        """Append new messages of a later import to an imported session, unless the session has changed here."""
+        """Append new messages from a later import to an imported session, unless the session has changed here."""
         (source,) = await self.sessions.import_sources(run.scope, [ref])
         if not source or change.moved is None:
             return False
         moved = replace(change.moved, fields={IMPORT_FIELD: tag(source)})
         more = replace(change, mode="append", if_match=str(version), moved=moved, waiting=(), memories=())
-        with suppress(VersionMismatch):  # It changes now, so it stays as it is.
+        with suppress(VersionMismatch):  # The session changes now, so keep its current state.
             return (await self.sessions.write(run.scope, ref, more)).added > 0
         return False
 
@@ -347,5 +347,5 @@ class ImportService:
 
 
 def _writer(scope: Scope, given: str | None) -> str | None:
-    """Return the writer of an imported text: the given one, or none, for administrators; otherwise the caller."""
+    """Return the writer of imported text: `given` if the caller is an administrator, otherwise the caller."""
     return given if scope.may_administer else scope.actor or None

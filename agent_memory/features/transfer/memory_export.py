@@ -259,9 +259,9 @@ def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evi
 
 
 def _leads(memory: MemoryExport, version: str, began: int) -> bool:
-    """True if the export includes the memory when it reaches this history document.
+    """True if this history document is the one at which the export includes the memory.
 
-    Each memory therefore appears once, unless it changes during the export.
+    Only one document counts, so each memory appears once, unless it changes during the export.
     """
     if memory.state == "over":
         return version == "" or int(memory.now.marks["n"] if memory.now else 0) > began

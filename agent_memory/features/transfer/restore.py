@@ -38,10 +38,10 @@ class Restorer:
         return self._keys.mid(scope.tenant, memory_id)
 
     async def restore(self, scope: Scope, memories: Sequence[MemoryExport], *, dedupe: bool = True, source: str = "import") -> list[str]:
-        """Restore memories. Return "new", "same", "other" or "slot" for each memory.
+        """Restore memories. Return "new", "same", "other" or "slot" (another fact already fills its slot) for each memory.
 
         If `dedupe` is true, the result can also be "twin <mid>". Existing memories do not change. Messages with the
-        words of a restored fact become evidence for the fact. Vectors must come from this store's model. A worker
+        same words as a restored fact become evidence for the fact. Vectors must come from this store's model. A worker
         embeds memories without a vector. `source` is stored for purges. Raises Forbidden.
         """
         permit_writing(
@@ -79,7 +79,7 @@ class Restorer:
         return [state.decode() for state in reply]
 
     async def fold(self, scope: Scope, memory: MemoryExport, into: StoredMemory, source: str) -> None:
-        """Merge a memory, as evidence and aliases, into a memory that states the same. Keep its history. Idempotent."""
+        """Merge a memory as evidence and aliases into one that states the same thing. Keep the history. Idempotent."""
         assert memory.now is not None
         record = memory.now.record
         retired = Version(

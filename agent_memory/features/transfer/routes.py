@@ -43,10 +43,10 @@ async def lines_of(request: Request) -> RawBody:
 async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath, namespace: NamespaceQuery = None) -> Response:
     """Returns all data of a user, in one namespace or in all, as JSON lines.
 
-    The export contains everything acknowledged before the request, and no data of others.
+    The export contains everything acknowledged before the request, and no other user's data.
 
-    The response is streamed. Its last line, of the kind `end`, counts the lines before it. Without this line, the
-    export is incomplete. X-Operation-Id names the receipt.
+    The response is streamed. Its last line, of the kind `end`, states the number of lines before it. Without this line,
+    the export is incomplete. The X-Operation-Id header identifies the receipt.
     """
     operation_id, pieces = await services[ExportService].begin(scope, namespace, user_id)
     return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})
@@ -61,7 +61,8 @@ async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath,
 async def export_agent(services: ServicesDep, scope: ScopeDep, agent_id: AgentPath, namespace: NamespaceQuery = None) -> Response:
     """Returns all data of an agent, in one namespace or in all, as JSON lines in the format of a user's export.
 
-    This covers its sessions with their messages, and all memories, blocks and procedures with its id, of any user.
+    This covers the agent's sessions with their messages, and any user's memories, blocks and procedures with the
+    agent's id.
     """
     operation_id, pieces = await services[ExportService].begin(scope, namespace, None, agent_id)
     return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})
@@ -87,8 +88,8 @@ async def import_agent(
 
     Users keep their own data, and existing data stays unchanged.
 
-    Another agent id or another namespace makes a copy, as in the import of a user. Sessions keep their ids. A session
-    that already exists stays with its agent.
+    If the agent id or namespace differs from the export's, the data is copied, as in a user's import. Sessions keep
+    their ids. A session that already exists stays with its agent.
     """
     return ModelResponse(await services[ImportService].run(scope, namespace, "", lines, first_line, import_source, agent_id))
 
@@ -113,8 +114,8 @@ async def import_user(
 
     Existing data stays unchanged.
 
-    An export of another user, or another namespace, makes a copy: memories and changes get new ids, which are the same
-    in each import.
+    If the user or the namespace differs from the export's, the data is copied: memories and changes get new ids, which
+    are the same in each import.
 
     Send a large file in parts, each with the header as its first line. Lines that cannot be imported are reported by
     number.

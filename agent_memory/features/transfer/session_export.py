@@ -27,7 +27,7 @@ _JOURNAL = 100_000
 
 @dataclass(frozen=True, slots=True)
 class SessionExport:
-    """A session. `promoted` and `extracted` are the numbers of the last processed messages.
+    """A session. `promoted` and `extracted` are the sequence numbers of the last promoted and extracted messages.
 
     `seconds_left` is None if the session does not expire.
     """

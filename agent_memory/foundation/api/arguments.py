@@ -26,7 +26,7 @@ _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
 
 
 class ArgumentReader:
-    """Read the arguments of one endpoint, based on FastAPI's analysis of its signature."""
+    """Reader of one endpoint's arguments, based on FastAPI's analysis of the endpoint's signature."""
 
     def __init__(self, endpoint: Dependant, last_parameter: str | None, *, deletes: bool) -> None:
         self._endpoint = endpoint

@@ -27,7 +27,7 @@ Validation of a body of this size that contains only small memories blocks the e
 
 
 class RawBody(bytes):
-    """A body that an operation parses itself. The request digest for an Idempotency-Key includes the body."""
+    """A body that an operation parses itself. The digest of a request with an Idempotency-Key includes this body."""
 
 
 class BodyReader:
@@ -97,8 +97,8 @@ async def read_body(scope: Scope, receive: Receive, media_type: str | None = "ap
     """Return the whole body.
 
     Raises BodyTooLarge as soon as the body exceeds the limit, BadInput if the JSON has too many values, and
-    ClientDisconnect. Raises UnsupportedMedia if the content type is not `media_type` (None: any type): a web page from
-    another origin can send some content types without a CORS preflight, but not JSON.
+    ClientDisconnect. Raises UnsupportedMedia if the content type is not `media_type` (None allows any type). Without a
+    CORS preflight, a web page from another origin cannot send JSON.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)

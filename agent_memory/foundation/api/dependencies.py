@@ -46,14 +46,14 @@ def home_of(request: Request) -> OpenedStore:
 def services_of(request: Request) -> Services:
     """Return the services for the bucket of the caller's tenant. Raises Unavailable while the server starts.
 
-    If there are several buckets, also raises Unauthenticated if credentials are required and missing.
+    If there are several buckets, also raises Unauthenticated if credentials are required but missing.
     """
     home = home_of(request)
     return (home.of(scope_of(request).tenant) if home.others else home).services
 
 
 def scope_of(request: Request) -> Scope:
-    """Return the caller's scope. Raises Unauthenticated if credentials are required and missing."""
+    """Return the caller's scope. Raises Unauthenticated if credentials are required but missing."""
     return scope_of_request(request.scope["app"].state.settings, request.scope)
 
 
@@ -68,7 +68,7 @@ def admin_scope_of(request: Request) -> Scope:
 
 
 def caller_of(request: Request) -> Principal:
-    """Return the caller. Raises Unauthenticated if credentials are required and missing."""
+    """Return the caller. Raises Unauthenticated if credentials are required but missing."""
     return principal_of_request(request.scope["app"].state.settings, request.scope)
 
 
@@ -96,7 +96,7 @@ def version_of(if_match: str | None) -> str | None:
 def version_wanted(if_match: str | None, if_none_match: str | None) -> str | None:
     """Return "absent" for `If-None-Match: *`. Otherwise, return the version that `version_of` reads from `If-Match`.
 
-    Raises UnsupportedRequest if `If-None-Match` has another value or if both headers are present, and the errors of
+    Raises UnsupportedRequest if `If-None-Match` has any other value or if both headers are present, and the errors of
     `version_of`.
     """
     if if_none_match is None:
@@ -120,7 +120,7 @@ def is_stopping(request: Request) -> bool:
 
 
 class OwnerParameters(BaseModel):
-    """The query parameters that name the owner of data."""
+    """The query parameters that identify the owner of the requested data."""
 
     user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the data.")] = None
     namespace: Annotated[OptionalIdentifier, Field(description="The namespace of the data.")] = None

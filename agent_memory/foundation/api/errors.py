@@ -60,7 +60,7 @@ def install(app: FastAPI) -> None:
 def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str]]) -> RequestValidationError:
     """Return the 422 error for a pydantic error.
 
-    `source` is "body", or a function that takes a parameter and returns its location in the request and its name there.
+    `source` is "body", or a function that maps a parameter to its location and name in the request.
     """
     if error.error_count() > MANY_ERRORS:
         # Listing a million errors blocks the event loop for seconds.

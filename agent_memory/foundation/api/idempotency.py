@@ -43,7 +43,7 @@ class StoredAnswer:
 
 
 class IdempotencyService:
-    """Store each response under its tenant and idempotency key for a day."""
+    """Service that stores each response under its tenant and idempotency key for a day."""
 
     def __init__(self, client: Redis, keys: Keys, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self._keys = keys
@@ -59,7 +59,7 @@ class IdempotencyService:
     ) -> Response | StoredAnswer:
         """Return the stored response to this request, or run the request and store its response unless an error occurs.
 
-        Without `keeps`, store only that the key was used, and not the response's content. A repeated request then runs
+        If `keeps` is false, store only that the key was used, not the response's content. A repeated request then runs
         again. Raises BadInput if the key is malformed or was used for another request, RequestUnderWay while the first
         request runs, and the errors of `answer`.
         """

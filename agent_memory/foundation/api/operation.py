@@ -77,7 +77,7 @@ def _replayed(stored: StoredAnswer) -> Response:
 
 
 class NamedRoute(Route):
-    """A route in the compatible API of another product. Logs show its path template."""
+    """A route of an API that is compatible with another product. Logs show the route's path template."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child_scope = super().matches(scope)
@@ -94,7 +94,7 @@ def deleting(endpoint: Endpoint) -> Endpoint:
 
 
 def computing(endpoint: Endpoint) -> Endpoint:
-    """Mark an endpoint whose response is computed text. The server does not store it under an Idempotency-Key."""
+    """Mark an endpoint that returns computed text. The server does not store its response under an Idempotency-Key."""
     _COMPUTING.add(endpoint)
     return endpoint
 

@@ -25,7 +25,7 @@ EVERYBODY = Principal(DEFAULT_TENANT, "anonymous", Role.ADMIN, operator=True)
 
 
 def principal_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Principal:
-    """Return the caller of an ASGI request. Raises Unauthenticated if credentials are required and missing."""
+    """Return the caller of an ASGI request. Raises Unauthenticated if credentials are required but missing."""
     principal: Principal | None = request.get(PRINCIPAL)
     if principal is not None:
         return principal
@@ -35,7 +35,7 @@ def principal_of_request(settings: Settings, request: Mapping[str, Any] = Mappin
 
 
 def scope_of_request(settings: Settings, request: Mapping[str, Any] = MappingProxyType({})) -> Scope:
-    """Return the scope of an ASGI request. Raises Unauthenticated if credentials are required and missing."""
+    """Return the scope of an ASGI request. Raises Unauthenticated if credentials are required but missing."""
     return scope_of(principal_of_request(settings, request))
 
 
@@ -53,12 +53,12 @@ def scope_of(principal: Principal) -> Scope:
 
 
 def scope_of_work(tenant: str, namespaces: frozenset[str] | None = None, users: frozenset[str] | None = None) -> Scope:
-    """Return the scope of background work. All arguments must come from the work's stored record or order."""
+    """Return the scope of background work. All arguments must come from the work's stored record."""
     return Scope(tenant=tenant, namespaces=namespaces, users=users)
 
 
 def scope_of_writer(tenant: str, rights: Rights) -> Scope:
-    """Return the scope that a caller had when the caller wrote to a session."""
+    """Return the scope that a caller had when writing to a session."""
     return Scope(tenant=tenant, namespaces=rights.namespaces, users=rights.users, agents=rights.agents)
 
 
@@ -95,10 +95,10 @@ def place_of(scope: Scope, namespace: str | None, user_id: str | None) -> tuple[
 
 
 def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | None) -> tuple[str | None, str | None]:
-    """Return the same as `place_of`, for data that all agents share.
+    """Return the request's namespace and user, like `place_of`, for data that all agents share.
 
-    Raises Forbidden as `place_of` does, and if the caller is limited to certain agents. `what` is a plural noun for the
-    data.
+    Raises Forbidden as `place_of` does, and also if the caller is limited to certain agents. `what` is a plural noun
+    for the data.
     """
     if scope.agents is not None:
         raise Forbidden(f"{what} are shared by all agents: use credentials that are not limited to some")
@@ -151,7 +151,7 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
     """
     permit_agent(scope, agent_id)
     if scope.users is not None:
-        raise Forbidden("all of an agent is for who reaches all its users: these credentials are limited to some", field="agent_id")
+        raise Forbidden("an agent's data belongs to many users: use credentials that are not limited to some of them", field="agent_id")
     return namespace or None if scope.namespaces is None else place_of(scope, namespace, None)[0]
 
 

@@ -21,13 +21,13 @@ CONTENT_POLICY = "agent_memory.content_policy"
 DEADLINE = "agent_memory.deadline"
 """Key in the ASGI scope for the request's `asyncio.Timeout`, which a streaming response extends."""
 UPSTREAM_ID = "agent_memory.upstream_id"
-"""Key in the ASGI scope: the answer has the `X-Request-Id` of an upstream, which must not be ours."""
+"""Key in the ASGI scope. It is set if the response has an upstream's `X-Request-Id`, so that we do not add ours."""
 LEAVE = "agent_memory.leave"
-"""Key in the ASGI scope for a function that gives the request's place to others, for requests that mostly wait."""
+"""Key in the ASGI scope for a function that frees the request's slot. Requests that mostly wait call it."""
 
 
 class ModelResponse(Response):
-    """A response with status 200 and a model as JSON. The response does not validate the model again."""
+    """A response with status 200 and a model as JSON. The model is not validated again."""
 
     def __init__(self, model: BaseModel, *headers: tuple[bytes, bytes]) -> None:
         super().__init__(model.model_dump_json(by_alias=True), media_type="application/json")
@@ -106,7 +106,7 @@ _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"t
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the `responses` argument for a route with these statuses and with 401, 403, 422, and 503."""
+    """Return the `responses` argument for a route with the given statuses in addition to 401, 403, 422, and 503."""
     responses: dict[int | str, dict[str, Any]] = {
         status: {"model": ErrorResponse, "description": _TEXTS[status]} for status in (401, 403, *statuses)
     }
@@ -116,7 +116,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def versioned(*statuses: int, headers: Mapping[str, str] = MappingProxyType({})) -> dict[int | str, dict[str, Any]]:
-    """Return the same as `errors`, for a route with an ETag. `headers` maps other headers to their descriptions."""
+    """Add a 200 response with an ETag to the result of `errors`. `headers` describes the response's other headers by name."""
     described = {"ETag": "The session's version, for `If-Match`.", **headers}
     return {
         200: {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}},

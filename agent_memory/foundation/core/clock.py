@@ -45,18 +45,18 @@ def zone_of(name: str | None) -> tzinfo:
 
 
 def calendar_day(moment: datetime, zone: tzinfo) -> date:
-    """Return the date of a moment in a time zone. Midnight UTC means a whole day and keeps its date in every zone."""
+    """Return a moment's date in a time zone. Midnight UTC represents a whole day, so its date is the same in every zone."""
     return as_in_zone(moment, zone).date()
 
 
 def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Convert a moment to a time zone. Midnight UTC means a whole day and becomes midnight of that day in the zone."""
+    """Convert a moment to a time zone. Midnight UTC represents a whole day and becomes midnight of that day in the zone."""
     at = moment.astimezone(UTC)
     return at.replace(tzinfo=zone) if (at.hour, at.minute, at.second, at.microsecond) == (0, 0, 0, 0) else moment.astimezone(zone)
 
 
 def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
-    """Return the `date` in metadata, or None if it is missing or cannot be parsed. A date without a zone is in UTC.
+    """Return the `date` in metadata, or None if it is missing or cannot be parsed. A date without a time zone is read as UTC.
 
     Accepts ISO 8601, RFC 822 ("Tue, 14 Nov 2023 10:00 GMT"), and seconds or milliseconds since 1970, as a number or a
     string of digits.

@@ -1,4 +1,4 @@
-"""Collect changes and write many of them at once in the background. The rest is written when the process ends."""
+"""Collect changes and write them in batches in the background. Pending changes are written when the process ends."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _CLOSE_SECONDS = 2.0
 
 
 class DeferredWrite:
-    """Call `write` within `delay_seconds` of a call to `soon`.
+    """A background task that calls `write` within `delay_seconds` of a call to `soon`.
 
-    Logs each AgentMemoryError that `write` raises. `write` itself must keep the changes that it fails to store.
-    `what` is a plural noun for the changes, used in log lines.
+    Logs each AgentMemoryError that `write` raises. `write` itself must keep the changes that it fails to store. `what`
+    is a plural noun for the changes, used in log lines.
     """
 
     def __init__(self, write: Callable[[], Awaitable[None]], what: str, *, delay_seconds: float) -> None:
@@ -29,7 +29,7 @@ class DeferredWrite:
         self._closing = asyncio.Event()
 
     def soon(self) -> None:
-        """Schedule a write and return at once."""
+        """Schedule a write and return immediately."""
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write_later())
 
@@ -42,7 +42,7 @@ class DeferredWrite:
                     await self._writer
                 await self._write_or_say()
         except TimeoutError:
-            log.warning("some %s not counted: Redis is slow", self._what)
+            log.warning("some %s not written: Redis is slow", self._what)
 
     async def _write_later(self) -> None:
         with contextlib.suppress(TimeoutError):
@@ -53,4 +53,4 @@ class DeferredWrite:
         try:
             await self._write()
         except AgentMemoryError as error:
-            log.warning("%s not counted: %s", self._what, error)
+            log.warning("%s not written: %s", self._what, error)

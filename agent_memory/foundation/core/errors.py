@@ -1,4 +1,4 @@
-"""Define the server's errors. Each error has a code, an HTTP status, and data; the interfaces only render it."""
+"""Define the server's errors. Each error has a code, an HTTP status, and data; the interfaces only render these."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class RequestUnderWay(Conflict, RetryLater, code="request_under_way"):
 class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
     """An erasure of the user, session, or agent blocks this write; nothing was written.
 
-    `age`: seconds since the request for the erasure. `is_over`: the erasure ended after this work began, so a write
-    could restore erased data.
+    `age`: seconds since the erasure was requested. `is_over`: the erasure ended after the writer began to read, so the
+    write could restore erased data.
     """
 
     def __init__(self, age: float, *, is_over: bool = False) -> None:
@@ -120,7 +120,7 @@ class RedisUnavailable(Unavailable, code="redis_unavailable"):
 
 
 class StoreLost(RedisUnavailable, code="store_lost"):
-    """Redis is empty but contained a store before. Reads and writes fail until an operator accepts the loss."""
+    """Redis is empty but previously contained a store. Reads and writes fail until an operator accepts the loss."""
 
 
 class StoreChanged(RedisUnavailable, code="store_changed"):
@@ -136,11 +136,11 @@ class BudgetSpent(ModelUnavailable, code="model_tokens_spent", status=429):
 
 
 class Overloaded(Unavailable, code="overloaded"):
-    """The process already runs as many requests as it can handle."""
+    """The process is already running as many requests as it can handle."""
 
 
 class UnknownWork(AgentMemoryError, code="unknown_work"):
-    """This worker is too old for the work. The work waits for a newer worker, and this attempt does not count."""
+    """Only newer workers know this kind of work. The work waits for one of them, and this attempt does not count toward `max_attempts`."""
 
 
 class ModelAnswerInvalid(AgentMemoryError, code="model_answer_invalid", status=502):

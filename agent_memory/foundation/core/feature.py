@@ -58,7 +58,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """An example request with its path and query `parameters` and its body."""
+    """An example request: the id of its operation, its path and query `parameters`, and its body."""
 
     operation_id: str
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -66,7 +66,7 @@ class Example:
 
 
 class Exporter(Protocol):
-    """Export and import the data that a feature stores for a user."""
+    """An interface for exporting and importing the data that a feature stores for a user."""
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -90,11 +90,11 @@ class RestoreTarget(Protocol):
 
     @property
     def user_id(self) -> str:
-        """The user whose data is imported; "" if an agent's data is imported."""
+        """The user who will own the imported data; "" if an agent's data is imported."""
         ...
 
     def user(self, user_id: str | None, /) -> str | None:
-        """Return the user of an imported line in this store. If an agent's data is imported, the line keeps its user."""
+        """Return the user that an imported line belongs to in this store. If an agent's data is imported, the line keeps its user."""
         ...
 
     def agent(self, agent_id: str | None, /) -> str | None: ...
@@ -116,11 +116,11 @@ class AgentExporter(Exporter, Protocol):
 
 
 class SessionPart(Protocol):
-    """A feature's own fields in a session's hash. Exports include these fields in the session's line."""
+    """A feature's own fields in a session's hash. Exports include these fields in the session's export line."""
 
     @property
     def part(self) -> str:
-        """The key of these fields in the session's line."""
+        """The key of the feature's fields in a session's export line."""
         ...
 
     def export_part(self, fields: Mapping[bytes, bytes]) -> Any:
@@ -135,12 +135,12 @@ class SessionPart(Protocol):
         ...
 
     async def resume_part(self, scope: Scope, session: SessionRef) -> None:
-        """Schedule the unfinished background work of this part after its session's import. Idempotent."""
+        """Schedule this feature's unfinished background work for a session that was just imported. Idempotent."""
         ...
 
 
 class Eraser(Protocol):
-    """Delete the data that a feature stores for a user. Other code deletes sessions and memories."""
+    """An interface for deleting the data that a feature stores for a user. Other code deletes sessions and memories."""
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         """Delete the owner's data. Return the number of deleted objects by kind."""
@@ -166,7 +166,7 @@ class AgentEraser(Eraser, Protocol):
 
 
 class Purger(Protocol):
-    """Delete the data that a feature derived from purged memories."""
+    """An interface for deleting the data that a feature derived from purged memories."""
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
         """Delete data that the feature may have derived from memories in these groups. With `dry_run`, only count it.
@@ -177,7 +177,7 @@ class Purger(Protocol):
 
 
 class Follower(Protocol):
-    """Update a feature's data, such as a profile, when the memories that it derives from change."""
+    """An interface for updating data that a feature derives from memories, such as a profile, when the memories change."""
 
     async def follow_memories(self, mids: Sequence[str]) -> None:
         """Update the data derived from these memories, and delete the data derived from deleted memories.
@@ -189,7 +189,7 @@ class Follower(Protocol):
 
 
 class ExtractionGuide(Protocol):
-    """Add a feature's instructions to the fact extraction prompt."""
+    """An interface for adding a feature's instructions to the fact extraction prompt."""
 
     async def extraction_instructions(self, scope: Scope, namespace: str | None) -> Sequence[str]:
         """Return sentences to add to the prompts for sessions in this namespace."""
@@ -197,7 +197,7 @@ class ExtractionGuide(Protocol):
 
 
 class ArchivedSummaries(Protocol):
-    """Import summary views from the archived server."""
+    """An interface for importing summary views from the archived server."""
 
     async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
         """Import a view, unless `dry_run` is true. Return True if the view was not stored before.
@@ -209,8 +209,8 @@ class ArchivedSummaries(Protocol):
     async def bring_in_partition(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool | None:
         """Import a partition, unless `dry_run` is true.
 
-        Return True if the partition is new, False if its group already has one, and None if its view is missing.
-        Raises ValueError if the partition is invalid.
+        Return True if the partition is new, False if its group already has a partition, and None if its view is
+        missing. Raises ValueError if the partition is invalid.
         """
         ...
 

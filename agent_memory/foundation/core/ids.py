@@ -16,7 +16,7 @@ _seed: ContextVar[tuple[bytes, Iterator[int]] | None] = ContextVar("seed", defau
 
 @contextmanager
 def repeatable(seed: str) -> Generator[None]:
-    """Derive each id created in this context from `seed`, a ULID, and a counter. The ids keep the seed's timestamp."""
+    """Inside this `with` block, derive each new id from the ULID `seed` and a counter. The ids have the seed's timestamp."""
     token = _seed.set((ULID.from_str(seed).bytes, count()))
     try:
         yield

@@ -31,7 +31,8 @@ class InvalidArguments(Exception):
 class Caller:
     """The caller of a tool: its scope, and the namespace and user to use if the arguments omit them.
 
-    If `can_ask` is True, a tool may return a `Question`. The tool then runs again with the ids in `chosen`.
+    If `can_ask` is True, a tool may return a `Question`. The tool then runs again, and `chosen` contains the ids that
+    the user chose.
     """
 
     scope: Scope
@@ -42,7 +43,7 @@ class Caller:
 
     @classmethod
     def of(cls, scope: Scope, namespace: str | None, user_id: str | None) -> Caller:
-        """Return a caller with these defaults. Credentials for one user or namespace are defaults, too."""
+        """Return a caller with these defaults. If the scope allows only one namespace or user, use it as the default."""
         return cls(scope, namespace or _only(scope.namespaces), _only(scope.users) or user_id)
 
 
@@ -52,7 +53,7 @@ def _only(names: frozenset[str] | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question to the user. `choices` are texts by id; the user can choose several, or none."""
+    """A question to the user. `choices` maps ids to texts; the user can choose several or none."""
 
     text: str
     choices: Mapping[str, str]
@@ -71,8 +72,9 @@ _Run = TypeVar("_Run", bound=ToolRun)
 class Tool:
     """An MCP tool: its name, the models of its arguments (`takes`) and answer (`answers`), and its function (`run`).
 
-    `deletes`: the tool rejects unknown arguments that seem to narrow the deletion. `offered`: the smallest set that
-    includes this tool. `common`: the arguments that clients of the sets below `all` see; empty means all arguments.
+    `deletes`: the tool rejects unknown arguments that seem to narrow the deletion. `offered`: the smallest set of tools
+    that includes this one. `common`: the arguments that clients see if their set of tools is smaller than `all`; empty
+    means all.
     """
 
     name: str
@@ -105,7 +107,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """An MCP resource of each user: `memory://{user_id}/<path>`, where the path may end with one `{parameter}`.
+    """An MCP resource that every user has: `memory://{user_id}/<path>`, where the path may end with one `{parameter}`.
 
     `read` gets the user and the parameter.
     """
@@ -146,7 +148,7 @@ class ToolSet:
         return add
 
     def resource(self, path: str) -> Callable[[ResourceRead], ResourceRead]:
-        """Register the decorated function as a resource of each user."""
+        """Register the decorated function as a resource that every user has."""
 
         def add(read: ResourceRead) -> ResourceRead:
             self.resources.append(Resource(path, read))

@@ -1,4 +1,4 @@
-"""Declare every metric. Label values are route templates, methods, statuses, limits, and kinds, but never ids."""
+"""Declare every metric. Label values are route templates, methods, statuses, limits, and kinds, never ids."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ MODEL_TOKENS = Counter("agent_memory_model_tokens", "Tokens of calls to chat mod
 
 
 class RequestMeter:
-    """Count and time requests. Caches each labeled metric, because a lookup takes longer than an update."""
+    """A recorder of request counts and durations. Caches each labeled metric, because a lookup takes longer than an update."""
 
     def __init__(self) -> None:
         self._counters: dict[tuple[str, str, int], Counter] = {}

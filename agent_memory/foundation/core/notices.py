@@ -14,7 +14,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("notices", default=None)
 
 @contextmanager
 def collecting_notices() -> Generator[list[str]]:
-    """Collect the notices that any task of the request adds with `add_notice` in this context."""
+    """Collect the notices that any task of the current request adds with `add_notice` inside this `with` block."""
     notices: list[str] = []
     token = _collected.set(notices)
     try:

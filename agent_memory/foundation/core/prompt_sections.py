@@ -47,7 +47,7 @@ NOBODY = Reader()
 class PromptAsk:
     """A request for a prompt. `session` is the session that the prompt continues.
 
-    `scope` covers `reader`. `zone` is the time zone of the request, else of the reader, else UTC. It does not change
+    `scope` covers `reader`. `zone` is the request's time zone, or else the reader's, or else UTC. It no longer changes
     once sections load their content.
     """
 
@@ -99,7 +99,7 @@ class FittedSection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FittedText:
-    """A fitted section that consists of one text. Unless the text is empty, it takes `extra` additional tokens."""
+    """A fitted section that consists of a single string. A non-empty section takes `extra` tokens more than its text."""
 
     text: str
     count: Callable[[str], int]

@@ -1,4 +1,4 @@
-"""Define the caller (`Principal`), the data that a caller may access (`Scope`), and the work of a write (`Work`)."""
+"""Define the caller (`Principal`), the data it may access (`Scope`), and how its writes behave during erasures (`Work`)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Rights(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work that a write is part of. It determines how the write behaves during an erasure of the owner's data.
+    """The request or task that a write belongs to. Determines how the write behaves while the owner's data is erased.
 
     `since`: the time when the work began to read the data that it now writes, in ms of the Redis clock. None if the
     work does not use older data. `waits`: the write waits until the erasure ends. `erases`: the work is the erasure
@@ -105,13 +105,13 @@ _work: ContextVar[Work | None] = ContextVar("work", default=None)
 
 
 def current_work() -> Work:
-    """Return the work that `carrying_out` set, or the work of an ordinary request."""
+    """Return the `Work` of the enclosing `carrying_out` block, or else the work of an ordinary request."""
     return _work.get() or _REQUEST
 
 
 @contextmanager
 def carrying_out(work: Work) -> Generator[None]:
-    """Make all writes in this context part of `work`."""
+    """Make all writes inside this `with` block part of `work`."""
     token = _work.set(work)
     try:
         yield

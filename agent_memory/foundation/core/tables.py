@@ -8,5 +8,5 @@ from typing import Any
 
 
 def read_table(path: str) -> dict[str, Any]:
-    """Return the content of a TOML file, by its path below `agent_memory/foundation`."""
+    """Return the content of a TOML file. `path` is relative to `agent_memory/foundation`."""
     return tomllib.loads(resources.files("agent_memory.foundation").joinpath(path).read_text(encoding="utf-8"))

@@ -1,9 +1,9 @@
 """Define the names of background tasks and the kinds of due work.
 
-Every write adds marks for the work that it causes to the outbox (`storage/outbox.py`). A worker's relay passes the
+Every write records the work that it causes as marks in the outbox (`storage/outbox.py`). A worker's relay passes the
 marks to docket. A task's arguments are ids, never objects, because workers of two versions run side by side during a
-deployment. A task for marks takes (member, lease, attempt), or lists of these. The task's docket key begins with the
-kind of mark, so that an older worker can return marks that it does not know.
+deployment. A task that processes marks takes a member, a lease, and an attempt, or lists of these. Its docket key
+begins with the mark's kind, so that an older worker can return marks of unknown kinds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class TaskName(StrEnum):
 
 
 class DueKind(StrEnum):
-    """The kinds of marks in the outbox. The relay passes marks to docket in this order."""
+    """The kinds of due work, recorded as marks in the outbox. The relay passes marks to docket in this order."""
 
     DELETION = "deletion"
     """A requested deletion of a session, or of the data of a user or agent."""

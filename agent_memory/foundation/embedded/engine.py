@@ -55,7 +55,7 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """The result of a test of one candidate. `problem` is None if the engine works."""
+    """The result of testing one candidate engine. `problem` is None if the engine works."""
 
     name: str
     engine: Engine | None
@@ -70,7 +70,8 @@ def quote(value: str) -> bytes:
 def _parent_death_hook() -> Callable[[], None] | None:
     """Return a function to call between fork and exec. On systems other than Linux, return None.
 
-    The function makes the kernel end the child process when the parent dies, even if SIGKILL ends the parent.
+    The function makes the kernel terminate the child process when the parent dies, even if the parent is killed with
+    SIGKILL.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -107,7 +108,7 @@ def spawn(server: str, conf: Path, *, cwd: Path, log: Path, pass_fds: Sequence[i
 
 
 async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> None:
-    """Stop a redis-server and let it write its append-only file. Kill the server after `seconds`."""
+    """Stop a redis-server, letting it write its append-only file. Kill the server if it is still running after `seconds`."""
     if process.poll() is None:
         process.terminate()
     deadline = asyncio.get_running_loop().time() + seconds
@@ -119,7 +120,7 @@ async def stop(process: subprocess.Popen[bytes], *, seconds: float = 10.0) -> No
 
 
 def connect(*, port: int = 0, password: str | None = None, unix_socket: str | None = None) -> redis.Redis:
-    """Return a client that never retries."""
+    """Return a client for a port or a Unix socket. The client never retries."""
     retry = Retry(NoBackoff(), 0)
     if unix_socket is not None:
         return redis.Redis(unix_socket_path=unix_socket, retry=retry, socket_timeout=2)
@@ -156,9 +157,9 @@ def _version(server: str) -> tuple[int, int] | None:
 
 
 def usable_file(path: Path, data_dir: Path) -> str:
-    """Make the file executable, because packages may lose this permission, and return its path.
+    """Make the file executable and return its path. Installation from a package may remove this permission.
 
-    If the permission cannot change, return the path of an executable copy in the data directory.
+    If the permission cannot be set, return the path of an executable copy in the data directory.
     """
     if os.access(path, os.X_OK):
         return str(path)
@@ -208,7 +209,7 @@ def _candidates(data_dir: Path) -> list[EngineReport]:
 
 
 async def _probe(engine: Engine) -> str | None:
-    """Start the engine without a port or data. Return None if the engine answers `FT._LIST`, else the problem."""
+    """Start the engine without a port or data. Return None if the engine answers `FT._LIST`, or else a description of the problem."""
     with tempfile.TemporaryDirectory(prefix="am-") as name:
         folder = Path(name)
         socket, log, conf = folder / "s", folder / "log", folder / "redis.conf"
@@ -249,7 +250,7 @@ async def _probe_running(process: subprocess.Popen[bytes], socket: str, log: Pat
 
 
 async def examine_engines(data_dir: Path, *, all_of_them: bool = False) -> list[EngineReport]:
-    """Test the candidates in order. Stop at the first engine that works, unless `all_of_them` is true."""
+    """Test the candidate engines in order. Stop at the first engine that works, unless `all_of_them` is true."""
     reports: list[EngineReport] = []
     for candidate in _candidates(data_dir):
         problem = candidate.problem if candidate.engine is None else await _probe(candidate.engine)

@@ -1,7 +1,7 @@
 """Run a redis-server with the query engine on a data directory: `async with embedded_redis(data_dir) as redis`.
 
-The server listens only on 127.0.0.1 and requires a password, which the data directory contains. The server writes an
-append-only file. It restarts when it dies, and ends when our process ends.
+The server listens only on 127.0.0.1 and requires a password, which is stored in the data directory. The server writes
+an append-only file. Our process restarts the server if it dies. The server ends when our process ends.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class EmbeddedRedis:
 
     @property
     def description(self) -> str:
-        """The engine, address, and data directory, as text for people."""
+        """The engine, address, and data directory, as human-readable text."""
         return f"embedded ({self.engine}) on 127.0.0.1:{self.port}, data in {self.data_dir}"
 
 
@@ -170,7 +170,7 @@ class _Locks:
         self.redis = self._owner = -1
 
     def take_redis(self) -> bool:
-        """Take `redis.lock`. Return True unless a redis-server from an earlier run holds this lock."""
+        """Try to take `redis.lock`. Return False if a redis-server from an earlier run holds this lock."""
         return self._take(self.redis)
 
     def _open(self, name: str) -> int:
@@ -186,9 +186,9 @@ class _Locks:
 
 
 async def _settle_predecessor(folder: Path, locks: _Locks) -> str:
-    """Ask a redis-server from an earlier run to stop, and wait until it ends. Return the password to use.
+    """Ask a redis-server from an earlier run to stop, and wait until it exits. Return the password to use.
 
-    Raises StartupError if this server does not end within 20 s.
+    Raises StartupError if the old server does not exit within 20 s.
     """
     password, port = _read_conf(folder / "redis.conf")
     loop = asyncio.get_running_loop()
@@ -314,7 +314,7 @@ def _launch(folder: Path, engine: Engine, password: str, port: int, lock: int) -
 
 
 async def _start_first(folder: Path, locks: _Locks, password: str, port: int) -> _Server:
-    """Start Redis, with up to three attempts. Raises StartupError.
+    """Start Redis, making up to three attempts. Raises StartupError.
 
     Another process may take the port before Redis does, and the engine that worked last time may not work anymore.
     """

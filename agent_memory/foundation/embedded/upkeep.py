@@ -25,7 +25,7 @@ _CHILD_NICENESS = 10
 
 
 class EngineUpkeep:
-    """Keep one redis-server tuned. Call `look` several times a second."""
+    """A tuner for one running redis-server. Call `look` several times a second."""
 
     def __init__(self) -> None:
         self._seconds = int(COLLECTOR_SECONDS)
@@ -33,7 +33,10 @@ class EngineUpkeep:
         self._children: frozenset[int] = frozenset()
 
     async def look(self, pid: int, *, port: int, password: str) -> None:
-        """Lower the priority of new child processes. Every 30 s, adjust the collector's pause to the largest index."""
+        """Lower the priority of new child processes.
+
+        Every 30 s, adjust the pause between garbage collections to the size of the largest index.
+        """
         self._children = _lower_children(pid, self._children)
         if (now := time.monotonic()) < self._next:
             return
@@ -51,7 +54,7 @@ class EngineUpkeep:
 
 
 def collector_seconds(documents: int) -> int:
-    """Return the pause between two collections, in seconds. `documents` is the size of the largest index."""
+    """Return the pause between two garbage collections, in seconds. `documents` is the size of the largest index."""
     return max(int(COLLECTOR_SECONDS), min(documents // _DOCUMENTS_PER_SECOND, _LONGEST_SECONDS))
 
 

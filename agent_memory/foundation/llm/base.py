@@ -18,7 +18,7 @@ Answer = TypeVar("Answer", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message of a model call. `role` is system, user or assistant. `pictures` are addresses, also `data:` URLs."""
+    """One message of a model call. `role` is system, user or assistant. `pictures` are URLs, including `data:` URLs."""
 
     role: str
     content: str
@@ -31,7 +31,7 @@ TextRole = Literal["query", "document"]
 
 @runtime_checkable
 class EmbeddingModel(Protocol):
-    """Turn texts into unit vectors, exactly as the model returns them."""
+    """An interface to a model that turns texts into its own vectors, normalized to length 1."""
 
     @property
     def model(self) -> str: ...
@@ -50,7 +50,7 @@ class EmbeddingModel(Protocol):
 
 
 class Embedder(Protocol):
-    """Turn texts into unit vectors whose cosines are comparable across models (`llm/profiles.py`)."""
+    """An interface for turning texts into unit vectors whose cosines are comparable across models (`llm/profiles.py`)."""
 
     @property
     def model(self) -> str: ...
@@ -61,7 +61,7 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
         """Embed texts like `EmbeddingModel.embed`.
 
-        Compare a query only with documents, or texts of the same role with each other.
+        Vectors are comparable only between a query and documents, or between texts of the same role.
         """
         ...
 
@@ -70,7 +70,7 @@ class Embedder(Protocol):
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """Convert vectors that the model made elsewhere, without a prefix, to the form that `embed` returns.
+        """Convert vectors from another store to the form that `embed` returns. This model made them without a prefix.
 
         Raises the same errors as `embed`.
         """
@@ -81,7 +81,7 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class Reranker(Protocol):
-    """Score how well texts answer a query."""
+    """An interface for scoring how well texts answer a query."""
 
     @property
     def description(self) -> str: ...
@@ -95,14 +95,14 @@ class Reranker(Protocol):
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Ask a language model for text or for a pydantic object."""
+    """An interface for asking a language model for text or for a pydantic object."""
 
     @property
     def model(self) -> str: ...
 
     @property
     def context_window(self) -> int:
-        """The number of tokens for prompt and answer together, by our own count. It may be an estimate."""
+        """The maximum number of tokens for prompt and answer together, by our own count. It may be an estimate."""
         ...
 
     @property
@@ -130,7 +130,7 @@ class ChatModel(Protocol):
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated `answer`. Raises the same errors as `text`.
+        """Return a validated instance of `answer`. Raises the same errors as `text`.
 
         Request the format json_schema, then json_object, then plain text, until the server accepts one of them. Ask the
         model once to repair an invalid answer.

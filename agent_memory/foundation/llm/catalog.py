@@ -1,4 +1,4 @@
-"""Context windows and embedding dimensions by model name. Settings override them; unknown models are allowed."""
+"""Define context windows and embedding dimensions by model name. Settings override them; unknown models are allowed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ EMBEDDING_DIMENSIONS: dict[str, int] = _TABLES["embedding_dimensions"]
 def context_window(model: str | None, settings: ModelSettings) -> int:
     """Return the size of a model's context window in tokens.
 
-    The size comes from the settings, from the table, from the model's family, or else from the default. Use of the
-    default is logged once per model.
+    The size comes from the first of these that has one: the settings, the table, the model's family, or the default.
+    Use of the default is logged once per model.
     """
     if model is None:
         return settings.default_context_window
@@ -70,5 +70,5 @@ def _base(model: str) -> str:
 
 @lru_cache(maxsize=256)
 def _log_unknown(model: str, default: int) -> None:
-    """Log an unknown model. The cache makes it log each model only once."""
+    """Log an unknown model. The function is cached, so each model is logged only once."""
     logger.info("context window of model %r unknown: using %d tokens (set MODEL_CONTEXT_WINDOWS to change it)", model, default)

@@ -1,4 +1,4 @@
-"""Let workers share the context sizes of models that they learn from servers."""
+"""Let workers share the context sizes that they learn from model servers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLIND_SECONDS = 24 * 3600
 
 
 class ContextLimits:
-    """Store and load learned context sizes. Use this only in background work, because requests must not wait for the store."""
+    """A store of learned context sizes. Use this only in background work, because requests must not wait for the store."""
 
     def __init__(self, store: ContextLimitStore, clock: Callable[[], float] = monotonic) -> None:
         self._store = store

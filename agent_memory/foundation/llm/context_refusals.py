@@ -27,7 +27,7 @@ _SENT = tuple(re.compile(pattern, re.IGNORECASE) for pattern in _SOURCE["sent"])
 
 
 def overflow(status: int, text: str) -> ContextOverflow | None:
-    """Return the numbers in an error about the context window, or None for any other error."""
+    """Return the token counts from an error about the context window, or None for any other error."""
     text = text[:_READ]
     wordings = _ALONE_TOO_LARGE if status == 429 else _SAYS
     if wordings.search(text) is None:

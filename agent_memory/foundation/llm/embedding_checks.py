@@ -14,7 +14,7 @@ BLANK = "."
 
 
 def clean_text(text: str) -> str:
-    """Return the text without control characters, and with lone surrogates replaced. A blank text becomes `BLANK`."""
+    """Return the text without control characters, and with lone surrogates replaced. Blank text becomes `BLANK`."""
     return plain_text(text).encode("utf-8", "replace").decode("utf-8").strip() or BLANK
 
 

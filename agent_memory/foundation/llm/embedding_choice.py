@@ -1,4 +1,4 @@
-"""Name an embedding model independently of the settings, for a store that changes its model."""
+"""Identify an embedding model independently of the settings, for a store that switches to another model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_memory.foundation.core.settings import ModelSettings, Settings
 
 
 class EmbeddingChoice(NamedTuple):
-    """A provider ("local" or "openai"), its model, and the dimensions to ask for. Servers and keys stay in the settings."""
+    """A provider ("local" or "openai"), its model, and the number of dimensions to request. Servers and keys stay in the settings."""
 
     provider: str
     model: str
@@ -26,7 +26,7 @@ class EmbeddingChoice(NamedTuple):
         return cls(*json.loads(raw))
 
     def applied(self, settings: Settings) -> Settings:
-        """Return the settings with this model."""
+        """Return a copy of the settings that selects this model."""
         name = "embedding_model" if self.provider == "openai" else "local_model"
         update = {"embedding_provider": self.provider, name: self.model, "embedding_dimensions": self.dimensions}
         return settings.model_copy(update={"models": settings.models.model_copy(update=update)})

@@ -12,7 +12,7 @@ from agent_memory.foundation.core.errors import ContextExceeded
 from agent_memory.foundation.llm.context_refusals import ContextOverflow
 
 Source = Literal["set", "told", "learned", "assumed"]
-# After this time, ask again and forget what was learned: a restarted server may have another context.
+# After this time, ask again and forget what was learned: a restarted server may have a different context size.
 KNOWN_SECONDS = 3600.0
 # Ask sooner if the server did not answer, or had not loaded its model.
 ASKED_AGAIN_SECONDS = 60.0
@@ -92,22 +92,22 @@ class ModelContext:
 
     @property
     def wants_asking(self) -> bool:
-        """True if it is time to ask the server."""
+        """True if it is time to ask the server for its context size."""
         return self._clock() >= self._ask_at
 
     def note_limit(self, tokens: int | None, *, guess: bool = False) -> None:
-        """Store the limit that the server reported, or None. With `guess`, the number is only a hint at the limit."""
+        """Store the limit that the server reported, or None. With `guess`, the number is only an estimate of the limit."""
         usable = tokens if tokens is not None and tokens >= LEAST_TOKENS else None
         self._reported, self._guessed = (None, usable) if guess else (usable, None)
         self._ask_at = self._clock() + (KNOWN_SECONDS if self._reported is not None else ASKED_AGAIN_SECONDS)
 
     def postpone_asking(self) -> None:
-        """Ask again only after `KNOWN_SECONDS`. Call this for a server that never reports its context size."""
+        """Wait `KNOWN_SECONDS` before asking again. Call this for a server that never reports its context size."""
         self._ask_at = self._clock() + KNOWN_SECONDS
 
     @property
     def most_asked(self) -> int | None:
-        """The number of tokens of new messages that a request may contain after a timeout, or None without a limit."""
+        """The maximum number of new-message tokens in a request, as limited after a timeout, or None without a limit."""
         return self._most_asked if self._clock() < self._most_asked_until else None
 
     def learn_timeout(self, message_tokens: int) -> None:
@@ -119,7 +119,7 @@ class ModelContext:
         self.take_over_asked(max(message_tokens // 2, LEAST_ASKED), KNOWN_SECONDS)
 
     def learn_answer(self, message_tokens: int) -> bool:
-        """Note that the model answered a request with `message_tokens` tokens of messages in time.
+        """Note that the model gave a timely answer to a request with `message_tokens` tokens of messages.
 
         Return True if requests may now be larger. Requests grow again if a model was only loading or busy. A model that
         stays slow gets larger requests less and less often.
@@ -168,12 +168,12 @@ class ModelContext:
         self._most_accepted = max(self._most_accepted, theirs or ours)
         if theirs > 0 and ours > 0:
             ratio = theirs / ours
-            # The rate rises at once and falls slowly: a batch that is too small costs a call, and a batch that is too
+            # The rate rises fast and falls slowly: a batch that is too small costs a call, and a batch that is too
             # large is refused.
             self._rate = min(max(ratio, 0.8 * self._rate + 0.2 * ratio, 1.0), _MOST_RATE)
 
     def no_room(self) -> ContextExceeded:
-        """Return the error for a request that certainly does not fit."""
+        """Return the error for a request that cannot fit into the context window."""
         limit = self.limit
         return ContextExceeded(
             f"{self.model} at {self.where} takes {limit.tokens} tokens ({limit.source}), which is no room beside the instructions",
@@ -186,7 +186,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + KNOWN_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if the server recently refused exactly this request, so that a caller must not repeat it."""
+        """True if the server recently refused exactly this request, which the caller must then not repeat."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

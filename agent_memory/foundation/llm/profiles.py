@@ -2,7 +2,7 @@
 
 The vectors of many models share a large component, so even unrelated texts have a cosine of 0.8. Subtracting the mean
 vector brings all models to about the same scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). The package contains the
-means of known models. Other means are estimated from probe sentences and stored.
+mean vectors of known models. Those of other models are estimated from probe sentences and stored.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MEANS = "means.npz"
 
 @dataclass(frozen=True, slots=True)
 class ScoreScale:
-    """Map similarities to a scale like that of hosted products.
+    """A mapping of similarities to the score scale that hosted products use.
 
-    `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 stay the same.
+    `noise` becomes 0.5 and `match` becomes 0.6. 0 and 1 do not change.
     """
 
     noise: float
@@ -104,8 +104,8 @@ def centered(rows: Vectors, mean: Vectors) -> Vectors:
 
 
 def raised(similarity: float, share: float) -> float:
-    """Move a similarity toward 1: reduce its distance from 1 by half of `share`.
+    """Move a similarity toward 1: reduce its distance from 1 by the factor `share` / 2.
 
-    `share` (0 to 1) is the part of the query's words that the text contains.
+    `share` (0 to 1) is the fraction of the query's words that the text contains.
     """
     return min(1.0, similarity + (1.0 - similarity) * share / 2)

@@ -1,4 +1,4 @@
-"""Count tokens with the encoding cl100k_base. Its ranks are in the package, so the server downloads nothing."""
+"""Count tokens with the encoding cl100k_base. This package contains its token ranks, so the server downloads nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _GAP_TOKENS = 2  # tokens of the " … " in a shortened text
 
 
 class _PieceTokens(dict[str, int]):
-    """Cache the number of tokens for each piece that `_PATTERN` cuts.
+    """A cache of the number of tokens in each piece that `_PATTERN` matches.
 
     Each piece is encoded independently, so its number of tokens is the same in all texts.
     """
@@ -56,7 +56,7 @@ class _PieceTokens(dict[str, int]):
 
 
 class TokenCounter:
-    """Count tokens and truncate texts. Without an encoding, assume four characters per token."""
+    """A counter of tokens that can also truncate texts. Without an encoding, it assumes four characters per token."""
 
     def __init__(self, encoding: tiktoken.Encoding | None = None) -> None:
         self._encoding = encoding
@@ -65,7 +65,7 @@ class TokenCounter:
 
     @classmethod
     async def open(cls) -> TokenCounter:
-        """Open a counter. Loads the ranks in a thread (0.4 s)."""
+        """Open a counter. Loads the encoding in a thread, which takes 0.4 s."""
         return cls(await asyncio.to_thread(load_encoding))
 
     def count(self, text: str, enough: int | None = None) -> int:
@@ -82,7 +82,7 @@ class TokenCounter:
         return tokens
 
     async def count_aside(self, text: str) -> int:
-        """Count like `count`, but in a thread if the text is long."""
+        """Return the same number as `count`, but compute it in a thread if the text is long."""
         if len(text) <= _AT_ONCE:
             return self.count(text)
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.count, text)
@@ -117,7 +117,7 @@ class TokenCounter:
         return [tokens for run in runs for tokens in await loop.run_in_executor(self._executor, counted, run)]
 
     def truncate(self, text: str, tokens: int) -> str:
-        """Return the longest beginning of `text` that has at most `tokens` tokens, exact to a token or two."""
+        """Return the longest beginning of `text` that has at most `tokens` tokens, to within a token or two."""
         if tokens <= 0:
             return ""
         if self._encoding is None:
@@ -154,7 +154,7 @@ class TokenCounter:
 
 
 def load_encoding() -> tiktoken.Encoding:
-    """Return the encoding cl100k_base with the ranks in this package."""
+    """Return the encoding cl100k_base, built from the token ranks in this package."""
     packed = resources.files("agent_memory.foundation.llm").joinpath("data", "cl100k_base.tiktoken.xz").read_bytes()
     words = lzma.decompress(packed).split()
     ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))

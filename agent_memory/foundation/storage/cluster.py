@@ -41,7 +41,7 @@ class BucketRedis:
         self._clients: list[aioredis.Redis] = []
 
     def remark(self, buckets: int) -> str:
-        """Return a readable remark: whether this is a cluster, and how many buckets there are."""
+        """Return a human-readable remark: whether this is a cluster, and how many buckets there are."""
         return (" of a Redis Cluster" if self.clustered else "") + (f", {buckets} buckets" if buckets > 1 else "")
 
     def connect(self, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
@@ -66,7 +66,7 @@ class BucketRedis:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNodes:
-    """The nodes of a cluster. Each entry of `slots` has a first slot, a last slot, and the URL of their node."""
+    """The nodes of a cluster. Each entry of `slots` has the first and the last slot of a range, and its node's URL."""
 
     slots: tuple[tuple[int, int, str], ...]
 
@@ -164,7 +164,7 @@ class Bucket:
 
 
 async def end_task(task: asyncio.Task[None]) -> None:
-    """Cancel a task that uses Redis, and wait for its end."""
+    """Cancel a task that uses Redis, and wait until it ends."""
     while not task.done():
         # A cancellation during a connect is lost, because it becomes a connection error. Cancel again.
         task.cancel()
@@ -173,7 +173,7 @@ async def end_task(task: asyncio.Task[None]) -> None:
 
 @asynccontextmanager
 async def following(buckets: Sequence[Bucket], *, command_timeout: float) -> AsyncGenerator[None]:
-    """Follow buckets that move while this context is active. Clients switch to the new node once it has the indexes."""
+    """Follow buckets that move, until this `with` block ends. Clients switch to the new node once it has the indexes."""
     task = asyncio.create_task(_follow(buckets, command_timeout), name="following-buckets")
     try:
         yield

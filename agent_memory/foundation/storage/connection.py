@@ -1,4 +1,4 @@
-"""Connect to Redis, and translate Redis errors to `AgentMemoryError`."""
+"""Connect to Redis, and translate Redis errors into `AgentMemoryError`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
 
 
 class _RedisErrors:
-    """A class rather than a generator, which would be slower. Every read of every request uses this context manager."""
+    """The context manager of `redis_errors`. Every read uses it, and a generator would be slower than a class."""
 
     __slots__ = ()
 
@@ -113,7 +113,7 @@ _TRANSLATING = _RedisErrors()
 
 
 def redis_errors() -> AbstractContextManager[None, None]:
-    """Translate redis-py errors with `translate_error`. Errors about wrong commands remain redis-py errors."""
+    """Return a context manager that translates errors with `translate_error`. Errors about wrong commands remain redis-py errors."""
     return _TRANSLATING
 
 
@@ -134,7 +134,7 @@ async def _set_search_options(client: aioredis.Redis, display_url: str) -> None:
 
 
 async def fsync_always(client: aioredis.Redis, display_url: str) -> None:
-    """Make Redis write each change to disk at once. Otherwise, `WAITAOF` waits up to a second for the next write."""
+    """Make Redis write each change to disk immediately. Otherwise, `WAITAOF` could wait up to a second for the next write to disk."""
     try:
         await client.config_set("appendfsync", "always")
     except RedisError as error:
@@ -157,7 +157,7 @@ async def server_info(client: aioredis.Redis, display_url: str) -> dict[str, Any
 
 
 async def check_engine(client: aioredis.Redis, display_url: str) -> str:
-    """Set the options of the Redis query engine, and return the Redis version.
+    """Check that Redis has a query engine, set the engine's options, and return the Redis version.
 
     Raises StartupError if Redis has no query engine.
     """
@@ -178,7 +178,7 @@ Pipe = Pipeline
 
 
 class PipelineReader:
-    """Run the reads of several stores in one round trip."""
+    """A callable that runs the reads of several stores in one round trip."""
 
     def __init__(self, client: aioredis.Redis) -> None:
         self._client = client
@@ -199,7 +199,7 @@ async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[
 
 
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
-    """Do the same as `read` for the command stack of a redis-py pipeline."""
+    """Run the command stack of a redis-py pipeline as `read` does."""
     if not commands:
         return []
     sent = [parts for parts, _ in commands]

@@ -30,12 +30,12 @@ class ContextLimitStore:
         self._keys = keys
 
     async def save_limit(self, where: str, model: str, tokens: int, *, seconds: float, asked: bool = False) -> None:
-        """Store the limit from a "too long" error, or with `asked` the limit learned from a timeout."""
+        """Store the limit from a "too long" error or, with `asked`, the limit learned from a timeout."""
         with redis_errors():
             await self._client.set(self._keys.context_limit(where, model, asked=asked), str(tokens), px=max(int(seconds * 1000), 1))
 
     async def load_limit(self, where: str, model: str, *, asked: bool = False) -> LearnedLimit | None:
-        """Return the limit from a recent "too long" error (with `asked`, timeout), or None if there was no such error."""
+        """Return the limit from a recent "too long" error or, with `asked`, from a timeout. Return None if there is none."""
         key = self._keys.context_limit(where, model, asked=asked)
         tokens, left = await read(self._client, lambda pipe: (pipe.get(key), pipe.pttl(key)))
         return None if tokens is None or left <= 0 else LearnedLimit(int(tokens), left / 1000)
@@ -51,7 +51,7 @@ class ContextLimitStore:
 
 
 async def learned_at(url: str, buckets: Sequence[Keys], where: str, model: str, *, command_timeout: float) -> LearnedLimit | None:
-    """Return the smallest limit from a "too long" error in any bucket of a Redis, or None.
+    """Return the smallest limit from a "too long" error in all buckets of a store, or None.
 
     Raises StartupError and RedisUnavailable.
     """

@@ -1,4 +1,4 @@
-"""Reject writes for a user, session, or agent from the request for its erasure until the erasure ends.
+"""Reject writes to the data of a user, session, or agent while an erasure of this data is requested or running.
 
 The write's own script checks for erasures (`lua/parts/erasures.lua`). A rejected request waits until the erasure ends
 (`storage/scripts.py`). Work that uses older data specifies its start time (`Work.since`), so that the script can also
@@ -47,7 +47,7 @@ def whole_tenant_guard(root: str, tenant: str) -> Guard:
 
 
 def erasure_place(tenant: str, namespace: str | None, user_id: str | None, session_id: str | None, agent_id: str | None) -> str:
-    """Return the name under which the sets of erasures contain an owner. `lua/parts/erasures.lua` builds the same name."""
+    """Return the name under which the sets of erasures list an owner. `lua/parts/erasures.lua` builds the same name."""
     space, anywhere = tag(namespace or ""), tag(namespace) if namespace is not None else "*"
     if agent_id is not None:
         parts = ("agent", anywhere, tag(agent_id))
@@ -59,7 +59,7 @@ def erasure_place(tenant: str, namespace: str | None, user_id: str | None, sessi
 
 
 class ErasureGuard:
-    """Check for erasures before a write that does not use a script, and read the time from Redis."""
+    """A guard that checks for erasures before a write that does not use a script, and reads the time from Redis."""
 
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Store the progress of periodic jobs and count their starts. Docket only schedules them."""
+"""Store the progress of periodic jobs and count their starts. Docket only schedules the jobs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class JobTimes:
         self._job_times = keys.job_times
 
     async def count_begin(self, name: str) -> int:
-        """Count a start of the job. Return how many times the job has started since it last ended."""
+        """Record that the job has started. Return how many times the job has started since it last ended."""
         with redis_errors():
             return int(await self._client.hincrby(self._job_times, f"begun:{name}", 1))
 
     async def forget_begins(self, name: str) -> None:
-        """Reset the number of starts. Call this when a job ends, even if it ends with an error."""
+        """Reset the number of starts. Call this when a job ends, even if it fails."""
         with redis_errors():
             await self._client.hdel(self._job_times, f"begun:{name}")
 

@@ -16,7 +16,7 @@ _FIELD = "id-key"
 
 class KeyedIds:
     def __init__(self) -> None:
-        """Start without a key. Call `load` before you store anything under these ids."""
+        """Start without a key. Call `load` before you store anything under ids from this object."""
         self._key = b""
 
     async def load(self, client: Redis, keys: Keys) -> None:

@@ -161,7 +161,7 @@ class _Key:
 
 
 def _named(prefix: str) -> Callable[[Keys, str], str]:
-    """Return a method for keys that consist of a prefix and a name."""
+    """Return a method that builds a key from this prefix and a name."""
     return lambda keys, name: f"{keys.root}{prefix}{name}"
 
 
@@ -227,7 +227,7 @@ class Keys:
         return _session(self.root, sid)
 
     def waiting(self, tenant: str, user_id: str) -> str:
-        """Return the key of the set with a user's sessions that wait for background work."""
+        """Return the key of the set of a user's sessions that are waiting for background work."""
         return f"{self.root}wt:{digest('waiting', tenant, user_id)}"
 
     def mid(self, tenant: str, memory_id: str) -> str:
@@ -242,7 +242,7 @@ class Keys:
         return f"{self.root}h:{name}"
 
     def forgettings(self, user: str) -> str:
-        """Return the key of the set with a user's receipts. `user` is the owner's digest."""
+        """Return the key of the set of a user's forgetting receipts. `user` is the owner's digest."""
         return f"{self.root}fgu:{user}"
 
     def idempotency(self, tenant: str, key: str, *limits: str | None) -> str:
@@ -255,7 +255,7 @@ class Keys:
         return f"{self.root}spent:{digest('spent', tenant)}"
 
     def load(self, step: int, begin: int) -> str:
-        """Return the key of the load data for the `step` seconds that start at `begin` (seconds)."""
+        """Return the key of the recorded load for the `step` seconds that start at `begin` (seconds since 1970)."""
         return f"{self.root}load:{step}:{begin}"
 
     def context_limit(self, where: str, model: str, *, asked: bool = False) -> str:
@@ -271,6 +271,6 @@ class Keys:
         return f"{self.root}tk:{digest('task', tenant, task_id)}"
 
     def running(self, kind: DueKind, tenant: str) -> str:
-        """Return the key of the set with a tenant's claims. `tenant_share.lua` builds the same name."""
+        """Return the key of the set of a tenant's claims. `tenant_share.lua` builds the same name."""
         owner = tag(tenant) if kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM) else tenant
         return f"{self.root}run:{kind}:{sha1(owner.encode(), usedforsecurity=False).hexdigest()}"

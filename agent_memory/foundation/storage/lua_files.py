@@ -98,9 +98,10 @@ class LuaScript:
         return [verb, script, len(keys), *keys, *args]
 
     def read_only(self, holder: object = None, /, **named: Any) -> list[Any]:
-        """Return the command that runs a read-only script in a pipeline.
+        """Return the command that runs this read-only script in a pipeline.
 
-        The command contains the source, not just its digest, because a pipeline cannot retry if Redis lacks the script.
+        The command contains the source, not just its digest, because a pipeline cannot retry the command if Redis lacks
+        the script.
         """
         return self.command("EVAL_RO", self.source, holder, named)
 
@@ -126,7 +127,7 @@ def load(name: str) -> LuaScript:
 
 
 def lua_names() -> Iterator[tuple[str, bool]]:
-    """Yield the name of every `.lua` file, and True if it is a script."""
+    """Yield the name of every `.lua` file, and whether it is a script."""
     owners = sorted(entry.name for level in LEVELS for entry in (files("agent_memory") / level).iterdir() if entry.is_dir())
     for owner in owners:
         for file in sorted(entry.name for folder in _folders(owner) for entry in folder.iterdir() if entry.name.endswith(".lua")):
@@ -167,7 +168,7 @@ def _declared(lines: list[str], what: str) -> tuple[Argument, ...]:
 
 
 def _expand(name: str, lines: list[str], parts: dict[str, list[str]], arguments: set[str]) -> list[str]:
-    """Return a file's lines without comments. Add the parts that the file requires to `parts`."""
+    """Return a file's lines without comments. Add the parts that these lines require to `parts`."""
     body: list[str] = []
     for line in lines:
         if match := _REQUIRE.fullmatch(line):

@@ -1,7 +1,7 @@
-"""Implement the outbox: writes mark due work, and workers claim the marks.
+"""Implement the outbox: each write records the work that it causes as marks, and workers claim these marks.
 
-A write's script adds marks for the work that the write causes. `lua/retry_limit.lua` gives up a mark after too many
-tries. `lua/tenant_share.lua` limits a tenant's claims.
+A write's script adds the marks. After too many tries, `lua/retry_limit.lua` turns a mark into a dead letter.
+`lua/tenant_share.lua` limits a tenant's claims.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """New claims and the number of abandoned marks. `wait_ms`: ms until the next mark is due, or -1 without marks."""
+    """New claims and the number of marks given up. `wait_ms`: ms until the next mark is due, or -1 if there are no marks."""
 
     claims: list[Claim]
     given_up: int
@@ -82,8 +82,8 @@ class Outbox:
     async def claim_kind(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
         """Claim up to `limit` due marks for `lease_seconds`. A mark with `max_attempts` tries becomes a dead letter.
 
-        If `share` is below 1, a tenant cannot have more than this share of `limit` claimed at a time. Extraction gets
-        one more try, which sets the batch aside so that it does not block the session's later messages.
+        If `share` is below 1, a tenant's claims cannot exceed this fraction of `limit`. Extraction gets one more try.
+        This try sets the batch aside so that it does not block the session's later messages.
         """
         claims = (await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
         if isinstance(claims, Exception):
@@ -93,7 +93,7 @@ class Outbox:
     async def claim_each(
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
-        """Claim marks of several kinds in one round trip. If one kind fails, return its error; the other claims stay valid."""
+        """Claim marks of several kinds in one round trip. If claiming one kind fails, return its error; the other claims stay valid."""
         replies = await self._claim.each(
             [
                 {
@@ -114,7 +114,7 @@ class Outbox:
         return dict(zip(limits, claims, strict=True))
 
     async def end_claim(self, kind: DueKind, claim: Claim) -> bool:
-        """End the claim on successful work. Return False if a write has set the mark again, so that it stays due."""
+        """End a claim after its work has succeeded. Return False if a write has set the mark again, so that it stays due."""
         return bool(await self._done(**self._script_keys(kind), member=claim.member, token=claim.lease))
 
     async def end_claims(self, kind: DueKind, claims: Sequence[Claim]) -> None:
@@ -127,10 +127,10 @@ class Outbox:
                 raise reply
 
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
-        """Return claims for the members that still have a mark. Call this before the work on them starts.
+        """Return claims for the members that still have a mark. Call this before work on the members starts.
 
-        Gives up a member after `max_attempts` failed tries, including tries that began but never ended. To end a claim,
-        use its `lease` as the token. Extraction gets one more try, as in `claim_kind`.
+        A member is given up after `max_attempts` failed tries, including tries that began but never ended. To end a
+        claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_kind`.
         """
         if not members:
             return []
@@ -146,13 +146,13 @@ class Outbox:
         ]
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
-        """Return a claim whose work did not begin. The mark is due again after a delay, and the try does not count."""
+        """Give back a claim whose work did not begin. The mark becomes due again after a delay, and the try does not count."""
         await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
-        """End the claim on failed work. The mark is due again after a delay.
+        """End a claim after its work has failed. The mark becomes due again after a delay.
 
-        With `forgive`, the try does not count, because the failure's cause is outside the work.
+        With `forgive`, the try does not count, because the cause of the failure is outside the work.
         """
         named = self._script_keys(kind)
         del named["dead"]
@@ -194,7 +194,7 @@ class Outbox:
         return {kind: _backlog(now, *replies[1 + 3 * i : 4 + 3 * i]) for i, kind in enumerate(kinds)}
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Return the reason for the last failure of each member. Returns about `limit` members."""
+        """Return a dict that maps each mark's member to the reason for its last failure. Returns about `limit` reasons."""
         with redis_errors():
             reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
         reasons: dict[bytes, bytes] = reply[1]

@@ -1,8 +1,8 @@
-"""Run a pipeline in one round trip, with redis-py's connections and their public methods.
+"""Run a pipeline in one round trip, using only public methods of redis-py's connections.
 
-redis-py packs commands in Python, starts a timer for each reply, and takes two locks in its pool. This costs 0.5 to
-1 ms of CPU time per search. In this module, hiredis packs the commands, one deadline covers all replies, and a
-semaphore limits the pool.
+redis-py packs commands in Python, starts a timer for each reply, and takes two locks in its pool. This costs 0.5 to 1
+ms of CPU time per search. In this module, hiredis packs the commands, one deadline covers all replies, and a semaphore
+limits the pool.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Command = Sequence[Any]
 
 
 class StoreGate(Protocol):
-    """Decide whether clients may use a Redis now."""
+    """An interface for deciding whether clients may currently use a Redis."""
 
     def check(self) -> None:
-        """Raise an AgentMemoryError if clients may not use the Redis."""
+        """Raise an AgentMemoryError if clients may not currently use this Redis."""
         ...
 
     async def check_connection(self, connection: AbstractConnection) -> None:
-        """Check a new connection before its first use. Raises the errors of `check` and redis-py."""
+        """Check a new connection before its first use. Raises the same errors as `check`, and redis-py errors."""
         ...
 
 
@@ -107,7 +107,7 @@ class BoundedPool(ConnectionPool):
 class Deadline:
     """The deadline of the current task's exchange: `seconds` from now. None means no deadline.
 
-    Cancels the task of a late exchange. `asyncio.timeout` takes twice as long as this class: 7 µs an exchange.
+    Cancels the task if the exchange is late. `asyncio.timeout` takes 7 µs per exchange, twice as long as this class.
     """
 
     __slots__ = ("_cancelled", "_cancelling", "_end", "_loop", "_seconds", "_task", "_timer")
@@ -178,7 +178,7 @@ async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[
 
 
 async def command(client: aioredis.Redis, *parts: Any) -> Any:
-    """Run one command and return its reply. If the reply is an error, raises it."""
+    """Run one command and return its reply. Raises the reply if it is an error."""
     reply = (await exchange(client, [parts]))[0]
     if isinstance(reply, ResponseError):
         raise reply

@@ -47,8 +47,8 @@ class Script:
     async def __call__(self, holder: object = None, /, **named: Any) -> Any:
         """Run the script and return its reply. The arguments are `named` arguments or attributes of `holder`.
 
-        If an erasure of the owner's data is running, waits for a recent erasure to end, and raises ErasureUnderWay for
-        an older erasure. Raises TypeError for wrong arguments, and the errors of `redis_errors`.
+        While a recent erasure of the owner's data is running, the call waits. For an older erasure, the call raises
+        ErasureUnderWay. Raises TypeError for wrong arguments, and the errors of `redis_errors`.
         """
         call = self._lua.command("EVALSHA", self._sha, holder, named)
         pause = _ERASURE_LOOK_SECONDS
@@ -71,7 +71,7 @@ class Script:
                 return await command(self._client, *self._with_text(call))
 
     async def each(self, calls: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Run several calls in one round trip and return their replies. The reply to a failed call is its error.
+        """Run several calls in one round trip and return their replies. If a call fails, its error takes the place of the reply.
 
         Raises errors that affect the whole exchange, such as a lost connection.
         """
@@ -98,7 +98,7 @@ class Script:
     async def _on_disk(self, call: Sequence[Any]) -> Any:
         """Run the script and wait until the change is on disk. Raises RedisUnavailable if this takes too long.
 
-        Both commands use one connection, because WAITAOF covers only the writes of its own connection.
+        The script and WAITAOF use one connection, because WAITAOF covers only the writes of its own connection.
         """
         for attempt in (call, self._with_text(call)):
             reply, waited = await exchange(self._client, [attempt, ("WAITAOF", 1, 0, _FSYNC_MS)])
@@ -119,5 +119,5 @@ def compact(value: Any) -> str:
 
 
 def outbox_keys(keys: Keys, kind: DueKind) -> dict[str, str]:
-    """Return the outbox keys for one kind of work. Maps the argument names that scripts use to the keys."""
+    """Return the outbox keys for one kind of work, keyed by the argument names that scripts use."""
     return {"due": keys.due(kind), "tries": keys.tries(kind), "reasons": keys.why(kind), "dead": keys.dead(kind)}

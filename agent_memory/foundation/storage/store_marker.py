@@ -1,4 +1,4 @@
-"""Identify a store by a marker in each bucket's configuration. A file in an embedded Redis's data directory repeats it.
+"""Identify a store by a marker in each bucket's configuration, and in a file in the embedded Redis's data directory.
 
 A Redis without the marker has lost its volume, has run FLUSHALL, or is a different Redis.
 """
@@ -63,7 +63,7 @@ class StoreFile:
                 json.dump({**ids, keys.root: store_id}, file)
             fresh.replace(self.path)
         except OSError as error:
-            # Redis has the marker, too. The next look tries to write the file again.
+            # Redis also has the marker. The next look tries to write the file again.
             log.warning("cannot write the file %s: %s", self.path, error.strerror or error)
 
     def _read(self) -> dict[str, str]:

@@ -47,7 +47,7 @@ class Problem:
 
 
 class StoreWatch:
-    """Watch one bucket, and act as the `StoreGate` of its clients. The watch's own client has no gate."""
+    """A watch over one bucket that acts as the `StoreGate` of the bucket's clients. The watch's own client has no gate."""
 
     def __init__(
         self, client: Redis, keys: Keys, file: StoreFile | None, *, schemas: Sequence[IndexSchema] = (), makes: bool = True
@@ -102,13 +102,13 @@ class StoreWatch:
         self._schemas = schemas
 
     def on_renewal(self, call: Callable[[], Awaitable[None] | None]) -> None:
-        """Register a function to call before clients may use Redis again. Redis may then contain a different store."""
+        """Register a function to call before blocked clients may use Redis again. By then, Redis may contain a different store."""
         self._on_renewal.append(call)
 
     async def open(self) -> None:
-        """Determine which store Redis contains, and mark a new store. Raises RedisUnavailable.
+        """Determine which store Redis contains, and mark an empty Redis as a new store. Raises RedisUnavailable.
 
-        If the known store is lost, does not mark a new store in its place.
+        Does not mark an empty Redis if the known store is lost.
         """
         sight = await self._learn(await see(self._client, self._keys))
         self._judge(sight)
@@ -236,7 +236,7 @@ class StoreWatch:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """Check the store once a second while this context is active."""
+        """Check the store once a second inside the `async with` block."""
         task = asyncio.create_task(self._run(), name="store-watch")
         try:
             yield
@@ -256,7 +256,7 @@ class StoreWatch:
                 log.exception("check of Redis failed; continuing")
 
     def _tell(self, problems: Sequence[Problem]) -> None:
-        """Log new problems and the end of problems. Log persistent problems again every minute."""
+        """Log when problems start and end. Log persistent problems again every minute."""
         codes = frozenset(problem.code for problem in problems)
         logged, at = self._logged
         if codes and (codes != logged or monotonic() - at >= _REMIND_SECONDS):
@@ -293,9 +293,9 @@ def _utc_text(milliseconds: int) -> str:
 
 @asynccontextmanager
 async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, command_timeout: float) -> AsyncGenerator[list[StoreWatch]]:
-    """Watch the stores in a Redis, for a process that only runs this Redis.
+    """Watch the stores in a Redis, for a process whose only job is to run this Redis.
 
-    Never marks a new store. Writes the stores' ids to `file`.
+    Never marks an empty Redis as a new store. Writes the stores' ids to `file`.
     """
     async with AsyncExitStack() as stack:
         client = connect(url, pool_size=4, command_timeout=command_timeout)

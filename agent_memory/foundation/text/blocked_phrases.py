@@ -8,7 +8,7 @@ from agent_memory.foundation.text.terms import fold, stems, words
 
 
 class Blocklist:
-    """Match blocked phrases in texts.
+    """A list of blocked phrases to match against texts.
 
     A phrase matches if the text contains its words in order and next to each other, in any inflection. Stop words are
     ignored.
@@ -32,7 +32,7 @@ class Blocklist:
     def holds(self, *texts: str) -> bool:
         """True if any of the texts contains a blocked phrase.
 
-        The time is proportional to the number of texts multiplied by the number of phrases.
+        Takes time proportional to the number of texts multiplied by the number of phrases.
         """
         for text in texts if self else ():
             row = _row(stems(text))

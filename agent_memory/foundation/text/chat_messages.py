@@ -1,4 +1,4 @@
-"""Read chat messages: find the parts that use tokens, tool calls and their answers, and points to split a session."""
+"""Read chat messages: match tool calls with their answers, count media, and find places to split a session."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _is_text(part: Any) -> bool:
 
 
 def _without_media(value: Any, media_count: list[int]) -> Any:
-    """Remove encoded media from a value, and add the number of all media items to `media_count`."""
+    """Return a value without encoded media. Add its number of media items, encoded or not, to `media_count`."""
     if isinstance(value, str):
         if _is_data(value):
             media_count[0] += 1

@@ -40,7 +40,7 @@ def fence(text: str, label: str) -> str:
 def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
     """Return one line of JSON for each message, with `n`, `at`, `role` and `text`.
 
-    In JSON, the content of a message cannot imitate another message.
+    Because of the JSON encoding, the content of a message cannot imitate another message.
     """
     return "\n".join(
         json.dumps(

@@ -2,8 +2,9 @@
 
 The method is weighted maximum coverage under a budget, greedy by gain per token. Source: Lin and Bilmes, "A Class of
 Submodular Functions for Document Summarization", ACL 2011. A statement's gain is the total weight of its words that do
-not occur in a chosen statement. Rarer words weigh less; names and numbers weigh more. A second pass tests whether the
-summary improves without each chosen statement. The last line lists frequent words that no chosen statement contains.
+not occur in a chosen statement. Rarer words weigh less; names and numbers weigh more. A second pass tests for each
+chosen statement whether the summary improves without it. The last line lists frequent words that no chosen statement
+contains.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def _is_applause(statement: Statement) -> bool:
 
 
 def _tells(text: str) -> bool:
-    # In scripts without blanks, each character counts as a word.
+    # In scripts without spaces, each character counts as a word.
     if max(len(words(text)), len(stems(text))) < _SHORTEST or is_filler(text):
         return False
     return not text.isascii() or len(content_of(text)) >= (1 if _OWN.search(text) else _LEAST_CONTENT)
@@ -206,7 +207,7 @@ def _ended(text: str) -> str:
 
 
 def _clauses(sentence: str) -> list[str]:
-    """Split a sentence into main clauses that can be understood alone."""
+    """Split a sentence into main clauses that can be understood on their own."""
     if _is_asking(sentence) or _BEGINS.match(sentence) is None or _DEPENDENT.search(sentence) is not None:
         return [sentence]
     return _BETWEEN_CLAUSES.split(sentence)
@@ -253,7 +254,7 @@ class _Choice:
         return sum(self._weights[term] for term in self._terms[index]) * self._factors[index] / self._sizes[index]
 
     def _filled(self, fixed: Collection[int], without: int = -1) -> tuple[list[int], float]:
-        """Return the statements in `fixed` plus the best other statements except `without`, and the total gain."""
+        """Return `fixed` plus the indices of the best other statements, and the total gain. The statement `without` is excluded."""
         covered: set[str] = set()
         opened: set[str | tuple[str, str]] = set()
         chosen: list[int] = []

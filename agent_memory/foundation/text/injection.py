@@ -26,7 +26,7 @@ _LONG, _SHARE = 4096, 40
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule of `data/injection/rules.toml`. Weak rules skip users' statements."""
+    """A rule from `data/injection/rules.toml`. Weak rules skip users' statements."""
 
     name: str
     needs: _Needs
@@ -68,13 +68,13 @@ def _plain(text: str) -> str:
 
 
 def rules_for(texts: Iterable[str], *, of_user: bool) -> list[Rule]:
-    """Return the rules that any of the texts may break. `of_user` is True if users wrote all of the texts."""
+    """Return the rules that any of the texts may trigger. `of_user` is True if users wrote all of the texts."""
     plain = _plain("\n".join(texts))
     return [rule for rule in _ALL if not (of_user and rule.weak) and _has_one_of_each(plain, rule.needs)]
 
 
 def suspicion(text: str, *, of_user: bool, rules: Sequence[Rule] = _ALL) -> str | None:
-    """Return the name of the first rule that the text breaks ("override", "role", "leak", "hide", "order"), or None.
+    """Return the name of the first rule that the text triggers ("override", "role", "leak", "hide", "order"), or None.
 
     `of_user` is True if a user wrote the text.
     """

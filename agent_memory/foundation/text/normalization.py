@@ -1,4 +1,4 @@
-"""Decide by words alone whether two memories say the same thing."""
+"""Decide whether two memories say the same thing, based only on their words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Kin = tuple[str, str | None, str | None, str | None, str, datetime | None]
 
 
 def normal_text(text: str) -> str:
-    """Return a case-folded text without extra blanks or surrounding quotation marks, periods and exclamation marks."""
+    """Return the text case-folded, without extra spaces and without surrounding quotation marks, periods or exclamation marks."""
     words = " ".join(chunks(text) if text.isascii() else normalized("NFC", text).casefold().split())
     return words.strip(_EDGES) or words
 
@@ -63,7 +63,7 @@ def _spelled_out(word: str) -> str:
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:
-    """Return the values that are equal if one memory repeats the other: words, owner, type and event date.
+    """Return values that are equal for two memories if one repeats the other: words, owner, type and event date.
 
     `words` is the normal text, if the caller already has it.
     """
@@ -93,7 +93,7 @@ def is_plain(turn: MemoryRecord) -> bool:
 
 
 def ends_at(record: MemoryRecord) -> datetime | None:
-    """Return the time when a memory is no longer shown: the end of its validity or its expiry, or else None."""
+    """Return the time when a memory is no longer shown: the earlier of `valid_to` and `expires_at`, or None if neither is set."""
     valid, expires = record.valid_to, record.expires_at
     return valid if expires is None else expires if valid is None else min(valid, expires)
 

@@ -1,4 +1,4 @@
-"""Find the pictures and the named files in a message's parts, in the form of any chat API. Pure functions, no I/O."""
+"""Find the pictures and the named files in a message's parts, in the format of any chat API. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def is_data_url(address: str) -> bool:
 
 
 def words_of_files(parts: Sequence[Any] | None) -> str:
-    """Return a line such as "[file: invoice.pdf]" for each part that has a name or words, but no text."""
+    """Return a line such as "[file: invoice.pdf]" for each picture or file that has a name or a caption."""
     lines = ((part, ", ".join(dict.fromkeys(_words(part)))) for part in _parts(parts) if any(map(_kind(part).count, _FILES)))
     return "\n".join(f"[{'picture' if 'image' in _kind(part) else 'file'}: {words[:_MOST_WORDS]}]" for part, words in lines if words)
 
@@ -57,6 +57,6 @@ def _address(value: Any) -> str | None:
 
 
 def _words(part: Mapping[str, Any]) -> Iterator[str]:
-    """Return the words of a part, also of the object inside it: {"type": "file", "file": {"filename": "…"}}."""
+    """Yield the names and captions of a part and of objects nested in it, as in {"type": "file", "file": {"filename": "…"}}."""
     for fields in (part, *_parts(list(part.values()))):
         yield from (" ".join(value.split()) for name in _WORDS if isinstance(value := fields.get(name), str) and value.strip())

@@ -52,7 +52,7 @@ def part_heading(title: str) -> str:
 
 
 def escape_headings(text: str) -> str:
-    r"""Escape headings in a text as `\## …`, even after invisible characters. Remove control characters first."""
+    r"""Remove control characters from a text, then escape its headings as `\## …`, even after invisible characters."""
     return _HEADING.sub(lambda match: match[0] + "\\", plain_text(text))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# Each mark closes on the same line. A single quote beside a letter is an apostrophe.
+# Each mark closes on the same line. A single quote next to a letter is an apostrophe.
 _QUOTATION = re.compile(
     r'"[^"\n]*+"|“[^”“\n]*+[”“]|„[^„“”"\n]*+[“”"]|«[^«»\n]*+»|»[^«»\n]*+«|「[^「」\n]*+」|『[^『』\n]*+』|(?<!\w)‘[^‘’\n]*+’(?!\w)'
     r"|(?<!\w)'[^'\n]*+'(?!\w)"
@@ -17,5 +17,5 @@ def quotations(text: str) -> list[tuple[int, int]]:
 
 
 def without_quotations(text: str) -> str:
-    """Replace each quotation with a blank."""
+    """Replace each quotation with a space."""
     return _QUOTATION.sub(" ", text)

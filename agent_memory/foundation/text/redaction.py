@@ -33,7 +33,7 @@ _NAMED = re.compile(
 )
 # The leading `\d` makes the search fast: it tries a match only at digits.
 _CARD = re.compile(r"\d(?<![\d.+-]\d)(?:[ -]?\d){12,18}(?![\d-])")
-# Quick checks before the slow patterns. A token has at least this length and no blanks; the shortest is `xoxb-` with
+# Quick checks before the slow patterns. A token has at least this length and no spaces; the shortest is `xoxb-` with
 # ten characters. A secret's name contains one of `_NAME_SIGNS`. These have no "i", because "ı" matches "i" if case is
 # ignored. A card has at least 13 digits.
 _SHORTEST_TOKEN = 15
@@ -48,7 +48,7 @@ _ANY_DIGIT, _BETWEEN_DIGITS = bytes.maketrans(b"123456789", b"000000000"), b" -"
 def redact_all(texts: Sequence[str]) -> Sequence[str]:
     """Redact each text as `redact` does. Return the same sequence if no text contains a secret.
 
-    Check all texts together first. Check each text only if that finds signs of a secret.
+    Check all texts together first. Check each text only if the first check finds signs of a secret.
     """
     text = "\n".join(texts)
     folded = text.casefold()

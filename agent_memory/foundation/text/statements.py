@@ -1,6 +1,6 @@
-"""Select the text of a message to remember.
+"""Select the parts of a message that are worth remembering.
 
-Leave out text from our prompts, secrets, blocked phrases and small talk.
+Leave out text copied from our prompts, secrets, blocked phrases and small talk.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ _SMALL_TALK = frozenset(read_table("text/data/words/common.toml")["assent"].spli
 
 @dataclass(frozen=True, slots=True)
 class StatementFilter:
-    """Filter messages by blocked phrases, and redact secrets if `redacts` is True."""
+    """A filter that rejects messages with blocked phrases, and redacts secrets if `redacts` is True."""
 
     blocklist: Blocklist
     redacts: bool
 
     def text(self, message: MemoryMessage) -> str | None:
-        """Return the text of a message to remember verbatim, or None."""
+        """Return the text to remember verbatim from a message, or None."""
         own = memorable(message.content, message.role)
         return None if own is None or self.blocklist.holds(own) else self.clean(own)
 
     def text_for_model(self, message: MemoryMessage) -> str | None:
-        """Return the text of a message that a model may see, or None.
+        """Return the part of a message's text that a model may see, or None.
 
-        Small talk stays, because "yes" may answer a question.
+        Small talk is kept, because "yes" may answer a question.
         """
         own = own_words(message.content, message.role)
         if not own.strip() or message.role in PROGRAM_ROLES or self.blocklist.holds(own) or _asks_to_forget(own, message.role):
@@ -50,7 +50,7 @@ class StatementFilter:
         """Return the text with its secrets redacted, if `redacts` is True."""
         if not self.redacts:
             return text
-        # Terminal colors can hide secrets. A text with secrets loses its colors too.
+        # Terminal colors can hide secrets. A text with secrets also loses its colors.
         plain = plain_text(text)
         redacted = redact(plain)
         return text if redacted == plain else redacted
@@ -59,8 +59,8 @@ class StatementFilter:
 def memorable(content: str, role: str) -> str | None:
     """Return the text to remember from a message's content, or None.
 
-    Return None for messages from programs and tools, for filler, and for requests to forget. Leave out text from our
-    prompts.
+    Return None for messages from programs and tools, for filler, and for requests to forget. Leave out text copied from
+    our prompts.
     """
     if role in PROGRAM_ROLES or role in TOOL_ROLES:
         return None

@@ -1,7 +1,7 @@
 """Write the last line of an extractive summary: the most frequent words that the rest of the summary lacks.
 
-Within 300 tokens, whole sentences contain at most 59% of the words in the evaluation. The last line's single words tell
-a model what to search for.
+In our evaluation, whole sentences within 300 tokens contain at most 59% of the words searched for. The last line's
+single words tell a model what to search for.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST_WORDS = 2
 
 
 class Subjects:
-    """Count the statements that contain each content word."""
+    """Counts of the statements that contain each content word."""
 
     def __init__(self, texts: Iterable[str], former: Sequence[str] = ()) -> None:
         """Count the words of `texts`. `former` are the words of an earlier summary's last line."""
@@ -38,7 +38,7 @@ class Subjects:
                 self._add(word, 1)
 
     def _add(self, word: str, number: int) -> None:
-        # In scripts without blanks, a run of characters is a clause, not a word.
+        # In scripts without spaces, a run of characters is a clause, not a word.
         if len(word) < _SHORTEST or is_blankless(word) or word in self._small or not content_of(word):
             return
         for term in dict.fromkeys(terms(word)):
@@ -46,12 +46,12 @@ class Subjects:
             self._forms.setdefault(term, Counter())[word] += number
 
     def room(self, budget: int, count: Callable[[str], int]) -> int:
-        """Return the number of tokens to reserve for the line."""
+        """Return the number of tokens to reserve for the summary's last line."""
         most = int(_SHARE * budget)
         return min(most, count(self.line("", most, count)))
 
     def line(self, summary: str, budget: int, count: Callable[[str], int]) -> str:
-        """Return the line with at most `budget` tokens, counted by `count`, or "" if fewer than two words fit."""
+        """Return the summary's last line with at most `budget` tokens, counted by `count`, or "" if fewer than two words fit."""
         summary_terms = frozenset(terms(summary))
         left = budget - count(f"{HEAD}: ")
         often = [(term, number) for term, number in self._counts.most_common() if number >= _FEWEST and term not in summary_terms]

@@ -53,7 +53,7 @@ _stemmer = Stemmer.Stemmer("english", 20000)
 
 
 def fold(text: str) -> str:
-    """Return case-folded text without accents ("Café" -> "cafe") or control characters."""
+    """Return the text case-folded, without accents ("Café" -> "cafe") or control characters."""
     text = plain_text(text)
     if text.isascii():
         return text.lower()
@@ -62,7 +62,7 @@ def fold(text: str) -> str:
 
 
 def chunks(text: str) -> Sequence[str]:
-    """Return the chunks of a folded text, split at blanks. Cached, because storing a memory needs them repeatedly."""
+    """Return the chunks of a folded text, split at spaces. Cached, because storing a memory needs them repeatedly."""
     return _known_chunks(text) if len(text) <= _KNOWN_TEXT else fold(text).split()
 
 
@@ -87,7 +87,7 @@ def _short_term(word: str) -> str:
 
 
 def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
-    """Return the word itself. In scripts without blanks, return its characters and the pairs of adjacent characters."""
+    """Return the word itself or, in scripts written without spaces, its characters and pairs of adjacent characters."""
     if word.isascii() or not _CJK.search(word):
         return (word,)
     pieces: list[str] = []
@@ -103,7 +103,7 @@ def _pieces(word: str, *, pairs: bool = True) -> Iterable[str]:
 
 
 def is_blankless(word: str) -> bool:
-    """True if a word contains characters of a script without blanks."""
+    """True if a word contains characters of a script that is written without spaces."""
     return not word.isascii() and _CJK.search(word) is not None
 
 
@@ -113,7 +113,7 @@ def words(text: str) -> list[str]:
 
 
 def _chunk_terms(chunk: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the terms of a chunk's words, and a term for the whole chunk if it contains more than words, else None."""
+    """Return the terms of a chunk's words, and a term for the whole chunk, or None if the chunk contains only words."""
     bare = chunk.strip(EDGES)
     if chunk.isascii():
         # Letters and digits alone are one word.
@@ -136,7 +136,7 @@ def _stemmed(word: str) -> str:
 
 
 class _Chunks(dict[str, tuple[tuple[str, ...], str | None]]):
-    """Cache the results of `_chunk_terms` for short chunks, which repeat."""
+    """A cache of the results of `_chunk_terms` for short chunks, which often recur."""
 
     def __missing__(self, chunk: str) -> tuple[tuple[str, ...], str | None]:
         chunk_terms = _chunk_terms(chunk)
@@ -151,7 +151,7 @@ _terms_of_chunk = _Chunks().__getitem__
 
 
 def terms(text: str) -> list[str]:
-    """Return the index terms of a text in order, at most 4,096, without stop words.
+    """Return at most 4,096 index terms of a text, in order and without stop words.
 
     The terms of whole chunks and of stems from other languages come last.
     """
@@ -175,7 +175,7 @@ def query_terms(text: str, limit: int = 256) -> list[str]:
 
 @lru_cache(maxsize=512)
 def beginnings(text: str, limit: int = 32) -> Sequence[Sequence[bytes]]:
-    """Return the possible beginnings of each query word in any inflection, as lower-case UTF-8.
+    """Return the byte strings (lower-case UTF-8) that each query word may begin with, in any inflection.
 
     Each word has one beginning as spelled and one without accents. A quick search for these bytes rules out most
     unindexed texts that do not contain the words.
@@ -220,9 +220,11 @@ def _frequent_terms(language: str) -> frozenset[str]:
 
 
 def phrases(text: str, limit: int = 8) -> list[str]:
-    """Return a RediSearch clause for each quoted phrase in a query: its adjacent words, without stop words.
+    """Return a RediSearch clause for each quoted phrase in a query.
 
-    In scripts without blanks, all characters and pairs must occur, in any order.
+    A clause matches the phrase's words next to each other, ignoring stop words.
+
+    In scripts written without spaces, all characters and pairs must occur, in any order.
     """
     clauses: list[str] = []
     for quoted in _QUOTED.findall(fold(text)):
@@ -260,6 +262,6 @@ def content_of(text: str) -> list[str]:
 
 
 def stems(text: str) -> list[str]:
-    """Return the stems of a text in order, without stop words. In scripts without blanks, return single characters."""
+    """Return the stems of a text in order, without stop words. In scripts without spaces, each character is a stem."""
     content_words = (word for word in words(text) if word not in STOP_WORDS)
     return [_term(piece) for word in content_words for piece in _pieces(word, pairs=False)]

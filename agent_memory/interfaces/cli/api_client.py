@@ -1,4 +1,4 @@
-"""Connect commands to memories through a server's REST API, or the same API in this process on the configured Redis."""
+"""Connect commands to memories, through a server's REST API or by running that API in this process on the configured Redis."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Api:
         return content
 
     def not_found(self, error: MemoryNotFoundError) -> NotFound:
-        """Convert a 404 into a NotFound error. The server has answered, so announce it."""
+        """Convert a 404 into a NotFound error. Also announce the server, because it has answered."""
         self.announce()
         return NotFound(str(error))
 
     def announce(self) -> None:
-        """Print once which server or store answered. Until the first answer, print only errors."""
+        """Print which server or store answered, unless that was already printed."""
         if self._answered is not None:
             announce(*self._answered)
             self._answered = None

@@ -26,7 +26,7 @@ from agent_memory.interfaces.cli.options import NOT_FOUND
 
 
 class _GroupedCommands(TyperGroup):
-    """Shows the commands in groups, each with its full summary line."""
+    """A command group whose help lists commands under headings, with their full summary lines."""
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         for title, names in _GROUPS.items():
@@ -86,7 +86,7 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Add an option for each of these settings to a command. The command's first argument is a dict of the given settings."""
+    """Return a decorator that adds these settings as options to a command, whose first argument is a dict of the given ones."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:
@@ -143,7 +143,7 @@ def redis(
     given: dict[str, str],
     port: Annotated[str | None, _option("EMBEDDED_REDIS_PORT", "--port PORT", "port to listen on (a free one)")] = None,
 ) -> None:
-    """Run only the embedded Redis and print its URL, which contains its password. Listens on 127.0.0.1."""
+    """Run only the embedded Redis and print its URL, including the password. Listens on 127.0.0.1."""
     from agent_memory.interfaces.cli import run
 
     run.redis(given | ({"EMBEDDED_REDIS_PORT": port} if port else {}))

@@ -61,12 +61,12 @@ def extend(
 
 
 def prints(command: Callable[..., Any]) -> Callable[..., None]:
-    """Add the options `--format` and `--json` to a command, and print the command's result."""
+    """Give a command the options `--format` and `--json`, and make it print its result."""
     return extend(command, _OUTPUT, lambda output, own: _emit(command(**own), output), skip=0)
 
 
 def asking(opened: Callable[[Target], AbstractAsyncContextManager[Any]]) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., None]]:
-    """Pass the opened server or store to a command as its first argument, and print the command's result.
+    """Return a decorator that passes the opened server or store to a command as the first argument, and prints the command's result.
 
     `opened` opens the target. The command gets the options that specify a target and an output format.
     """

@@ -53,7 +53,7 @@ def server_here() -> str:
 
 
 def shown_server(url: str) -> str:
-    """Return a server's URL without credentials and query string."""
+    """Return a server's URL without credentials or query string."""
     try:
         parts = urlsplit(url)
         return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
@@ -67,13 +67,13 @@ def announce(kind: Literal["server", "store"], name: str) -> None:
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines for people, wrapped at 100 columns. Longer words are not broken."""
+    """Print lines for people, wrapped at 100 columns without breaking long words."""
     for line in lines:
         typer.echo(textwrap.fill(line, **_WRAPPING), err=err)
 
 
 def working(what: str) -> Status:
-    """Return a context manager that shows a status on the terminal during work. Its `update` method shows progress."""
+    """Return a context manager that shows a status on the terminal until it exits. Its `update` method shows progress."""
     from rich.console import Console
 
     return Console(stderr=True, quiet=not sys.stderr.isatty()).status(what)

@@ -1,6 +1,6 @@
 """Run servers, workers and Redis.
 
-Each is a composition root: its parts start in order and stop in reverse order.
+Each of these functions is a composition root: it starts its parts in order and stops them in reverse order.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def redis(overrides: dict[str, str]) -> None:
 
 
 def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Settings:
-    """Return the settings. For a command that shares Redis (`shares_redis`), raise StartupError without REDIS_URL."""
+    """Return the settings. Raises StartupError if a command that shares Redis (`shares_redis`) has no REDIS_URL."""
     settings = load_settings(**overrides)
     configure_logging(settings.server, access_log=settings.server.access_log)
     for variable in unread_variables(Path(".env")):
@@ -93,7 +93,7 @@ def _settings(overrides: dict[str, str], shares_redis: str | None = None) -> Set
 
 
 async def _run(settings: Settings, shutdown: Shutdown, face: Face | None, *, with_worker: bool) -> None:
-    """Open a port, Redis and the runtime, run the parts until they end, and close everything in reverse order."""
+    """Open a port, Redis and the runtime, run the server and the worker until they end, and close everything in reverse order."""
     place = settings.server if face == "api" else settings.mcp
     async with AsyncExitStack() as stack:
         listeners: list[socket] = []
@@ -141,7 +141,7 @@ def _api_lines(settings: Settings, url: str) -> list[str]:
 
 @asynccontextmanager
 async def _open_store_and_runtime(settings: Settings) -> AsyncGenerator[tuple[Runtime, list[str]]]:
-    """Open the runtime on REDIS_URL or on an embedded Redis. Yield the runtime, and lines that list its engines."""
+    """Open the runtime on the Redis at REDIS_URL, or on an embedded Redis. Yield the runtime, and lines that list its engines."""
     async with AsyncExitStack() as stack:
         compiling = asyncio.create_task(asyncio.to_thread(compile_phrases))
         stack.push_async_callback(asyncio.wait, {compiling})
@@ -168,9 +168,9 @@ async def _run_parts(
     name: str = "api",
     may_end: bool = False,
 ) -> None:
-    """Run the server and the worker as tasks until a signal arrives, or until one of the tasks ends by itself.
+    """Run the server and the worker as tasks until a signal arrives, or until one of the tasks ends on its own.
 
-    Prints `lines` when the server is ready for requests. Raises StartupError if a task ends by itself. If `may_end` is
+    Prints `lines` when the server is ready for requests. Raises StartupError if a task ends on its own. If `may_end` is
     set, the server may end without an error, because its only client can leave.
     """
     if with_worker:

@@ -27,7 +27,7 @@ class Store:
 
 
 def settings_with(redis_url: str | None, data_dir: str | Path | None, **overrides: str) -> Settings:
-    """Return the settings for a store, where a data directory overrides REDIS_URL. Log only warnings from now on."""
+    """Return the settings for a store. A data directory without `redis_url` overrides REDIS_URL. From now on, log only warnings."""
     settings = load_settings(REDIS_URL=redis_url, DATA_DIR=data_dir, **overrides)
     configure_logging(settings.server.model_copy(update={"log_level": "WARNING"}))
     if data_dir is not None and redis_url is None:

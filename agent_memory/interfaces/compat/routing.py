@@ -1,4 +1,4 @@
-"""Make the routes and the OpenAPI document of a compatible API from a table of its operations."""
+"""Build the routes and the OpenAPI document of a compatible API from a table of its operations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class CompatApi:
     """The field of an error response that contains the error in one line."""
 
     def routes(self) -> list[BaseRoute]:
-        """Return all routes. A path that ends in a slash also exists without it."""
+        """Return all routes. A path that ends in a slash also works without the slash."""
 
         async def document(request: Request) -> Response:
             return JsonResponse(self.document())

@@ -1,4 +1,4 @@
-"""Define what the services of compatible APIs share: their namespace, searches in it, and checks of requests."""
+"""Define what the services of compatible APIs share: their namespace, searches in that namespace, and request checks."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def similarity_of(hit: MemoryRecordResult) -> float:
 
 
 def bad_input(error: ValidationError, field: str | None = None) -> BadInput:
-    """Return the first problem in a body as an error that names the field."""
+    """Return a BadInput that describes the first validation error in a request body and names the field."""
     problem = error.errors(include_input=False, include_url=False)[0]
     return BadInput(problem["msg"], field=field or ".".join(map(str, problem["loc"])) or "body")
 

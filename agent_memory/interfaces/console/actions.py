@@ -1,4 +1,4 @@
-"""Run actions: changes that console users make. Each has a name, and the REST operations that carry it out."""
+"""Actions: changes that console users make. Each has a name and is carried out by REST operations."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ async def _remove_demo(page: Page, form: Fields) -> None:
 
 @_action("create-key", "POST /v1/auth/tokens", "GET /v1/auth/tokens")
 async def _create_key(page: Page, form: Fields) -> Response:
-    """Show the new key's secret. It appears only in this response, and never in a URL."""
+    """Create an API key and show its secret, which appears only in this response and never in a URL."""
     body: dict[str, Any] = {"description": form.get("description", ""), "role": form["role"]}
     body |= {name: _split(form.get(name, "").split(",")) or None for name in ("namespaces", "users", "agents")}
     if tenant := form.get("tenant", "").strip():
@@ -203,7 +203,7 @@ async def _revoke_key(page: Page, form: Fields) -> None:
 
 @_action("save-rules", "PUT /v1/extraction-rules")
 async def _save_rules(page: Page, form: Fields) -> None:
-    """Save the extraction rules of a namespace. Each line with a category is `name: description`."""
+    """Save the extraction rules of a namespace. In the form, each category is a line `name: description`."""
     pairs = [line.partition(":") for line in _split(form.get("categories", "").splitlines())]
     body: dict[str, Any] = {
         **{name: form.get(name, "").strip() or None for name in ("instructions", "timezone", "language")},

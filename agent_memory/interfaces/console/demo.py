@@ -30,7 +30,7 @@ _FACTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
 def demo_messages() -> list[dict[str, str]]:
     """Return the conversation with new message ids.
 
-    With the ids of a removed demo, messages would not be remembered again.
+    If the ids of a removed demo came back, the server would not create memories from the messages again.
     """
     return [{"role": role, "content": text, "id": new_id()} for role, text in _SAID]
 

@@ -1,4 +1,4 @@
-"""Define what pages share: the caller, REST calls, the form token, texts and templates."""
+"""Everything that pages share: the caller, REST calls, the form token, UI strings and templates."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _day(text: str) -> str:
 
 
 def _moment(text: str) -> str:
-    """Format a time for people."""
+    """Format a time for display."""
     moment = datetime.fromisoformat(text)
     return f"{moment if moment.tzinfo is None else moment.astimezone(UTC):%-d %b %Y, %H:%M}"
 
@@ -92,7 +92,7 @@ class Page:
         self.decisions = 0
         """The number of proposals and quarantined memories that await a decision."""
         self.key_names: dict[str, str] = {}
-        """What administrators called each API key, by its name as a writer."""
+        """The description of each API key, by the key's name in changes (`token:<id>`)."""
 
     @property
     def runtime(self) -> Runtime:
@@ -104,7 +104,7 @@ class Page:
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """Return the page texts in the first of the browser's languages that the console supports."""
+        """Return the UI strings in the first of the browser's languages that the console supports."""
         accepted = (part.split(";")[0].strip()[:2].lower() for part in self.request.headers.get("accept-language", "").split(","))
         return next((_WORDS[language] for language in accepted if language in _WORDS), _WORDS["en"])
 
@@ -127,7 +127,7 @@ class Page:
     async def read_if_allowed(self, path: str, **query: Any) -> Any:
         """Return the answer to a read request, or None if REST answers 403 or 404.
 
-        403 means that the caller may not access this part, or may access several namespaces and must choose one.
+        403 means that the caller may not access the resource, or must choose one of several namespaces.
         """
         try:
             return await self.rest("GET", path, **query)
@@ -137,13 +137,13 @@ class Page:
             return None
 
     async def count_decisions(self) -> None:
-        """Count what awaits a decision, for the navigation. A refusal hides the counter."""
+        """Count the changes and memories that await review, for the navigation. Omit a count that REST refuses."""
         for path in ("/v1/changes", "/v1/quarantine"):
             with suppress(RestError):
                 self.decisions += (await self.rest("GET", path, limit=1, state="proposed" if path == "/v1/changes" else None))["total"]
 
     async def name_keys(self) -> None:
-        """Learn the names of API keys, which only administrators may read."""
+        """Load the names of API keys, which only administrators may read."""
         if self.settings.auth.required and self.principal is not None and self.principal.role is Role.ADMIN:
             found = await self.read_if_allowed("/v1/auth/tokens") or {"tokens": []}
             self.key_names = {f"token:{key['id']}": key["description"] for key in found["tokens"] if key["description"]}
@@ -159,7 +159,7 @@ class Page:
         return hmac.digest(self._cookie.encode(), b"csrf", "sha256").hex()
 
     async def form(self) -> Fields:
-        """Return the fields of a console form. Raises Forbidden for another site's form, TooLarge, and BadInput."""
+        """Return the fields of a console form. Raises Forbidden for a form from another site, and TooLarge or BadInput."""
         body = bytearray()
         async for part in self.request.stream():
             body += part
@@ -185,7 +185,7 @@ class Page:
         return self.url(self.path.removeprefix(BASE), **{**self.query, "done": None, "undo": None, "changed": None, **query})
 
     def local(self, address: str | None) -> str:
-        """Return the URL if it belongs to the console, else the URL of the overview."""
+        """Return `address` if it belongs to the console, else the URL of the overview."""
         begin = self._root + BASE
         return address if address and (address == begin or address.startswith((f"{begin}/", f"{begin}?"))) else begin
 

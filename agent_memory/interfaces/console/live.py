@@ -33,7 +33,7 @@ _HEADERS = [
 
 
 class LiveStreams:
-    """The open streams of a process. They share one query for the waiting work."""
+    """The open streams of a process. All of them share one readiness query."""
 
     def __init__(self) -> None:
         self._open = Counter[str]()
@@ -69,7 +69,7 @@ class LiveStreams:
 
 
 def work_counters(readiness: Any) -> dict[str, str]:
-    """Return the texts that pages show for waiting work, by name. The name of a kind's text begins with the kind."""
+    """Return the strings that pages show for waiting work, by counter name. Names for one kind of work begin with the kind."""
     work: dict[str, Any] = readiness["checks"].get("work", {})
     counters = {name: _number(sum(kind[name] for kind in work.values())) for name in ("pending", "dead")}
     longest = max((kind["pending"] for kind in work.values()), default=0) or 1

@@ -7,5 +7,5 @@ _MCP = "/console/mcp"
 
 
 def is_console(path: str) -> bool:
-    """True for the console's paths. `/console/mcp` is not one of them: it serves MCP in the namespace `console`."""
+    """Return whether a path belongs to the console. `/console/mcp` does not: it serves MCP in the namespace `console`."""
     return (path == BASE or path.startswith(BASE + "/")) and path.rstrip("/") != _MCP

@@ -29,7 +29,7 @@ class RestError(Exception):
 
 
 class Rest:
-    """Calls REST operations. `app` serves REST without authentication.
+    """A client for REST operations. `app` serves REST without authentication.
 
     `principal` is the caller, or None if the server does not require credentials.
     """

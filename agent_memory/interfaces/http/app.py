@@ -82,7 +82,7 @@ class _App(FastAPI):
 
 
 def create_app(settings: Settings, runtime: Runtime | None = None) -> FastAPI:
-    """Return the application. Without a `runtime`, its lifespan opens one. Raises StartupError at start."""
+    """Return the application. If no `runtime` is given, the application's lifespan opens one. Startup may raise StartupError."""
     mcp = McpDoor(settings, host=settings.server.host) if settings.mcp.on_api else None
     # Do not use include_router: it matches every path twice.
     proxy = ModelProxy(settings)
@@ -166,7 +166,7 @@ def _oauth_routes(settings: Settings, rest_app: ASGIApp) -> Sequence[BaseRoute]:
 
 
 def _rest_app(app: FastAPI, settings: Settings) -> ASGIApp:
-    """Return the REST operations for the console, with the same counting and auditing as for all other calls.
+    """Return the REST operations for the console, with the same rate limiting and auditing as for all other calls.
 
     The console puts the caller into the ASGI scope.
     """

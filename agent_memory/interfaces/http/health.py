@@ -52,7 +52,7 @@ async def get_health() -> Response:
 
 @router.get("/v1/ready", operation_id="get_ready_v1_ready_get", response_model=None, responses=_READY)
 async def get_ready(runtime: HomeDep, is_known_caller: KnownDep, stopping: StoppingDep) -> Response:
-    """Return 200 if requests can be served, else 503. Callers that the server knows also get the state of each part."""
+    """Return 200 if requests can be served, else 503. Callers known to the server also get the state of each component."""
     readiness = await runtime.ready()
     body: dict[str, Any] = {"ready": readiness.ok, "checks": readiness.checks if is_known_caller else {}}
     if readiness.ok and not stopping:
@@ -67,7 +67,7 @@ async def get_ready(runtime: HomeDep, is_known_caller: KnownDep, stopping: Stopp
 
 @router.get("/metrics", operation_id="get_metrics_metrics_get", response_model=None, response_class=Response, responses=_METRICS)
 async def get_metrics(runtime: HomeDep) -> Response:
-    """Return all metrics in the text format of Prometheus."""
+    """Return all metrics in the Prometheus text format."""
     await _measure_outbox(runtime)
     return Response(metrics.render(), media_type=metrics.CONTENT_TYPE)
 

@@ -28,7 +28,7 @@ def resource_of(settings: Settings, scope: Scope) -> str | None:
 
 
 def challenge_of(settings: Settings, scope: Scope) -> str:
-    """Return the WWW-Authenticate header. If clients can log in by OAuth, it contains the address of the metadata."""
+    """Return the WWW-Authenticate header. If clients can log in with OAuth, the header contains the address of the OAuth metadata."""
     resource = resource_of(settings, scope) if _offers_oauth(settings) else None
     if resource is None:
         return "Bearer"
@@ -37,7 +37,7 @@ def challenge_of(settings: Settings, scope: Scope) -> str:
 
 
 def metadata_routes(settings: Settings) -> list[BaseRoute]:
-    """Return the routes of the metadata if clients can log in by OAuth, or else an empty list."""
+    """Return the routes of the metadata if clients can log in with OAuth, or else an empty list."""
 
     async def metadata(request: Request) -> Response:
         resource = resource_of(settings, request.scope)

@@ -1,7 +1,7 @@
-"""Limit the duration and size of request heads in uvicorn's HTTP protocol.
+"""Limits on the duration and size of request heads in uvicorn's HTTP protocol.
 
-The server closes a connection that stays silent, and a connection on which a head, a trailer or a refused body does not
-end. See docs/adr/0002-bounds-on-heads.md. `middleware/body_deadline.py` limits bodies.
+The server closes a connection that stays silent, or that does not complete a head, a trailer or a refused body. See
+docs/adr/0002-bounds-on-heads.md. `middleware/body_deadline.py` limits bodies.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def http_protocol(settings: Settings) -> type[Connection]:
 class JoinedWrites:
     """Write a response's head together with its body. This saves one system call, which takes 10 to 20 µs.
 
-    Applies only to bodies of known length. The head of a stream is written at once.
+    Applies only to bodies of known length. The head of a stream is written immediately.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -62,7 +62,7 @@ class JoinedWrites:
             self._head = b""
 
     def flush(self) -> None:
-        """Write a head that no body follows, as in the answer to a HEAD request."""
+        """Write a pending head that no body follows, as in the response to a HEAD request."""
         if self._head:
             self.write(b"")
 
@@ -72,7 +72,7 @@ class JoinedWrites:
 
 
 class Connection(HttpToolsProtocol):
-    """Limit the time for a request's head to `head_seconds` from its first byte. A head in one piece needs no timer."""
+    """A connection that limits the time for a request's head to `head_seconds` from its first byte. A head in one piece needs no timer."""
 
     head_seconds: float
 

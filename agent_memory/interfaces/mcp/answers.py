@@ -1,4 +1,4 @@
-"""Define the answers of tools that are no models of the REST API."""
+"""Define the tool answers for which the REST API has no model."""
 
 from __future__ import annotations
 
@@ -31,6 +31,6 @@ class MemoryPrompt(BaseModel):
 
 
 class StoredSession(WorkingMemoryResponse):
-    """A session as it is answered: its memories are records, whichever way they came."""
+    """A session in an answer. Its memories are always full records, regardless of how they were stored."""
 
     memories: list[MemoryRecord] = Field(default_factory=list[MemoryRecord])  # pyright: ignore[reportIncompatibleVariableOverride]

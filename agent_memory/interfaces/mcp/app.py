@@ -1,4 +1,4 @@
-"""Show a user's profile inside an MCP host: a page for the answers of `get_profile` (extension MCP Apps)."""
+"""A page that shows a user's profile inside an MCP host: it displays the answers of `get_profile` (MCP Apps extension)."""
 
 from __future__ import annotations
 

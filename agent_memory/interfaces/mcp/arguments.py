@@ -46,7 +46,7 @@ _WINDOW = "The context window in tokens; beats `model_name`."
 
 
 def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
-    """Return a function that limits a JSON schema to these fields. The server still accepts other fields."""
+    """Return a function that limits a JSON schema to the named fields. The server still accepts other fields."""
 
     def keep(schema: dict[str, Any]) -> None:
         schema["properties"] = {name: schema["properties"][name] for name in names}

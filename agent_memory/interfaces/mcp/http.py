@@ -1,6 +1,6 @@
-"""Serve MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, each also below `/{namespace}`.
+"""MCP over HTTP: streamable HTTP at `/mcp` and SSE at `/sse`, each also under a `/{namespace}` prefix.
 
-The caller of each call comes only from the call's own request, so concurrent calls cannot share permissions.
+The caller of each call is determined only from the call's own request, so concurrent calls cannot share permissions.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ class McpHttp:
         await self._sse.handle_post_message(scope, self._repairing(scope, receive), send)
 
     def _repairing(self, scope: AsgiScope, receive: Receive) -> Receive:
-        """Return a `receive` that returns the whole body at once and repairs Unicode that the SDK would refuse.
+        """Return a `receive` that returns the whole body in one message and repairs Unicode that the SDK would refuse.
 
-        The reader may get BadInput.
+        The returned function can raise BadInput.
         """
         most = self._settings.server.max_body_bytes
 
@@ -150,7 +150,7 @@ class McpHttp:
 
 
 def _without_echo(send: Send) -> Send:
-    """Return a `send` that replaces the SDK's answer to an invalid message, because that answer repeats parts of it."""
+    """Return a `send` that replaces the SDK's answer to an invalid message, because the SDK's answer repeats parts of the message."""
     held_start: Message | None = None
 
     async def send_discreetly(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Load the MCP SDK only at the first MCP call to the API, because loading takes a second."""
+"""Lazy loading of the MCP SDK, on the first MCP call to the API, because loading takes a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Define MCP's HTTP paths. Each path also exists below a namespace."""
+"""MCP's HTTP paths. Each path also exists under a namespace prefix."""
 
 from __future__ import annotations
 

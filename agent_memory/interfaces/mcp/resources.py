@@ -1,4 +1,4 @@
-"""Answer MCP requests for resources, which are a user's data, and for the prompt that shows them."""
+"""Handlers of MCP requests for resources (a user's data) and for the prompt that shows them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ class ResourceHandlers:
         self._who = who
 
     async def list_resources(self, context: _Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-        """List the page of the MCP App, and the resources of the caller's default user. Those of other users have templates."""
+        """List the MCP App's page and the resources of the caller's default user.
+
+        Other users' resources are available through templates.
+        """
         async with self._answering():
             caller = await self._who(context.request)
         if caller.user_id is None:
@@ -119,7 +122,7 @@ class ResourceHandlers:
 
     @asynccontextmanager
     async def _answering(self) -> AsyncGenerator[None]:
-        """Turn errors into errors of the protocol, with the same status as in REST."""
+        """Convert errors to MCP errors that contain the same status as in REST."""
         seconds = self._settings.server.request_timeout_seconds
         try:
             async with asyncio.timeout(seconds):

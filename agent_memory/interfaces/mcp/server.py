@@ -119,7 +119,7 @@ def build_server(settings: Settings, runtime: Runtime, who: Who) -> Server[Any]:
 
 
 def _audit(tool: Tool, arguments: dict[str, Any], caller: Caller, structured: Any) -> None:
-    """Record a call in the audit trail, without its outcome. Over HTTP, the outcome is in the event of the request."""
+    """Record a call in the audit trail, without its outcome. Over HTTP, the request's event contains the outcome."""
     ids = {"user_id": caller.user_id, "namespace": caller.namespace} | audit.ids_of(arguments)
     scope, counts, name = caller.scope, audit.counts_of(structured), f"tool {tool.name}"
     audit.record(operation=name, status=None, tenant=scope.tenant, actor=scope.actor, ids=ids, request_id=None, counts=counts)
@@ -158,11 +158,11 @@ async def _call(
 def _answered(caller: Caller, context: ServerRequestContext[Any], params: types.CallToolRequestParams) -> Caller:
     """Return the caller with the user's answer to a tool's question, if there is one.
 
-    Only clients of protocol 2026-07-28 can be asked, because the server keeps no sessions.
+    Only clients that use protocol 2026-07-28 can be asked, because the server keeps no sessions.
     """
     capabilities = context.session.client_capabilities
     elicitation = None if capabilities is None else capabilities.elicitation
-    # Without modes, forms are meant.
+    # A client that lists no modes supports forms.
     has_forms = elicitation is not None and (elicitation.form is not None or elicitation.url is None)
     if not has_forms or context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return caller

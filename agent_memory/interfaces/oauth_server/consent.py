@@ -38,7 +38,7 @@ class _Asked:
 async def show_consent(page: Page) -> Response:
     """Ask whether to connect an app. After the answer, send the browser back to the app.
 
-    Errors appear on a page: a browser never goes to an app's address before the person agreed or refused.
+    Show errors on a page, because the browser must not go to the app before the person has agreed or refused.
     """
     issuer = (page.settings.server.public_url or "").rstrip("/")
     asked = await _read(page, issuer)
@@ -50,7 +50,7 @@ async def show_consent(page: Page) -> Response:
     form = await page.form()
     allows = form.get("answer") == "allow"
     answer = {"code": await _approve(page, caller, asked, form)} if allows else {"error": "access_denied"}
-    # A redirect would be part of the form's submission, which our content policy allows to this server only.
+    # A redirect would be part of the form submission, which our content policy allows only to this server.
     target = redirect_to(asked.wish.redirect_uri, issuer, asked.state, **answer)
     return page.render("connect/return.html", app=asked.name, target=target)
 
@@ -85,7 +85,7 @@ async def _read(page: Page, issuer: str) -> _Asked:
 
 
 async def _approve(page: Page, caller: Principal, asked: _Asked, form: Fields) -> str:
-    """Connect the app, and return its code. Raises BadInput and the errors of `Connections.approve`."""
+    """Connect the app, and return its authorization code. Raises BadInput and the errors of `Connections.approve`."""
     user = form.get("user", "").strip()
     try:
         users = frozenset({_USER.validate_python(user)}) if user else None

@@ -1,4 +1,4 @@
-"""Connect the MCP SDK's OAuth handlers to our connections.
+"""An OAuth provider for the MCP SDK's handlers, backed by `Connections`.
 
 Clients are public: they get no secrets, and PKCE (S256) protects their codes.
 """
@@ -24,7 +24,7 @@ SCOPES = ("memory:read", "memory:write")
 _MOST_REDIRECTS = 10
 _MOST_URI_CHARS = 2000
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-# RFC 8252: schemes of native apps are domain names in reverse. These well-known apps have others.
+# RFC 8252: native apps use reversed domain names as schemes. These well-known apps use other schemes.
 _APP_SCHEMES = frozenset({"cursor", "vscode", "vscode-insiders", "windsurf"})
 
 
@@ -38,7 +38,7 @@ class Refresh(RefreshToken):
 
 class Client(OAuthClientInformationFull):
     def validate_redirect_uri(self, redirect_uri: AnyUrl | None) -> AnyUrl:
-        """Return the URI if it is registered. A native app may use any port of this machine (RFC 8252, 7.3)."""
+        """Return the URI if it is registered. A native app may use any port on this machine (RFC 8252, 7.3)."""
         if redirect_uri is not None and _is_loopback(redirect_uri):
             registered = [_without_port(each) for each in self.redirect_uris or () if _is_loopback(each)]
             if _without_port(redirect_uri) in registered:
@@ -55,9 +55,9 @@ def _without_port(uri: AnyUrl) -> tuple[Any, ...]:
 
 
 class Provider:
-    """Registers clients, and gives them tokens: the part of the SDK's provider interface that its handlers call.
+    """Registers clients and issues tokens: the methods of the SDK's provider interface that its handlers call.
 
-    Our consent page and our route for revocation take the place of the other methods.
+    Our consent page and our revocation route replace the other methods.
     """
 
     def __init__(self, connections: Connections) -> None:
@@ -114,7 +114,7 @@ class Provider:
 
 
 def is_safe_redirect(uri: AnyUrl) -> bool:
-    """True if a browser may be sent to this address with a code, or with an error."""
+    """True if a browser may be sent to this address with an authorization code or an error."""
     if len(str(uri)) > _MOST_URI_CHARS or uri.fragment is not None or uri.username is not None or uri.password is not None:
         return False
     if uri.scheme == "https":
@@ -123,5 +123,5 @@ def is_safe_redirect(uri: AnyUrl) -> bool:
 
 
 def redirect_to(uri: str, issuer: str, state: str | None, **answer: str) -> str:
-    """Return a client's address with the answer to its request, and with the issuer (RFC 9207)."""
+    """Return a client's redirect URI, extended with the issuer (RFC 9207) and the answer to the client's request."""
     return construct_redirect_uri(uri, **answer, state=state, iss=issuer)

@@ -30,7 +30,7 @@ from agent_memory.interfaces.oauth_server.provider import SCOPES, Provider
 from agent_memory.interfaces.oauth_server.resources import is_our_resource
 
 _BODY_BYTES = 16 * 1024
-# Requests a minute: of one address, and registrations of all addresses.
+# Limits per minute: requests from one address, and registrations from all addresses.
 _REQUESTS, _REGISTRATIONS, _ALL_REGISTRATIONS = 300, 30, 120
 _NO_STORE = {"cache-control": "no-store"}
 
@@ -46,7 +46,7 @@ def check_settings(settings: Settings) -> str:
 
 
 def oauth_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
-    """Return the routes. Raises StartupError."""
+    """Return the authorization server's routes. Raises StartupError for unsuitable settings."""
     issuer = check_settings(settings)
 
     async def metadata(request: Request) -> Response:
@@ -111,7 +111,7 @@ def _metadata(issuer: str) -> dict[str, object]:
 
 
 async def _counted(request: Request, name: str, per_minute: int) -> Connections:
-    """Count a request of the caller's address. Raises TooMany."""
+    """Count a request from the caller's IP address. Raises TooMany."""
     connections: Connections = request.app.state.runtime[Connections]
     await connections.limit(f"{name} {request.client.host if request.client else ''}", per_minute)
     return connections

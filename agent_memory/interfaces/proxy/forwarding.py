@@ -12,20 +12,20 @@ from agent_memory_client.models import ACTING_USER_HEADER
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 _ACTING_USER = ACTING_USER_HEADER.lower().encode()
-# RFC 9110, 7.6.1, and older ones.
+# Headers for one hop: those in RFC 9110, 7.6.1, and older ones.
 _HOP_BY_HOP = frozenset(
     (b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te", b"trailer")
 ) | {b"transfer-encoding", b"upgrade"}
 _OURS = b"x-memory"
-"""The beginning of our own headers, in requests and responses."""
-# The HTTP client sets the first ones. Cookies belong to our own pages. Answers must be readable, so not compressed.
+"""The prefix of our own headers, in requests and responses."""
+# The HTTP client sets the first ones. Cookies belong to our own pages. We read answers, so they must not be compressed.
 _NOT_FORWARDED = _HOP_BY_HOP | {b"host", b"content-length", b"expect", b"cookie", b"accept-encoding", OUR_CREDENTIAL, _ACTING_USER}
 # Our server sets the date. An upstream must not set cookies for our own pages.
 _NOT_RETURNED = _HOP_BY_HOP | {b"date", b"set-cookie"}
 
 
 def our_headers(headers: Headers) -> dict[str, str]:
-    """Return the proxy's own headers of a request. Raises BadInput for a value that is not UTF-8."""
+    """Return the request headers that are meant for the proxy itself. Raises BadInput for a value that is not UTF-8."""
     ours: dict[str, str] = {}
     for name, value in headers:
         if name.startswith(_OURS):
@@ -37,7 +37,7 @@ def our_headers(headers: Headers) -> dict[str, str]:
 
 
 def to_upstream(headers: Headers, authorization: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return a request's headers for the upstream. `authorization` is what the caller sent for it."""
+    """Return a request's headers for the upstream. `authorization` contains the caller's credentials for the upstream."""
     return [*_passing(headers, _NOT_FORWARDED), *((b"authorization", value) for value in authorization), (b"accept-encoding", b"identity")]
 
 
@@ -47,7 +47,7 @@ def to_caller(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def _passing(headers: Headers, stopped: frozenset[bytes]) -> list[tuple[bytes, bytes]]:
-    """Return the headers for the next hop. `Connection` names those for this hop only."""
+    """Return the headers for the next hop. Omit headers that `Connection` lists, because they apply only to this hop."""
     lists = [value for name, value in headers if name == b"connection"]
     stopped |= {name.strip().lower() for value in lists for name in value.split(b",")}
     return [(name, value) for name, value in headers if name not in stopped and not name.startswith(_OURS)]

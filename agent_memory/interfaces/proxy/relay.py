@@ -1,4 +1,4 @@
-"""Pass an upstream's response on to the caller, piece by piece, and keep its text for the session."""
+"""Stream an upstream's response to the caller, and store its text in the session."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ log = logging.getLogger(__name__)
 # A longer JSON answer passes through without being read.
 _MOST_READ_BYTES = 8 * 1024 * 1024
 _OFF: Headers = ((b"x-memory-status", b"off"),)
-# A comment, which is no event. The headers have already been sent.
+# A comment line, which clients of event streams ignore. It is too late for a header.
 _NOT_STORED = b": x-memory-stored: failed\n"
 
 
 class Relay(Response):
-    """The response to a call: the upstream's, byte for byte, with our headers.
+    """The response to a call: the upstream's response, byte for byte, with our headers.
 
     The user's messages are stored before the first byte, and the answer before the last one. `memory` is None if the
     caller opted out. `leave` is called at the end.
@@ -57,7 +57,7 @@ class Relay(Response):
                 await self._relay(scope, receive, send)
             except httpx2.HTTPError as error:
                 log.warning("the upstream's answer broke off: %s", type(error).__name__)
-                # If the answer has begun, it has no end: the caller's connection breaks, too.
+                # If the answer has begun, the caller's connection breaks, too, because the answer has no end.
                 if not self._begun:
                     await self._refuse(Unavailable("the upstream's answer broke off: try again"), scope, receive, send)
             finally:
@@ -100,7 +100,7 @@ class Relay(Response):
         await refusal(scope, receive, send)
 
     async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the pieces. The last event of an answer follows when the answer is stored, or after `_NOT_STORED`."""
+        """Yield the pieces. Store the complete answer before yielding its last event, or yield `_NOT_STORED` before it."""
         is_told = self._memory is None or self._memory.stored == "failed"
         async for piece in pieces:
             begins_line = self._reader.begins_line
@@ -112,7 +112,7 @@ class Relay(Response):
             yield _NOT_STORED
 
     async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Read and store the answer, and return its bytes. Those of a long answer pass through."""
+        """Read and store the answer, and yield its bytes. An answer that is too long is passed on without being parsed."""
         body = bytearray()
         async for piece in pieces:
             self._postpone()
@@ -131,7 +131,10 @@ class Relay(Response):
         return joined()
 
     def _read(self, read: Callable[[bytes], bool], data: bytes) -> bool:
-        """Return True if the answer is complete. No answer may break its own way to the caller."""
+        """Pass `data` to `read`, and return True if the answer is complete.
+
+        Never raise, so that an unreadable answer still reaches the caller.
+        """
         try:
             return read(data)
         except Exception:
@@ -139,14 +142,14 @@ class Relay(Response):
             return False
 
     async def _store(self) -> bool:
-        """Store what is there. Return False if that failed."""
+        """Store the answer so far. Return False if this fails."""
         return self._memory is None or self._refused or await self._memory.store(self._reader.message())
 
     def _memory_headers(self) -> Headers:
         return _OFF if self._memory is None else self._memory.headers()
 
     def _postpone(self) -> None:
-        """Let the request go on while something moves: neither the upstream nor the caller may stand still."""
+        """Extend the deadline after data was transferred. The request fails only if the upstream or the caller stalls."""
         if self._deadline is not None:
             self._deadline.reschedule(asyncio.get_running_loop().time() + SILENCE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Routes of the proxy: the paths of OpenAI's API below `/proxy`."""
+"""The proxy's routes: the paths of OpenAI's API under `/proxy`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ModelProxy:
         if memory is not None:
             await memory.recall()
             if memory.context:
-                # Nothing is changed unless there is something to add.
+                # Change the body only if there is something to add.
                 sent = to_json(api.with_context(body, memory.context))
         forwarded = to_upstream(headers, request.scope.get(UPSTREAM_AUTHORIZATION, ()))
         request.scope.get(LEAVE, _stay)()
@@ -75,9 +75,9 @@ class ModelProxy:
 
 
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation, turns: asyncio.Semaphore) -> CallMemory:
-    """Return the memory of the user whom the call names.
+    """Return the memory for a call. It belongs to the user that the call specifies.
 
-    Raises Forbidden if the caller does not reach the user, namespace or agent, and BadInput without a user.
+    Raises Forbidden if the caller may not access the user, namespace or agent, and BadInput if no user is specified.
     """
     scope = scope_of(request)
     if options.mode == "on":
@@ -93,7 +93,7 @@ def _memory_of(request: Request, options: CallOptions, conversation: Conversatio
 
 
 def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
-    """Return a request's body and its conversation. Raises RequestValidationError, and BadInput if it is no object."""
+    """Return a request's body and its conversation. Raises RequestValidationError, and BadInput if the body is not an object."""
     try:
         body: Any = from_json(sent)
     except ValueError as error:
@@ -108,4 +108,4 @@ def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
 
 
 def _stay() -> None:
-    """Leave no place: the server admits all requests."""
+    """Do nothing. Used if the server admits all requests, so that there is no slot to free."""

@@ -15,17 +15,17 @@ from agent_memory.foundation.core.errors import BadInput, NotFound, Overloaded, 
 from agent_memory_client.models.llm import HEADERS
 
 SILENCE_SECONDS = 600.0
-"""How long an upstream may stay silent. The SDKs of model providers wait equally long."""
+"""Seconds that an upstream may stay silent. The model providers' SDKs wait equally long."""
 MOST_CALLS = 2048
-"""How many calls a process has under way at most. A tenant gets three quarters of them."""
-# A stopping process cancels calls that take too long, and closes what they need to store the answer so far.
+"""The maximum number of running calls in a process. A tenant may use three quarters of them."""
+# A stopping server cancels the remaining calls. They get this long to store the answer so far, before Redis is closed.
 _LAST_SECONDS = 4.0
 _TIMEOUT = httpx2.Timeout(SILENCE_SECONDS, connect=10.0)
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=128, keepalive_expiry=4.0)
 
 
 class RequestBody(httpx2.AsyncByteStream):
-    """The body of a request to an upstream. It stays in memory only until the upstream answers, not while a stream runs."""
+    """The body of a request to an upstream. `aclose` frees its memory, which a long stream would otherwise keep."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -41,7 +41,7 @@ class RequestBody(httpx2.AsyncByteStream):
 
 
 class Upstreams:
-    """The upstreams by name, the default first, and a pool of connections that the caller of `opened` owns."""
+    """The upstreams by name (the first is the default), and a connection pool, which exists inside `opened`."""
 
     def __init__(self, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses
@@ -51,7 +51,7 @@ class Upstreams:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """Open the pool. At the end, wait for the last calls."""
+        """Open the connection pool. At the end, wait up to 4 s for running calls."""
         if not self._addresses:
             yield
             return
@@ -67,7 +67,7 @@ class Upstreams:
                     await asyncio.wait_for(self._idle.wait(), _LAST_SECONDS)
 
     def choose(self, name: str | None) -> str:
-        """Return the address of an upstream, or of the default one. Raises NotFound if there are none, and BadInput."""
+        """Return the address of an upstream, or of the default one. Raises NotFound if there are none, and BadInput for an unknown name."""
         if not self._addresses:
             raise NotFound("Not Found: this server passes on no calls to models. To let it, set PROXY_UPSTREAMS=name=https://…/v1")
         if name is not None and name not in self._addresses:
@@ -91,13 +91,14 @@ class Upstreams:
         return leave
 
     async def send(self, url: str, headers: Sequence[tuple[bytes, bytes]], body: RequestBody) -> httpx2.Response:
-        """Return a response whose body is not read yet. Raises Unavailable."""
+        """Send a request, and return the response before its body is read. Raises BadInput or Unavailable."""
         if self._client is None:
             raise Unavailable("the server is starting")
         try:
-            # Not the client's own `post`, which adds headers.
-            own = [(b"host", httpx2.URL(url).netloc), *headers, (b"content-length", b"%d" % len(body))]
-            request = httpx2.Request("POST", url, headers=own, stream=body, extensions={"timeout": _TIMEOUT.as_dict()})
+            # Do not use the client's own `post`, because it adds headers.
+            where = httpx2.URL(url)
+            own = [(b"host", where.netloc), *headers, (b"content-length", b"%d" % len(body))]
+            request = httpx2.Request("POST", where, headers=own, stream=body, extensions={"timeout": _TIMEOUT.as_dict()})
             response = await self._client.send(request, stream=True)
             await body.aclose()
         except (httpx2.InvalidURL, httpx2.LocalProtocolError) as error:

@@ -69,7 +69,7 @@ def search_answer(query: str, offset: int, page: MemoryRecordResultsResponse) ->
 
 
 def _relevance(memory: MemoryRecordResult) -> float | None:
-    """Return 1 minus the distance (at least 0) for a semantic search, otherwise the server's score."""
+    """Return 1 minus the distance, but at least 0, for a semantic search. Otherwise, return the server's score."""
     if memory.score_type in (None, SearchScoreTypeEnum.SEMANTIC):
         return max(0.0, 1.0 - memory.dist)
     return memory.score
@@ -152,7 +152,7 @@ def error_answer(what: str, error: Exception, **fields: Any) -> dict[str, Any]:
 
 
 def current_datetime() -> dict[str, Any]:
-    """Return the result of get_current_datetime: ISO 8601 and epoch seconds, without fractions."""
+    """Return the result of get_current_datetime: the time in ISO 8601 and in epoch seconds, without fractions."""
     now = datetime.now(UTC).replace(microsecond=0)
     return {"iso_utc": now.isoformat().replace("+00:00", "Z"), "unix_ts": int(now.timestamp())}
 

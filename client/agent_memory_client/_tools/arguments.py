@@ -20,7 +20,7 @@ def _as_list(value: Any) -> Any:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Remove nulls. With strict schemas, models send null for every argument that they omit."""
+    """Remove nulls from a mapping. With strict schemas, models send null for every argument that they do not need."""
     return {key: item for key, item in cast("dict[str, Any]", value).items() if item is not None} if isinstance(value, dict) else value
 
 

@@ -95,7 +95,7 @@ def parse_anthropic_call(tool_use: dict[str, Any]) -> UnifiedToolCall:
 
 
 def parse_call(tool_call: dict[str, Any]) -> UnifiedToolCall:
-    """Parse a call in one of the formats above, as LangChain's `{"name", "args", "id"}`, or as `{"name", "arguments"}`.
+    """Parse a tool call in an OpenAI or Anthropic format, as LangChain's `{"name", "args", "id"}`, or as `{"name", "arguments"}`.
 
     Raises MemoryValidationError if the name is missing, or if the arguments are not a JSON object.
     """

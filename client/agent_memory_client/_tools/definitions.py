@@ -37,7 +37,7 @@ class Definition:
     required: tuple[str, ...] = ()
 
     def schema(self, schema_format: SchemaFormat = "openai") -> ToolSchema:
-        """Return a new schema. The caller may modify it."""
+        """Return the tool's schema as a new object, which the caller may modify."""
         rules = {"type": "object", "properties": deepcopy(self.parameters), "required": list(self.required)}
         openai = ToolSchema({"type": "function", "function": {"name": self.name, "description": self.description, "parameters": rules}})
         return openai if schema_format == "openai" else openai.to_anthropic()

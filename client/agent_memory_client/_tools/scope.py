@@ -25,7 +25,7 @@ class ToolScope:
         return _own_or_wanted("user_id", self.user_id, requested)
 
     def space(self, requested: str | None) -> str | None:
-        """Return the namespace for a call. Raises MemoryValidationError if the model requests another one."""
+        """Return the namespace for a call. Raises MemoryValidationError if the model requests a different namespace."""
         return _own_or_wanted("namespace", self.namespace, requested)
 
     @property

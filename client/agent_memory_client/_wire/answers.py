@@ -1,4 +1,4 @@
-"""Parse responses into models. The response to a memory prompt becomes a dict with properties."""
+"""Parse responses into models. A memory prompt becomes a dict with properties."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DELETED = re.compile(r"deleted (\d+) memories")
 
 
 class PromptAnswer(dict[str, Any]):
-    """The response to a memory prompt: its JSON as a dict, with properties for the parts."""
+    """A memory prompt from the server: its JSON as a dict, with properties for the parts."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ class PromptAnswer(dict[str, Any]):
 
     @property
     def system(self) -> str | None:
-        """The `system` text for format "anthropic". None if the text is empty, and for other formats."""
+        """The `system` text for format "anthropic". None if there is no such text, or for other formats."""
         return self.get("system")
 
     @property
@@ -44,7 +44,7 @@ class PromptAnswer(dict[str, Any]):
 
     @property
     def relevant(self) -> bool | None:
-        """True if memory added something to the session's messages. None if no format was requested."""
+        """True if memory contributed anything to the prompt besides the session's messages. None if no format was requested."""
         return self.get("relevant")
 
     def to_model(self) -> MemoryPromptResponse:
@@ -109,7 +109,7 @@ def parse_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def parse_prompt(response: httpx.Response) -> PromptAnswer:
-    """Parse the response to a memory prompt. Raises MemoryProtocolError."""
+    """Parse a response that contains a memory prompt. Raises MemoryProtocolError."""
     answer = PromptAnswer(parse_object(response))
     if not isinstance(answer.get("messages"), list):
         raise MemoryProtocolError("the memory server's answer is not a prompt: it has no list of messages")
@@ -117,7 +117,7 @@ def parse_prompt(response: httpx.Response) -> PromptAnswer:
 
 
 def add_up(acks: Iterable[AckResponse]) -> AckResponse:
-    """Merge the responses to a delete that was split into several requests."""
+    """Merge the responses to a deletion that was split into several requests."""
     answers = list(acks)
     if len(answers) == 1:
         return answers[0]

@@ -49,7 +49,7 @@ def headers_of(config: MemoryClientConfig) -> dict[str, str]:
 
 
 def body_of(call: Call) -> bytes | None:
-    """Return the body of `call` in UTF-8. Raises MemoryValidationError if JSON cannot represent it."""
+    """Return the body of `call` as UTF-8. Raises MemoryValidationError if JSON cannot represent it."""
     if call.json is None:
         return call.lines
     try:
@@ -72,11 +72,11 @@ def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
 
 @dataclass(slots=True)
 class Attempts:
-    """Count the attempts of one call. After a failure, return the delay before the next attempt, or raise.
+    """A counter of one call's attempts. After a failure, it returns the delay before the next attempt, or raises.
 
-    Retries idempotent calls if the connection breaks, if the status is 429, 502, 503 or 504, or if their
-    Idempotency-Key is still in use. Retries any call that the server did not receive completely (no connection, or
-    status 408). Never retries after a response timeout, because the caller has already waited that long.
+    It retries idempotent calls if the connection breaks, if the status is 429, 502, 503 or 504, or if their
+    Idempotency-Key is still in use. It retries any call that the server did not receive completely (no connection, or
+    status 408). It never retries after a response timeout, because the caller has already waited for the whole timeout.
     """
 
     call: Call

@@ -21,8 +21,8 @@ class _LoopPool:
 class AsyncPools:
     """One pool per event loop, because a connection belongs to the loop that opened it.
 
-    When `asyncio.run` ends a loop, it closes the loop's asynchronous generators, and the generator closes the pool.
-    Pools of closed loops are discarded.
+    When `asyncio.run` ends a loop, it closes the loop's asynchronous generators, and the pool's generator closes the
+    pool. Pools of closed loops are discarded.
     """
 
     def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:

@@ -34,8 +34,8 @@ WAIT_SECONDS = 10.0
 class Call:
     """A request. Without `json`, the body consists of `lines` or is empty.
 
-    `idempotent` is True if the request is safe to repeat. `wait` is the maximum delay of the server's response, in
-    seconds.
+    `idempotent` is True if the request is safe to repeat. `wait` is the longest time, in seconds, that the server may
+    delay its response.
     """
 
     method: Method

@@ -13,9 +13,9 @@ PART_BYTES = 2 * 1024 * 1024
 
 
 def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
-    """Yield `(line number of the first line, body)` for each part. Each body starts with the file's header.
+    """Yield `(line number of the first line, body)` for each part of an import file. Each body starts with the file's header.
 
-    Each part is safe to repeat, because importing a line again changes nothing. Yields nothing for an empty file.
+    Each part is safe to send again, because importing a line again changes nothing. Yields nothing for an empty file.
     """
     header = b""
     part: list[bytes] = []
@@ -35,7 +35,7 @@ def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
 
 
 def add_up_reports(reports: Iterable[ImportReport]) -> ImportReport:
-    """Merge the reports of all parts."""
+    """Merge the reports of all parts of an import."""
     whole = ImportReport()
     for report in reports:
         for name in ("imported", "present"):

@@ -33,7 +33,7 @@ _ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class EitherClient:
-    """Call an asynchronous or blocking client, with or without `await`, for one user and namespace.
+    """A wrapper for one user and namespace around an asynchronous or blocking client. Its calls work with and without `await`.
 
     With a `SyncMemoryClient`, awaited calls run in a thread. With a `MemoryClient`, blocking calls use a second,
     blocking client (the "twin") with the same config. `close` closes the twin. Raises MemoryValidationError if the user
@@ -59,13 +59,13 @@ class EitherClient:
         return self._twin
 
     def close(self) -> None:
-        """Close the blocking twin. The original client stays open."""
+        """Close the second, blocking client, if there is one. The original client stays open."""
         if self._twin is not None:
             self._twin.close()
             self._twin = None
 
     async def awaited(self, call: Callable[[Any], Any]) -> Any:
-        """Return the result of `call`. The function must make exactly one client call."""
+        """Call `call` with the client, and return the result. `call` must make exactly one client call."""
         if isinstance(self.client, SyncMemoryClient):
             return await asyncio.to_thread(call, self.client)
         return await call(self.client)
@@ -81,7 +81,7 @@ class EitherClient:
         return {name: {"eq": value} for name, value in self.owner.items() if value is not None}
 
     def session(self, session_id: str) -> SessionMessages:
-        """Return the messages of a session of this user and namespace."""
+        """Return the messages of a session that belongs to this user and namespace."""
         return SessionMessages(self.client, session_id, self.user_id, self.namespace)
 
     def keys(self) -> list[str]:
@@ -158,7 +158,7 @@ class SessionMessages(_OfSession):
     def change(self, change: Callable[[list[MemoryMessage]], list[MemoryMessage]]) -> list[MemoryMessage]:
         """Replace the messages with the result of `change`, and return the previous messages.
 
-        If another writer changes the session at the same time, try again.
+        If another writer changes the session at the same time, the change is retried.
         """
         return self._change(self.blocking, change)
 
@@ -193,9 +193,9 @@ class SessionMessages(_OfSession):
 
 
 class Recall(EitherClient):
-    """Find a user's memories that match a text, and format them for a prompt.
+    """A search for a user's memories that match a given text, with formatting for a prompt.
 
-    If the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError instead.
+    If the server is unavailable, it returns no memories. With `needed`, it raises MemoryUnavailableError instead.
     """
 
     def __init__(
@@ -236,10 +236,10 @@ class Recall(EitherClient):
 
 
 class Tools(_OfSession):
-    """Call the memory tools for one session, user and namespace."""
+    """The memory tools for one session, user and namespace."""
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
-        """Return the tool's result for the model. A model's mistake never raises an error."""
+        """Call a tool, and return its result for the model. A model's mistake never raises an error."""
         return self._resolve(self.blocking, name, arguments)
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
@@ -271,7 +271,7 @@ def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str
 
 
 def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> MemoryMessage:
-    """Build a message that also stores the framework's own message in the field `raw` (its name and value).
+    """Build a message that also stores the framework's own message. `raw` is the name and value of the field for it.
 
     Accepts any role, text and id. Raises MemoryValidationError if JSON cannot represent the message.
     """
@@ -298,7 +298,7 @@ def _our_role(role: str) -> str:
 
 
 def tool_call(call_id: str | None, name: str | None, arguments: str | None) -> dict[str, Any]:
-    """Return a tool call in the format of chat APIs. `arguments` is a JSON text."""
+    """Return a tool call in the format of chat APIs. `arguments` is JSON text."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

@@ -34,9 +34,9 @@ MESSAGE = "agent_framework_message"
 class AgentMemoryHistoryProvider(HistoryProvider):
     """A `HistoryProvider`: `Agent(…, context_providers=[AgentMemoryHistoryProvider(client, user_id="ada")])`.
 
-    The server stores each session under the same id. The provider returns messages exactly as they were saved,
-    including tool calls. The server promotes the messages to long-term memory. Pass other `HistoryProvider` options as
-    keyword arguments.
+    The server stores each session under the framework's session id. The provider returns messages exactly as they were
+    saved, including tool calls. The server promotes the messages to long-term memory. Pass other `HistoryProvider`
+    options as keyword arguments.
     """
 
     DEFAULT_SOURCE_ID = "agent_memory_history"

@@ -28,7 +28,7 @@ MESSAGE = "agentscope_message"
 
 
 class AgentMemoryMiddleware(MiddlewareBase):
-    """Store an agent's conversation, and add the user's memories to its system prompt.
+    """Middleware that stores an agent's conversation, and adds the user's memories to the agent's system prompt.
 
     Use `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`. To give the agent the memory
     tools, use `Toolkit(tools=await middleware.list_tools())`. `history` returns the messages, including tool calls. If

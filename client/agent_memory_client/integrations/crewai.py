@@ -1,4 +1,4 @@
-"""A memory for CrewAI agents, crews and flows."""
+"""Memory for CrewAI agents, crews and flows."""
 
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false, reportUnknownLambdaType=false
 
@@ -155,7 +155,7 @@ class AgentMemoryMemory(Memory):
         agent_role: str | None = None,
         root_scope: str | None = None,
     ) -> MemoryRecord | None:
-        """Store a text. Return its record, or None if this memory is read-only."""
+        """Store text. Return its record, or None if this memory is read-only."""
         values: dict[str, Any] = {"metadata": metadata, "importance": importance, "source": source, "private": private}
         records = self.remember_many([content], scope, categories, agent_role=agent_role, root_scope=root_scope, **values)
         return records[0] if records else None
@@ -172,7 +172,7 @@ class AgentMemoryMemory(Memory):
         agent_role: str | None = None,
         root_scope: str | None = None,
     ) -> list[MemoryRecord]:
-        """Store texts. Return their records, or an empty list if this memory is read-only."""
+        """Store each text in `contents`. Return the records, or an empty list if this memory is read-only."""
         if self.read_only:
             return []
         values: dict[str, Any] = {"categories": categories or [], "metadata": metadata or {}, "source": source, "private": private}

@@ -45,10 +45,10 @@ _WITHOUT_SESSION = "adk-events"
 class AgentMemorySessionService(BaseSessionService):
     """A `BaseSessionService`: `Runner(…, session_service=AgentMemorySessionService(client))`.
 
-    The server stores each session under the same id and user, in the app's namespace. The service returns events
-    exactly as they were appended. The server promotes the events to long-term memory. Items store the state of the
-    session, user (`user:`) and app (`app:`). Calls raise the errors of `agent_memory_client.errors` and the errors of
-    ADK's own services.
+    The server stores each session under its ADK id and user, in the app's namespace. The service returns events exactly
+    as they were appended. The server promotes the events to long-term memory. Items store the state of the session,
+    user (`user:`) and app (`app:`). Calls raise the errors of `agent_memory_client.errors` and the errors of ADK's own
+    services.
     """
 
     def __init__(self, client: AnyClient) -> None:

@@ -22,7 +22,7 @@ MESSAGE = "haystack_message"
 
 
 class AgentMemoryChatMessageStore:
-    """Store chat messages. Each `chat_history_id` is the id of a session on the server.
+    """A store of chat messages. Each `chat_history_id` is the id of a session on the server.
 
     The store returns messages exactly as they were written, including tool calls. The server promotes the messages to
     long-term memory. Calls raise the errors of `agent_memory_client.errors`.
@@ -56,9 +56,9 @@ class AgentMemoryChatMessageStore:
 
 
 class AgentMemoryRecall(Recall):
-    """Return a user's memories as system messages, or an empty list if nothing matches.
+    """A component that recalls a user's memories as system messages. It returns an empty list if nothing matches the query.
 
-    If the server is unavailable, return no memories. With `needed`, raise MemoryUnavailableError instead.
+    If the server is unavailable, it returns no memories. With `needed`, it raises MemoryUnavailableError instead.
     """
 
     def run(self, query: str) -> list[ChatMessage]:

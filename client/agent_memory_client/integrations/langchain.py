@@ -68,7 +68,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 
 
 class AgentMemoryRetriever(BaseRetriever):
-    """A `BaseRetriever` for long-term memories. Documents contain the text, and the other fields as metadata.
+    """A `BaseRetriever` for long-term memories. Each document contains a memory's text, with the other fields as metadata.
 
     `user_id` and `namespace` limit the search. `k` is the maximum number of memories. A call can override it:
     `invoke("…", k=3)`. With a `MemoryClient`, use `ainvoke`.

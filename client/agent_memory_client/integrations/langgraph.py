@@ -40,10 +40,11 @@ _OPERATORS = frozenset({"$eq", "$ne", "$gt", "$gte", "$lt", "$lte"})
 class AgentMemoryStore(BaseStore):
     """A `BaseStore` on the server that all processes share. Searches use filters, meaning and keywords.
 
-    `user_id` and `namespace` own the items. Stores of different users are separate, and exporting or erasing a user's
-    data includes the items. Blocking and awaited calls work with either client. `close` closes the blocking twin of an
-    asynchronous client. `index` lists the fields to search (default: all). `ttl` is LangGraph's TTL config. Calls raise
-    the errors of `agent_memory_client.errors`, InvalidNamespaceError, and ValueError for an unknown operator.
+    The items belong to `user_id` and `namespace`. Stores of different users are separate, and exporting or erasing a
+    user's data includes the items. Blocking and awaited calls work with either client. For an asynchronous client,
+    blocking calls open a second client, which `close` closes. `index` lists the fields to search (default: all). `ttl`
+    is LangGraph's TTL config. Calls raise the errors of `agent_memory_client.errors`, InvalidNamespaceError, and
+    ValueError for an unknown operator.
     """
 
     supports_ttl = True
@@ -81,7 +82,7 @@ class AgentMemoryStore(BaseStore):
         return [_result(op, results.get(position)) for position, op in enumerate(op_list)]
 
     def close(self) -> None:
-        """Close the blocking twin. The original client stays open."""
+        """Close the second, blocking client, if there is one. The original client stays open."""
         self._access.close()
 
     def _parts(self, ops: Sequence[Op]) -> list[tuple[list[int], list[ItemOperation]]]:

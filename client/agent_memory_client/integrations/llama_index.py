@@ -98,7 +98,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
     """An `AsyncDBChatStore`: `Memory.from_defaults(session_id=…, chat_store=AgentMemoryDBChatStore(client))`.
 
     The memory's queue is a session. Messages that leave the queue stay in the session as archived messages.
-    `delete_message` counts positions among all messages.
+    `delete_message` also counts archived messages when it determines a position.
     """
 
     _access: EitherClient = PrivateAttr()
@@ -114,7 +114,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
     async def get_messages(
         self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE, limit: int | None = None, offset: int | None = None
     ) -> list[ChatMessage]:
-        """Return the messages that have this status, oldest first. If `status` is None, return all messages."""
+        """Return the messages with the given status, oldest first. If `status` is None, return all messages."""
         start = offset or 0
         messages = [message for message in await self._access.session(key).aread() if _has(message, status)]
         return _theirs(messages[start:] if limit is None else messages[start : start + limit])
@@ -135,7 +135,7 @@ class AgentMemoryDBChatStore(AsyncDBChatStore):
         return _at(await self._access.session(key).achange(lambda messages: _without(messages, idx)), idx)
 
     async def delete_messages(self, key: str, status: MessageStatus | None = None) -> None:
-        """Delete the messages that have this status. If `status` is None, delete all messages."""
+        """Delete the messages with the given status. If `status` is None, delete all messages."""
         if status is None:
             await self._access.session(key).adelete()
         else:
@@ -164,8 +164,8 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
     """A memory block with the user's memories: `Memory.from_defaults(memory_blocks=[AgentMemoryBlock(client)])`.
 
     `limit` is the maximum number of memories. With an `AgentMemoryDBChatStore`, leave `keep_messages` off. With any
-    other store, `keep_messages` adds the messages that leave the queue to a session. If the server is unavailable, the
-    block is empty. With `needed`, it raises MemoryUnavailableError instead.
+    other store, `keep_messages` stores messages in a session when they leave the queue. If the server is unavailable,
+    the block is empty. With `needed`, it raises MemoryUnavailableError instead.
     """
 
     keep_messages: bool = False

@@ -1,8 +1,8 @@
-"""Memory in the clients of OpenAI and Anthropic: `with_memory(OpenAI(), memory, user_id="ada")`.
+"""Memory for the OpenAI and Anthropic clients: `with_memory(OpenAI(), memory, user_id="ada")`.
 
-The returned client recalls memories before each call and stores the new messages after it. It works in the client's
-HTTP calls, so every method gets memory: streams, helpers, raw responses. Headers of a call change its options, as for
-the proxy: `extra_headers={"X-Memory": "off"}`.
+The returned client recalls memories before each call and stores the new messages after it. It wraps the client's HTTP
+calls, so every method has memory, including streams, helpers and raw responses. A call's headers override its options,
+as with the proxy: `extra_headers={"X-Memory": "off"}`.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ def with_memory(
     agent_id: str | None = None,
     max_tokens: int | None = None,
 ) -> Client:
-    """Return an OpenAI or Anthropic client whose calls have the memory of a user. It shares the connections of `client`.
+    """Return an OpenAI or Anthropic client that adds a user's memory to its calls. It shares the connections of `client`.
 
-    `max_tokens` limits the added context. Without `session_id`, each conversation gets a session. If the memory server
-    fails, calls go on without memory. Raises MemoryValidationError for invalid ids.
+    `max_tokens` limits the added context. Without `session_id`, each conversation gets its own session. If the memory
+    server fails, calls continue without memory. Raises MemoryValidationError for invalid ids.
     """
     given = {"user_id": user_id, "session_id": session_id, "namespace": namespace, "agent_id": agent_id, "max_tokens": max_tokens}
     defaults = {HEADERS[name]: str(value) for name, value in given.items() if value is not None}
@@ -73,7 +73,7 @@ def with_memory(
 
 
 class _Call:
-    """One call to a model with memory. Its methods that take a client make one call of the memory client."""
+    """One call to a model, with memory. Each method that takes a memory client sends the memory server one request."""
 
     def __init__(self, http: Any, api: ModelApi, options: CallOptions, body: dict[str, Any], request: Any) -> None:
         self._http = http
@@ -106,7 +106,7 @@ class _Call:
 
     @contextmanager
     def going_on(self) -> Generator[None]:
-        """Let the call go on if the memory server fails."""
+        """Continue without memory if the memory server fails."""
         try:
             yield
         except (MemoryClientError, ValidationError) as error:
@@ -114,7 +114,7 @@ class _Call:
             log.warning("a call to a model goes on without memory: %s", error)
 
     def request(self) -> Any:
-        """Return the request for the model, without our headers. The answer must not be compressed."""
+        """Return the request for the model, with the memories and without our headers. It asks for an uncompressed answer."""
         dropped = {*HEADERS.values(), "content-length", "accept-encoding"}
         headers = [(name, value) for name, value in self._request.headers.raw if name.decode().lower() not in dropped]
         body = self._api.with_context(self._body, self._context) if self._context else self._body
@@ -129,7 +129,7 @@ class _Call:
         )
 
     def response(self, response: Any, stream: Any) -> Any:
-        """Return a response with this stream and with headers that say what was added."""
+        """Return the response with the given stream, and with headers that say which memories were added."""
         headers = memory_headers(self.status, memory_ids=self._memory_ids, session_id=self._session_id)
         headers.pop("x-memory-stored")  # messages are stored at the end
         raw = [*response.headers.raw, *((name.encode(), value.encode()) for name, value in headers.items())]
@@ -144,7 +144,7 @@ class _Call:
             self._body_of_answer.append(piece)
 
     def messages(self, response: Any) -> Sequence[Any]:
-        """Return the new messages and what there is of the answer, for the session. Return them once."""
+        """Return the new messages and the answer so far, to be stored in the session. If called again, return []."""
         if self._options.mode != "on" or self._is_over or not response.is_success:
             return []
         self._is_over = True
@@ -169,7 +169,10 @@ def _options(headers: dict[str, str]) -> CallOptions:
 
 
 def _call_of(http: Any, request: Any, defaults: dict[str, str]) -> _Call | None:
-    """Return the call, or None if the request is no call to a model, or opts out. Raises MemoryValidationError."""
+    """Return the model call in a request, or None if there is none or it opts out of memory.
+
+    Raises MemoryValidationError for invalid options.
+    """
     api = next((api for api in (CHAT, RESPONSES, ANTHROPIC) if request.url.path.endswith(api.path)), None)
     if api is None or request.method != "POST":
         return None
@@ -182,7 +185,7 @@ def _call_of(http: Any, request: Any, defaults: dict[str, str]) -> _Call | None:
 
 
 def _plain(request: Any) -> Any:
-    """Remove our headers from a request."""
+    """Remove our headers from a request, and return the request."""
     for name in HEADERS.values():
         request.headers.pop(name, None)
     return request

@@ -23,7 +23,7 @@ ITEM = "agents_item"
 
 
 class AgentMemorySession:
-    """A `Session` of the Agents SDK, stored on the server under the same id.
+    """A `Session` for the Agents SDK, stored on the server under `session_id`.
 
     The session returns items exactly as they were added, including tool calls and reasoning. The server promotes the
     items to long-term memory. Calls raise the errors of `agent_memory_client.errors`.
@@ -96,7 +96,7 @@ def get_memory_tools(
 ) -> list[FunctionTool]:
     """Return all memory tools, or only `tools`, as function tools limited to `user_id` and `namespace`.
 
-    The tools report errors to the model. Raises ValueError for an unknown name.
+    The tools report errors to the model. Raises ValueError for an unknown tool name.
     """
     memory_tools = Tools(client, session_id, user_id, namespace)
     return [_tool(memory_tools, schema) for schema in tool_schemas(tools)]

@@ -73,7 +73,7 @@ def get_memory_toolset(
 ) -> FunctionToolset[Any]:
     """Return all memory tools, or only `tools`, limited to `user_id` and `namespace`.
 
-    Use them in `Agent(toolsets=[…])`. The tools report errors to the model. Raises ValueError for an unknown name.
+    Use them in `Agent(toolsets=[…])`. The tools report errors to the model. Raises ValueError for an unknown tool name.
     """
     calls = Tools(client, session_id, user_id, namespace)
     schemas = tool_schemas(tools)
@@ -85,10 +85,10 @@ def get_memory_toolset(
 def memory_instructions(
     client: AnyClient, *, user_id: str | None = None, namespace: str | None = None, limit: int = 5, needed: bool = False
 ) -> Callable[[RunContext[Any]], Awaitable[str]]:
-    """Return instructions that contain the user's memories.
+    """Return a function that returns the user's memories as instructions.
 
-    Use them in `Agent(instructions=[…, memory_instructions(client)])`. If the server is unavailable, the instructions
-    contain no memories. With `needed`, they raise MemoryUnavailableError instead.
+    Use it in `Agent(instructions=[…, memory_instructions(client)])`. If the server is unavailable, the instructions
+    contain no memories. With `needed`, the function raises MemoryUnavailableError instead.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 

@@ -70,7 +70,7 @@ times."""
 
 
 def no_object() -> dict[str, Any]:
-    """Return an empty object. As a field's default, `dict[str, Any]` itself would be ten times slower."""
+    """Return an empty object. As a field's default factory, `dict[str, Any]` would be ten times slower."""
     return {}
 
 
@@ -80,12 +80,12 @@ def new_id() -> str:
 
 
 def _matching(pattern: str, kind: str, message: str) -> CoreSchema:
-    """Return a schema for str that rejects text without `pattern`. The error has type `kind` and text `message`."""
+    """Return a schema for str that rejects text not matching `pattern`. The error has type `kind` and message `message`."""
     return core_schema.custom_error_schema(core_schema.str_schema(pattern=pattern), custom_error_type=kind, custom_error_message=message)
 
 
 def is_blank(text: str) -> bool:
-    """True if the text has no visible characters: only white space, zero-width, filler and control characters."""
+    """True if the text contains no visible characters, but only white space, zero-width, filler and control characters."""
     return not text or text.isspace() or _VISIBLE.search(text) is None
 
 
@@ -194,7 +194,7 @@ def _check_visible(value: str, info: ValidationInfo) -> str:
 
 
 def normalized_bytes(text: str, most: int) -> int:
-    """Return the UTF-8 size of a text after NFKC. Stop counting once the size exceeds `most`.
+    """Return the UTF-8 size of text after NFKC normalization. Stop counting once the size exceeds `most`.
 
     Search uses the normalized text, in which one character may become up to 18 characters (U+FDFA).
     """
@@ -339,9 +339,9 @@ JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | N
 
 
 def check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return `value` with U+FFFD in place of each lone surrogate. Not recursive.
+    """Return `value` with U+FFFD in place of each lone surrogate, at any depth.
 
-    Rejects values that are not JSON, and nesting deep enough to overflow a parser's stack.
+    Rejects values that are not JSON, and nesting deep enough to overflow a parser's stack. Uses no recursion.
     """
     level: list[Any] = [value] if value else []
     has_surrogates = False

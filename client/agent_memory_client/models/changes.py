@@ -49,8 +49,8 @@ class Change(BaseModel):
     id: str
     """The change's id. Use it to undo, approve or reject the change."""
     kind: ChangeKindEnum
-    """The kind of change: an update, a supersession by a newer fact, a merge of duplicates, a deletion on request
-    (`forget`), or an undo of one of these."""
+    """The kind of change: an update, a supersession by a newer fact, a merge of duplicates, `forget`, or
+    an undo of one of these. `forget` is a deletion on request or by a retention policy."""
     state: ChangeStateEnum
     """The change's state: `applied`, `undone`, `proposed` (awaiting approval) or `rejected`."""
     batch_id: str
@@ -58,7 +58,8 @@ class Change(BaseModel):
     at: Instant
     """The time when the change was made or proposed."""
     actor: str
-    """Who made the change, such as `client`, `extraction`, `compaction`, `forgetting`, `import` or `undo`."""
+    """Who made the change, such as `client`, `extraction`, `compaction`, `forgetting`, `conversation` (a user's request),
+    `import` or `undo`, or the caller of a request to forget."""
     reason: str | None = None
     """Why the change was made, in words."""
     strategy: str | None = None
@@ -91,7 +92,7 @@ class ChangeListResponse(BaseModel):
 
 
 class MemoryVersion(BaseModel):
-    """A version of a memory, and the period in which it was the server's current version."""
+    """A version of a memory, and the period in which it was the current version on the server."""
 
     version: int
     """The version number. Higher numbers are newer."""
@@ -116,7 +117,7 @@ class MemoryHistory(BaseModel):
 
 
 class EvidenceItem(Evidence):
-    """A piece of evidence, with its messages that are still stored."""
+    """A piece of evidence, including any of its messages that are still stored."""
 
     messages: list[MemoryMessage]
     """The evidence's messages that are still stored."""

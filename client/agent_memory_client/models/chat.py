@@ -38,7 +38,7 @@ Content: TypeAlias = Annotated[
 
 
 def text_of_parts(parts: Iterable[Any]) -> str:
-    """Join the texts of the text parts, one per line. Other parts (images, files, calls) have no text."""
+    """Return the text of all text parts, joined by line breaks. Other parts (images, files, calls) have no text."""
     return "\n".join(text for text in map(_text_of_part, parts) if text.strip())
 
 
@@ -82,8 +82,8 @@ def chat_content(
 def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]) -> None:
     """Require parts or another field in a message without text, but accept an empty string.
 
-    Programs that support only text read a message without text as "", and send this back. The server still has the
-    other fields.
+    Programs that support only text read a message without text as "", and send the empty string back. The server still
+    has the other fields.
     """
     if parts or any(value not in (None, "", [], {}) for name, value in fields.items() if name != "name"):
         return

@@ -87,7 +87,9 @@ class MemoryFilters(BaseModel):
 
 
 class Condition(MemoryFilters):
-    """A composed condition. All given fields, all of `and` and at least one of `or` must match, and `not` must not.
+    """A composed condition. All given fields, every condition in `and` and at least one in `or` must match.
+
+    The condition in `not` must not match.
 
     At most 8 levels and 64 conditions.
     """
@@ -104,7 +106,7 @@ class Condition(MemoryFilters):
     @model_validator(mode="before")
     @classmethod
     def _check_size(cls, value: Any) -> Any:
-        """Before parsing, reject conditions that are too deep or too many. Not recursive."""
+        """Reject conditions that are too numerous or too deeply nested, before they are parsed. Uses no recursion."""
         level, count = [value], 0
         for _ in range(MAX_CONDITION_DEPTH):
             level = [part for node in level if isinstance(node, dict) for part in _parts(node)]

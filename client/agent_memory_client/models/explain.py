@@ -35,16 +35,20 @@ class Explanation(BaseModel):
     returned: bool
     """True if the response contains the memory."""
     reason: str
-    """The reason: `returned`, `not_found`, `quarantined` (awaiting review), `filtered`, `not_ranked` (neither close in
-    meaning nor with a matching word), `below_threshold`, `beyond_limit`, or `collapsed` (a better result has the same
-    content). Prompts can also have `already_shown` (among the session's messages) and `over_budget`."""
+    """The reason: `returned`, `not_found`, `quarantined`, `not_current`, `filtered`, `not_ranked`, `below_threshold`,
+    `beyond_limit` or `collapsed`. Prompts can also have `already_shown` (among the session's messages) and `over_budget`.
+
+    A memory is `not_current` if it was superseded or merged, has ended or expired, or is not valid yet. `not_ranked`: it
+    is not close in meaning and shares no word. `quarantined`: it awaits review. `collapsed`: a better result has the
+    same content."""
     filters: list[str] = []
     """The filters that exclude the memory, if `reason` is `filtered`."""
     rank: int | None = None
     """The memory's rank among all results, starting at 1. A `limit` of at least this number would return the memory.
     Null if it was not ranked."""
     by: str | None = None
-    """The id of the result with the same content, if `reason` is `collapsed`."""
+    """The id of the result with the same content if `reason` is `collapsed`, or of the successor if it is
+    `not_current` and the memory was superseded or merged."""
     tokens_needed: int | None = None
     """The number of tokens that the prompt's memories would need if they included this one, if `reason` is
     `over_budget`."""

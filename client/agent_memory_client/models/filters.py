@@ -1,6 +1,6 @@
 """Search filters. A match must satisfy all given operators. Contradictory operators and unknown keys are rejected.
 
-Several operators have the same effect. `conditions()` merges them into a `TagConditions` or `DateConditions`.
+Some operators are equivalent to others. `conditions()` merges them into a `TagConditions` or `DateConditions`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _OPERATORS: Mapping[str, str] = MappingProxyType(
 
 
 class Filter(BaseModel):
-    """Base class of filters. It rejects unknown keys, contradictory pairs, and filters without an operator."""
+    """Base class of filters. It rejects unknown keys, contradictory pairs of operators, and filters without an operator."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -225,7 +225,7 @@ class DateFilter(Filter):
     """Which ends of `between` match: `both`, `neither`, only the first (`left`) or only the second (`right`)."""
 
     def conditions(self, zone: tzinfo = UTC) -> DateConditions:
-        """Return the narrowest bounds of all operators, with days in `zone`."""
+        """Return the narrowest bounds that the operators imply. Plain days are in the time zone `zone`."""
         starts, ends = ((self.gt, False), (self.gte, True), (self.eq, True)), ((self.lt, False), (self.lte, True), (self.eq, True))
         lowers = [_lower(value, inclusive, zone) for value, inclusive in starts if value is not None]
         uppers = [_upper(value, inclusive, zone) for value, inclusive in ends if value is not None]
@@ -270,6 +270,6 @@ class LastAccessed(DateFilter):
 
 
 class EventDate(DateFilter):
-    """Filter by the time of the event in the memory."""
+    """Filter by the time of the event that the memory describes."""
 
     field: Literal["event_date"] = "event_date"

@@ -188,7 +188,7 @@ class ClientMemoryRecord(MemoryRecord):
 
 
 class ExtractedMemoryRecord(MemoryRecord):
-    """A memory that a program states. Its default type is a fact, and the server does not extract anything from it."""
+    """A memory stated by a program. By default, it is a fact. The server does not extract anything from it."""
 
     discrete_memory_extracted: TrackingFlag = "t"
     """Always stored as `t`: the server does not extract anything from a program's statement."""
@@ -249,7 +249,7 @@ class MemoryRecordResult(MemoryRecord):
 
 
 def _record_kind(value: Any) -> str:
-    """Return the class name for an entry in a session's `memories`: without an id, the class that generates ids."""
+    """Return the class name for an entry in a session's `memories`. An entry without an id gets the class that generates ids."""
     if isinstance(value, MemoryRecord):
         return "ClientMemoryRecord" if isinstance(value, ClientMemoryRecord) else "MemoryRecord"
     return "ClientMemoryRecord" if isinstance(value, dict) and "id" not in value else "MemoryRecord"
@@ -334,7 +334,7 @@ class ForgetRequest(BaseModel):
 
 
 class ForgetResponse(BaseModel):
-    """The result of applying a policy. For a dry run, the result that it would have."""
+    """The result of applying a policy. For a dry run, the result that applying the policy would have."""
 
     scanned: int
     """The number of memories that were checked against the policy."""
@@ -347,7 +347,7 @@ class ForgetResponse(BaseModel):
 
 
 class QuarantineListResponse(BaseModel):
-    """A page of memories that wait for review."""
+    """A page of memories awaiting review."""
 
     memories: list[MemoryRecord]
     """The memories on this page. `quarantine` contains the reason for each memory."""
@@ -356,7 +356,7 @@ class QuarantineListResponse(BaseModel):
 
 
 class AckResponse(BaseModel):
-    """The server accepted the request. `status` starts with "ok" if the work is done, and is "pending" otherwise."""
+    """Confirmation that the server accepted the request. `status` starts with "ok" if the work is done, and is "pending" otherwise."""
 
     status: str
     """`ok`, which may include the result (`ok, deleted 2 memories`). `pending` if the work continues in the

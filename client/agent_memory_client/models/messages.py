@@ -86,7 +86,7 @@ class MemoryMessage(BaseModel):
 
     @property
     def own_fields(self) -> dict[str, Any]:
-        """The message's other fields as they were sent: `tool_calls`, `tool_call_id`, `name`, `refusal` and so on."""
+        """The message's additional fields as they were sent: `tool_calls`, `tool_call_id`, `name`, `refusal` and so on."""
         return self.__pydantic_extra__ or {}
 
     def to_chat(self) -> dict[str, Any]:

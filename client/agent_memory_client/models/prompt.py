@@ -71,7 +71,7 @@ class Annotations(_Block):
 
 
 class Icon(_Block):
-    """An icon for a resource. `sizes` look like "48x48"."""
+    """An icon for a resource. Each entry in `sizes` looks like "48x48"."""
 
     src: str
     """The icon's URL or data URI."""
@@ -195,7 +195,7 @@ class SystemMessage(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message in a response with a `format`, including its other fields as they were sent (`tool_calls`, …)."""
+    """A message in the response to a request with a `format`, including its other fields as they were sent (`tool_calls`, …)."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -255,7 +255,7 @@ _SHOWN = frozenset({"role", "content", "original_role", "content_parts", "no_con
 def prompt_messages(response: MemoryPromptResponse | Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the chat messages of a prompt response: `[{"role": …, "content": …}, …]`.
 
-    Accepts a model, or the JSON of a response as a mapping.
+    The response may be a model instance or a mapping parsed from JSON.
     """
     if isinstance(response, MemoryPromptResponse):
         return [_chat_message({**dict(message), **(message.model_extra or {})}) for message in response.messages]

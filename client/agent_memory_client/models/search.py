@@ -1,4 +1,4 @@
-"""Searches in long-term memory."""
+"""Searches of long-term memory."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class MemoryRecordResultsResponse(BaseModel):
 
 
 class MemoryRecordResults(MemoryRecordResultsResponse):
-    """The same response under its older name."""
+    """A `MemoryRecordResultsResponse` under its older name."""
 
 
 class RecencyConfig(BaseModel):

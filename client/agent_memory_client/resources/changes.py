@@ -1,4 +1,4 @@
-"""Changes to memories: updates, merges, supersessions, and proposals that wait for approval."""
+"""Changes to memories: updates, merges, supersessions, and proposals awaiting approval."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Changes(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ChangeListResponse:
-        """Return a page of changes, newest first. State "proposed" selects changes that wait for approval."""
+        """Return a page of changes, newest first. State "proposed" selects changes awaiting approval."""
         params = query(
             memory_id=memory_id, kind=kind, state=state, batch_id=batch_id, namespace=namespace, user_id=user_id, limit=limit, offset=offset
         )
         return await self._read(ChangeListResponse, Call("GET", _PATH, params))
 
     async def get(self, change_id: str) -> Change:
-        """Return a change with the memories before and after it. Raises MemoryNotFoundError."""
+        """Return a change, including the memories as they were before and after it. Raises MemoryNotFoundError."""
         return await self._read(Change, Call("GET", f"{_PATH}/{segment('change_id', change_id)}"))
 
     async def undo(self, change_id: str) -> Change:

@@ -32,5 +32,5 @@ class ExtractionRuleSets(Resource):
         return await self._read(ExtractionRules, Call("PUT", _PATH, query(namespace=namespace, user_id=user_id), as_body(rules)))
 
     async def delete(self, namespace: str | None = None, user_id: str | None = None) -> AckResponse:
-        """Delete the rules. Missing rules are not an error."""
+        """Delete the rules of this namespace and user. Missing rules are not an error."""
         return await self._read(AckResponse, Call("DELETE", _PATH, query(namespace=namespace, user_id=user_id)))

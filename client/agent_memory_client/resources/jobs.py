@@ -26,11 +26,11 @@ class Jobs(Resource):
         return await self._read(OperationRecord, Call("GET", _job_path(operation_id)))
 
     async def replay(self, operation_id: str) -> OperationRecord:
-        """Retry a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError for other jobs."""
+        """Retry a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError if it has not failed permanently."""
         return await self._read(OperationRecord, Call("POST", f"{_job_path(operation_id)}/replay", headers=idempotency_headers()))
 
     async def drop(self, operation_id: str) -> AckResponse:
-        """Delete a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError for other jobs."""
+        """Delete a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError if it has not failed permanently."""
         # Sent only once: the server would reject a second request, as if the first had failed.
         return await self._read(AckResponse, Call("DELETE", _job_path(operation_id), idempotent=False))
 

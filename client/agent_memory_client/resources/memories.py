@@ -84,9 +84,9 @@ class Memories(Resource):
         """Store memories, given as records or dicts. A memory replaces a stored one that has the same id.
 
         Keyword search finds the memories immediately, and semantic search finds them a moment later. With `wait`
-        (seconds, or True for up to 10), the call waits for semantic search, and `searchable` in the response says
-        whether it finds them. The call is safe to repeat. To repeat it from another process, pass the same records and
-        your own `idempotency_key`. Raises MemoryConflictError if an id belongs to another owner.
+        (seconds, or True for up to 10), the call waits for semantic search. `searchable` in the response is then True
+        if semantic search finds the memories. The call is safe to repeat. To repeat it from another process, pass the
+        same records and your own `idempotency_key`. Raises MemoryConflictError if an id belongs to another owner.
         """
         namespace = self._config.default_namespace
         bodies = [record.model_dump(mode="json", exclude_none=True, by_alias=True) for record in as_records(memories)]
@@ -125,7 +125,7 @@ class Memories(Resource):
     async def get(
         self, memory_id: str, *, as_of: datetime | None = None, known_at: datetime | None = None, history: bool = False
     ) -> MemoryRecord:
-        """Return a memory: its current version, the version true at `as_of`, or the version known at `known_at`.
+        """Return a memory: its current version, the version valid at `as_of`, or the version known at `known_at`.
 
         With `history`, return the last version even if it is no longer current. Raises MemoryNotFoundError.
         """
@@ -284,7 +284,7 @@ class Memories(Resource):
         return await self._read(Explanation, Call("POST", f"{_PATH}/explain", json=body))
 
     async def evidence(self, memory_id: str) -> MemoryEvidence:
-        """Return a memory's evidence, including its messages that are still stored. Raises MemoryNotFoundError."""
+        """Return a memory's evidence, including the source messages that are still stored. Raises MemoryNotFoundError."""
         return await self._read(MemoryEvidence, Call("GET", f"{_path(memory_id)}/evidence"))
 
     async def history(self, memory_id: str) -> MemoryHistory:
@@ -310,7 +310,7 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete the memories that `policy` selects, or list them with `dry_run`. A retry returns the first report."""
+        """Delete the memories that `policy` selects, or list them with `dry_run`. A retry returns the report of the first attempt."""
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))
@@ -337,7 +337,7 @@ class Memories(Resource):
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
 
     async def undo_forget(self, receipt_id: str) -> ForgetUndoResponse:
-        """Undo `forget_by_request`. A repeat changes nothing. Raises MemoryNotFoundError after the time limit."""
+        """Undo a `forget_by_request` call. Repeating the undo changes nothing. Raises MemoryNotFoundError after the time limit."""
         return await self._read(ForgetUndoResponse, Call("POST", f"{_FORGET}/{segment('receipt_id', receipt_id)}/undo"))
 
     async def purge(
@@ -361,7 +361,7 @@ class Memories(Resource):
         return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
 
     def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would reject the record, or its id is not a ULID. Sends nothing."""
+        """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID. Sends nothing."""
         checked(MemoryRecord, **memory.model_dump())
         if not _ULID.fullmatch(memory.id):
             raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")

@@ -1,4 +1,4 @@
-"""Review quarantined memories, whose texts look like instructions to a model."""
+"""Review quarantined memories, whose text looks like instructions to a model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Quarantine(Resource):
     async def list(
         self, namespace: str | None = None, user_id: str | None = None, limit: int = 20, offset: int = 0
     ) -> QuarantineListResponse:
-        """Return a page of memories that wait for review, newest first (`limit` 1 to 100)."""
+        """Return a page of memories awaiting review, newest first (`limit` 1 to 100)."""
         params = query(namespace=namespace, user_id=user_id, limit=limit, offset=offset)
         return await self._read(QuarantineListResponse, Call("GET", _PATH, params))
 
     async def approve(self, memory_id: str) -> MemoryRecord:
-        """Release a memory with its current text. Requires an administrator. Raises MemoryNotFoundError."""
+        """Release a quarantined memory with its current text. Requires an administrator. Raises MemoryNotFoundError."""
         return await self._read(MemoryRecord, _review(memory_id, "approve"))
 
     async def reject(self, memory_id: str) -> AckResponse:

@@ -14,11 +14,11 @@ class Server(Resource):
     """Read the server's state."""
 
     async def health(self) -> HealthCheckResponse:
-        """Return the server's time. This call does not check the engines."""
+        """Return the server's time. This call does not check the server's components."""
         return await self._read(HealthCheckResponse, Call("GET", "/v1/health"))
 
     async def ready(self) -> dict[str, Any]:
-        """Return the state of the server's engines. Raises MemoryUnavailableError (503) if an engine is unavailable."""
+        """Return the state of the server's components. Raises MemoryUnavailableError (503) if a component is unavailable."""
         return parse_object(await self._send(Call("GET", "/v1/ready", idempotent=False)))
 
     async def load(self, period: LoadPeriod = "hour") -> LoadHistory:

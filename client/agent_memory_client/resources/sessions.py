@@ -83,7 +83,7 @@ class Sessions(Resource):
         *,
         if_match: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Store a session, replacing the stored one, and return it.
+        """Store a session, replacing any stored version, and return the session.
 
         `user_id` overrides the user in `memory`. With `if_match` (an `ETag`), raises MemoryPreconditionFailedError if
         the session has a different version.
@@ -286,7 +286,7 @@ class Sessions(Resource):
     async def _change(
         self, session_id: str, namespace: str | None, user_id: str | None, change: _Change, window: Mapping[str, Any] | None = None
     ) -> WorkingMemoryResponse:
-        """Write a session back with the fields that `change` returns for the stored (or an empty) session.
+        """Apply the fields that `change` returns to the stored session (or an empty one), and write the session back.
 
         The session is read without a model or window, because the server might otherwise leave out messages.
         """
@@ -317,7 +317,7 @@ class Sessions(Resource):
     def _put_call(
         self, session_id: str, memory: WorkingMemory, user_id: str | None, window: Mapping[str, Any], condition: Mapping[str, str]
     ) -> Call:
-        """Build a conditional PUT (`If-Match`). The session's own times are sent only if they are set."""
+        """Build a conditional PUT (`If-Match`). Include the session's timestamps only if they are set."""
         unset_times = _SESSION_TIMES - memory.model_fields_set
         body = memory.model_dump(mode="json", exclude_none=True, by_alias=True, include=set(WorkingMemory.model_fields) - unset_times)
         body |= {"messages": [message_body(message) for message in memory.messages], "session_id": session_id}

@@ -186,7 +186,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> list[ToolCallResolutionResult]:
-        """Run several calls in order and return their results. Never raises."""
+        """Run several tool calls in order and return their results. Never raises."""
         return [await self.resolve_tool_call(call, session_id, namespace, user_id, agent_id=agent_id) for call in tool_calls]
 
     async def resolve_function_call(
@@ -199,7 +199,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> ToolCallResolutionResult:
-        """Run a tool by its name and arguments (a dict, or a JSON object as text), like `resolve_tool_call`."""
+        """Run a tool by its name and arguments (a dict, or a JSON object as text). Otherwise, this works like `resolve_tool_call`."""
         scope = ToolScope(session_id, self._namespace(namespace or None), user_id or None, agent_id or None)
         try:
             values, group = arguments_of(function_arguments), self._groups.get(function_name)
@@ -220,7 +220,7 @@ class ToolCalls(Resource):
         *,
         agent_id: str | None = None,
     ) -> list[ToolCallResolutionResult]:
-        """Run several calls (`{"name", "arguments"}`) in order and return their results. Never raises."""
+        """Run several function calls (`{"name", "arguments"}`) in order and return their results. Never raises."""
         return [await self.resolve_tool_call(call, session_id, namespace, user_id, agent_id=agent_id) for call in function_calls]
 
     async def _run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
@@ -287,7 +287,7 @@ class ToolCalls(Resource):
         return forget_answer(answer)
 
     async def _delete(self, tool_input: arguments.DeleteArguments, scope: ToolScope) -> dict[str, Any]:
-        """Delete memories. Skip memories of other owners, as the server skips unknown ids.
+        """Delete memories. Skip other owners' memories, just as the server skips unknown ids.
 
         Raises MemoryNotFoundError if no memory is left.
         """

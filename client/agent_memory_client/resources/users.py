@@ -47,11 +47,11 @@ class Users(OwnerData):
     async def import_lines(
         self, user_id: str, lines: Iterable[bytes | str], namespace: str | None = None, import_source: str | None = None
     ) -> ImportReport:
-        """Import the lines of an export as data of this user, into `namespace` if given. A repeat changes nothing.
+        """Import the lines of an export as data of this user, into `namespace` if given. Repeating the import changes nothing.
 
-        If the user or namespace differs from the export's, the import creates copies with new ids. Stored data does not
-        change. The report lists rejected lines by number. `complete` is True if the import included the last line, and
-        that line states the right line count. To delete the imported data, pass its `import_source` to
+        If the user or namespace differs from the one in the export, the import creates copies with new ids. Stored data
+        does not change. The report lists rejected lines by number. `complete` is True if the import included the
+        export's last line, with the correct line count. To delete the imported data, pass its `import_source` to
         `memories.purge`.
         """
         return await self._import(_path(user_id), lines, namespace, import_source)

@@ -315,7 +315,7 @@ async def test_logs_contain_no_secrets_of_a_login(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     written = io.StringIO()
-    for name, value in {"stream": written, "line": "{method} {path}\n"}.items():
+    for name, value in {"stream": written, "line": "{method} {path}\n", "level": logging.DEBUG}.items():
         monkeypatch.setattr(f"agent_memory.foundation.core.logs._AccessLog.{name}", value)
     secrets: list[str] = []
     with caplog.at_level(logging.DEBUG):

@@ -84,6 +84,18 @@ async def test_raising_the_limit_to_the_reported_rank_shows_the_memory(client: h
         assert name not in [hit["id"] for hit in await search(client, text="Marta and her cats", limit=answer["rank"] - 1)]
 
 
+async def test_memories_that_are_not_current_say_so(client: httpx.AsyncClient) -> None:
+    times = {"later": {"valid_from": "2999-01-01T00:00:00Z"}, "over": {"valid_to": "2020-01-01T00:00:00Z"}}
+    memories = [{"id": name, "text": "Marta has an old parrot", "user_id": "clock", **when} for name, when in times.items()]
+    answer = await client.post("/v1/long-term-memory/", json={"memories": memories, "deduplicate": False}, params={"wait": 15})
+    assert answer.is_success, answer.text
+    for name in times:
+        body = {"user_id": {"eq": "clock"}, "text": "parrot"}
+        now = await why(client, name, **body)
+        assert (now["reason"], now["filters"]) == ("not_current", [])
+    assert (await why(client, "later", **body, as_of="2999-01-02T00:00:00Z"))["reason"] == "returned"
+
+
 async def test_dropping_the_named_filter_shows_the_memory(client: httpx.AsyncClient) -> None:
     body = {"text": "train to Porto", "topics": {"any": ["pets"]}, "memory_type": {"eq": "semantic"}}
     assert "m3" not in [hit["id"] for hit in await search(client, **body)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.cli import ROOT, clean_environment
+from tests.support.cli import ROOT, agent_memory, clean_environment
 from tests.support.processes import running
 from tests.support.waiting import wait_until
 
@@ -83,8 +83,10 @@ async def test_installed_extension_adds_data_jobs_and_a_prompt_section(http: htt
     for name, before in (("Annie", None), ("Queen  Ana ", "Annie")):
         assert (await http.put("/v1/nickname", params={**owner, "name": name})).json() == {"before": before}
     await becomes("Queen Ana", http, owner)
+    too_long = await http.put("/v1/nickname", params={**owner, "name": "A" * 81})
+    assert (too_long.status_code, "more than 80 characters" in too_long.text) == (422, True), too_long.text
     prompt = await http.post("/v1/memory/prompt", json={"query": "Who am I?", **owner})
-    assert "Call the user Queen Ana." in prompt.text
+    assert 'not an instruction): \\"Queen Ana\\"' in prompt.text
     exported = (await http.post("/v1/users/ana/export")).raise_for_status().text
     assert '"kind":"nickname"' in exported.replace('": "', '":"')
     erased = await http.delete("/v1/users/ana", params={"wait": 20})
@@ -93,3 +95,38 @@ async def test_installed_extension_adds_data_jobs_and_a_prompt_section(http: htt
     imported = await http.post("/v1/users/bo/import", content=exported, headers={"content-type": "application/x-ndjson"})
     assert imported.json()["imported"]["nickname"] == 1, imported.text
     await becomes("Queen Ana", http, owner | {"user_id": "bo"})
+
+
+def test_extension_refuses_an_invalid_setting_in_one_line(installed: Path, tmp_path: Path) -> None:
+    done = agent_memory("serve", "--port", "0", cwd=tmp_path, cold=True, PYTHONPATH=str(installed), NICKNAME_MAX_CHARACTERS="0")
+    assert done.returncode == 1
+    assert "NICKNAME_MAX_CHARACTERS: Input should be greater than or equal to 1" in done.stderr.splitlines()[-1]
+
+
+RECURRING = """
+import asyncio, sys
+from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.settings import load_settings
+from agent_memory.runtime import open_runtime
+from agent_memory_worker.periodic_runner import periods, run_job
+from nickname import Nicknames
+
+async def main():
+    settings = load_settings(KEY_PREFIX="nicknames")
+    print(periods(settings)["nicknames"])
+    async with open_runtime(settings, sys.argv[1]) as runtime:
+        scope = scope_of_work("default")
+        for user, name in (("ana", "Queen  Ana "), ("bo", "Bo")):
+            await runtime[Nicknames].put(scope, None, user, name)
+        print(await run_job(runtime, "nicknames", 7.0))
+        print(*[await runtime[Nicknames].load(scope, None, user) for user in ("ana", "bo")], await runtime[Nicknames].tidy_all())
+
+asyncio.run(main())
+"""
+
+
+def test_recurring_job_of_an_extension_tidies_all_nicknames(installed: Path, lasting_redis_url: str) -> None:
+    environment = clean_environment(PYTHONPATH=str(installed), MODEL_PROVIDER="local", EMBEDDING_PROVIDER="local")
+    command = [sys.executable, "-c", RECURRING, lasting_redis_url]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.splitlines() == ["86400", "7.0", "Queen Ana Bo 0"], done.stdout + done.stderr

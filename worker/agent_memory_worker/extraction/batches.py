@@ -24,7 +24,7 @@ class PromptShares:
     """How to divide the tokens that a prompt leaves free in a model's context."""
 
     messages: int
-    """Tokens for new messages in the form that the prompt shows."""
+    """Tokens for new messages as the prompt shows them."""
     before: int
     """Tokens for context: earlier messages, or the summary so far."""
     answer: int
@@ -48,7 +48,7 @@ class PromptShares:
 
     @classmethod
     def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return the shares for summarization, whose prompt shows the summary so far before the messages."""
+        """Return the shares for summarization. Its prompt shows the existing summary before the messages."""
         return cls.of(chat, prompt, answer, messages=0.3, before=0.4)
 
     def beside(self, before: int) -> int:
@@ -62,7 +62,7 @@ class PromptShares:
 def within(messages: Sequence[StoredMessage], tokens: int, prompt_tokens: int | None = None) -> list[StoredMessage]:
     """Return the first messages that fit into `tokens`, but at least one.
 
-    `prompt_tokens` is a second limit, for the messages in the form that a prompt shows.
+    `prompt_tokens` is a second limit, for the messages as a prompt shows them.
     """
     fitting: list[StoredMessage] = []
     for stored in messages:
@@ -79,9 +79,9 @@ def size(messages: Sequence[StoredMessage]) -> int:
 
 
 def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: int) -> bool:
-    """True if a slow model timed out on about `message_tokens` tokens. The model then gets half as many from now on.
+    """Return True if the model timed out on about `message_tokens` tokens. Future requests are then half as large.
 
-    False for other errors, and for requests that are already small.
+    Return False for other errors, and for requests that are already small.
     """
     if error.data.get("reason") != "timeout" or message_tokens < 2 * LEAST_ASKED:
         return False
@@ -90,7 +90,7 @@ def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: in
 
 
 def less(planned: int, failed: int) -> int:
-    """Return the next request's size after `failed` tokens were too many.
+    """Return the next request's size in tokens, after a request of `failed` tokens was too large.
 
     The result is `planned` if it is clearly less than `failed`, else half of `failed`.
     """

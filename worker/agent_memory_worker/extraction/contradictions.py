@@ -1,7 +1,7 @@
-"""While a tenant is idle, find contradictions between facts that no model has judged together.
+"""While a tenant is idle, search for contradictions between facts that no model has compared yet.
 
-A pass judges some changed facts together with their neighbors. Similarity alone never makes a fact outdated. The cursor
-moves after the write, so repeating a crashed pass has no additional effect.
+A pass compares some changed facts with their neighbors, which are similar facts. Similarity alone never makes a fact
+outdated. The cursor moves after the write, so repeating a crashed pass has no additional effect.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Pass:
-    """One tenant's pass, with the number of superseded facts and the mids of changed memories."""
+    """A pass over one tenant's facts. It counts superseded facts (`ended`) and lists the mids of changed memories (`touched`)."""
 
     runtime: Runtime
     scope: Scope
@@ -83,7 +83,7 @@ class _Pass:
 
 
 async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Judge some changed facts of each idle tenant; return the number of facts superseded or proposed as outdated."""
+    """Compare some changed facts of each idle tenant; return how many facts were superseded or proposed as outdated."""
     tenants = await runtime[MemoryScan].memory_tenants()
     ended = 0
     for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):
@@ -97,9 +97,10 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 
 
 async def _look_on(work: _Pass) -> None:
-    """Run a tenant's pass: first the pairs that do not need a model, and then as many model calls as a pass may make.
+    """Run a tenant's pass: decide pairs that need no model, and then make model calls, up to the limit per pass.
 
-    If the pass does not finish, the cursor does not move. Raises ModelUnavailable, even if the cause is a spent budget.
+    If the pass does not finish, the cursor does not move. Raises ModelUnavailable, including when the token budget is
+    spent.
     """
     runtime, scope = work.runtime, work.scope
     cursor = f"{_JOB}:{scope.tenant}"
@@ -122,9 +123,9 @@ async def _look_on(work: _Pass) -> None:
 
 
 async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
-    """Ask a model, apply its answers, and record the judged pairs; return True if all pairs were judged.
+    """Let a model judge pairs, apply its answers, and record the judged pairs; return True if all pairs were judged.
 
-    After an unusable answer, halve the batch. Skip a single fact without a usable answer. Raises ModelUnavailable.
+    After an unusable answer, halve the batch. If the batch is a single fact, skip it. Raises ModelUnavailable.
     """
     waiting = [questions] if questions else []
     for _ in range(_CALLS_PER_PASS):
@@ -152,7 +153,7 @@ async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
-    """Return pairs of a changed fact and a neighbor that were never judged, as (later, earlier)."""
+    """Return pairs of facts, a changed fact and a neighbor, that have never been judged. Each pair is (later, earlier)."""
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
     facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
     if not facts:
@@ -186,7 +187,7 @@ def _compared(memory: StoredMemory) -> bool:
 
 
 def _other_value(newer: _Fact, older: _Fact) -> bool:
-    """True if the facts are different values of one slot from the same source class. Such a pair needs no model."""
+    """True if the facts have the same source class but different values for one slot. Such a pair needs no model."""
     mine, theirs = newer.memory.record, older.memory.record
     alike = mine.slot is not None and (mine.slot, mine.source_class) == (theirs.slot, theirs.source_class)
     return alike and not says_same(mine.text, theirs.text)
@@ -223,9 +224,9 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
 
 
 async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
-    """Supersede the older facts, or propose to supersede them. Return True if no older fact is left.
+    """Supersede a question's older facts, or propose to do so. Return True if no older fact is still undecided.
 
-    Leave memories that this pass or a concurrent write has changed to a later pass.
+    Skip memories that this pass or a concurrent write has changed; a later pass handles them.
     """
     runtime, newer = work.runtime, question.newer.memory
     if not question.older:
@@ -265,7 +266,7 @@ async def _changes(runtime: Runtime, scope: Scope, memories: Sequence[StoredMemo
 
 
 def _decided_before(history: dict[str, list[StoredChange]], newer: StoredMemory, older: StoredMemory) -> bool:
-    """True if one fact supersedes the other by a change that is applied, undone, rejected or proposed."""
+    """True if there is already a change, in any state, in which one of the facts supersedes the other."""
     decided = {change.id for change in history[newer.mid] if change.kind is ChangeKind.SUPERSEDE}
     return any(change.id in decided for change in history[older.mid])
 
@@ -277,7 +278,7 @@ def _is_own_word(history: dict[str, list[StoredChange]], fact: _Fact) -> bool:
 
 
 def _counts_more(older: MemoryRecord, newer: MemoryRecord) -> bool:
-    """True if a person must approve that `newer` supersedes `older`.
+    """True if a person must approve the replacement of `older` by `newer`.
 
     Approval is needed if the older fact begins later or is more trusted, or if only the older one is from a client.
     """

@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 # `_LEAST_CONTEXT_TOKENS` explains nothing.
 _CONTEXT_TOKENS = 300
 _LEAST_CONTEXT_TOKENS = 24
-# Attempts to decide about a batch. Another one follows if the memories in the decision changed meanwhile.
+# The most attempts to reconcile a batch. A change of the compared memories makes another attempt necessary.
 _ATTEMPTS = 5
 
 
@@ -114,7 +114,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
 
 
 def _shares(chat: ChatModel, journal: Journal, rules: Rules) -> PromptShares | None:
-    """Return the token shares that the instructions leave free, or None if there is certainly no space left."""
+    """Return the shares of the tokens that the instructions leave free, or None if there is certainly no space left."""
     if rules.strategy == "summary":
         return PromptShares.of_summary(chat, thread_prompt(None, [], rules, rules.summary_words), ThreadSummary)
     task = _task_of(rules, journal, journal.waiting[0].message.created_at, chat.model)
@@ -141,7 +141,7 @@ async def _extract(
     if not is_worth_it:
         return await runtime[MemoryCommits].commit(scope, [], origin, fence=fence, background=True)
 
-    # Cut any message to fit, because otherwise the session could not pass it. Mere context gets less room.
+    # Truncate each message to fit, because extraction could otherwise never get past it. Context gets less room.
     most = max(shares.messages - LINE_TOKENS, LEAST_TOKENS // 2)
 
     def shorten(message: ExtractionMessage) -> str:
@@ -212,7 +212,7 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace a fact's id if another owner's memory has it, because callers can compute ids."""
+    """Replace a fact's id if another owner's memory already has it. Such clashes are possible because callers can compute ids."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
@@ -224,7 +224,7 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
 def _read_batch(
     statement_filter: StatementFilter, batch: Sequence[StoredMessage], earlier: Sequence[StoredMessage], *, questions: bool
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
-    """Return the new and the earlier messages for the model, and True if a model call is worthwhile."""
+    """Return the new and the earlier messages for the model, and whether a model call is worthwhile."""
 
     def read(shown: Iterable[StoredMessage]) -> list[ExtractionMessage]:
         # A request to forget is hidden, because it would become a fact.
@@ -237,7 +237,7 @@ def _read_batch(
 
 
 def _context(runtime: Runtime, before: Sequence[ExtractionMessage], tokens: int) -> list[PromptMessage]:
-    """Return the latest earlier messages that fit into `tokens`."""
+    """Return the most recent earlier messages that fit into `tokens`."""
     latest = before[-(tokens // (_LEAST_CONTEXT_TOKENS + LINE_TOKENS)) :] if tokens >= _LEAST_CONTEXT_TOKENS + LINE_TOKENS else []
     each = min(_CONTEXT_TOKENS, tokens // max(len(latest), 1) - LINE_TOKENS)
     return _prompt_messages(latest, -len(latest), lambda message: runtime.counter.truncate(message.text, each))

@@ -49,9 +49,10 @@ class OpenFact:
 
 
 async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequence[Candidate]) -> list[Decision]:
-    """Decide about a batch of facts, with one embedding call and one model call if the model's context allows.
+    """Decide whether each fact is added, or updates, supersedes or supports a memory.
 
-    Raises ModelUnavailable and ModelAnswerInvalid.
+    Makes one embedding call and, if the model's context allows, only one model call. Raises ModelUnavailable and
+    ModelAnswerInvalid.
     """
     # Quarantined facts are stored, and change no other memory.
     quarantined: list[Decision] = [Add(fact.record, dedupe=False) for fact in facts if fact.record.quarantine is not None]
@@ -105,7 +106,7 @@ def _same(record: MemoryRecord, around: NearMemories) -> StoredMemory | None:
 
 
 def _wording(record: MemoryRecord) -> tuple[object, ...]:
-    """Return a fact's stems in order, negation, type and day: details that an embedding does not capture."""
+    """Return a fact's ordered stems, negation, type and day. An embedding does not capture these details."""
     return (
         tuple(stems(record.text)),
         len(_NEGATION.findall(record.text)) % 2,
@@ -115,7 +116,7 @@ def _wording(record: MemoryRecord) -> tuple[object, ...]:
 
 
 def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
-    """Return a repeated fact as evidence for `same`, or [] if only the assistant repeats it."""
+    """Return the decision that makes a repeated fact evidence for `same`, or [] if only the assistant repeats the fact."""
     if not candidate.witnessed:
         return []
     if same.record.event_date is None and candidate.record.event_date is not None and not same.record.pinned:
@@ -126,7 +127,7 @@ def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
 async def judge_facts(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact]
 ) -> list[DecisionAnswer]:
-    """Return a valid decision for each fact. Needs one model call, or several if the model's context is small.
+    """Return a valid decision for each fact. Makes one model call, or several if the model's context is small.
 
     Decide to add a fact if the model's answer omits it, or refers to memories that the prompt did not show.
     """
@@ -200,7 +201,7 @@ async def _decisions(
 def _with_slots(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
-    """Replace the decision "add" if the fact's slot already has a value: the fact repeats or supersedes the value."""
+    """Replace the decision "add" if the fact's slot already has a value. Decide that the fact repeats or supersedes the value."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
     judged: list[DecisionAnswer] = []
     for open_, answer in zip(open_facts, answers, strict=True):
@@ -221,7 +222,7 @@ def _when(record: MemoryRecord) -> str:
 def _apply_answers(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> tuple[list[Decision], list[MemoryRecord]]:
-    """Return the decisions, and the new facts to add without changing an existing memory.
+    """Return the decisions that change memories, and the facts to add without changing a memory.
 
     Pinned memories are never changed and events are never ended; the new fact is added instead. If several facts in a
     batch would change the same memory, one changes it and the others are added.
@@ -258,7 +259,7 @@ def _apply_answers(
 
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
-    """Return a fact that is older than its slot's current value, with its validity ending when that value began.
+    """If a fact is older than its slot's current value, return it with its validity ending when that value began.
 
     Return None for other facts, and if the current value is pinned.
     """

@@ -1,4 +1,4 @@
-"""Apply the strategy "summary": each session has one memory, which each batch of messages updates."""
+"""The "summary" strategy: each session has one memory, which each batch of messages updates."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def summarize(
     shares: PromptShares,
     clean: Callable[[str], str],
 ) -> list[Decision]:
-    """Return the decision that stores a session's summary after these messages.
+    """Return the decision that stores a session's summary, updated with these messages.
 
     Return no decision if the stored summary is pinned, or if the new one is empty or blocked. Shorten the existing
     summary if the model's context is small. Raises ModelUnavailable and ModelAnswerInvalid.

@@ -109,15 +109,15 @@ def _judges(runtime: Runtime) -> bool:
 
 
 def _whose(record: MemoryRecord) -> Selection:
-    """Select memories of the same namespace, user and type.
+    """Return a selection of memories with the record's namespace, user and type.
 
-    A missing namespace or user cannot be queried, so `kin` must check it afterwards.
+    A query cannot require a missing namespace or user, so `kin` must check this afterward.
     """
     return replace(Selection.of(record.namespace, record.user_id), memory_type=MemoryType(eq=record.memory_type))
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merge memories with the same words, within the page and with all other memories; return how many were merged."""
+    """Merge the page's memories with memories on any page that have the same words; return how many were merged."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
 
     def add_families() -> list[tuple[Selection, list[str]]]:
@@ -156,7 +156,7 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
 
 
 async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
-    """Merge similar memories that a model judges equal; return how many, and False if another pass must continue."""
+    """Merge similar memories that a model judges equal; return how many were merged, and whether the pass is complete."""
     merged_count, complete = 0, True
     pairs = await _similar(runtime, scope, page)
     judged_apart = await runtime[MergeStore].are_judged([pair_by_versions(*pair) for pair in pairs])
@@ -242,6 +242,6 @@ def _characters(memories: Iterable[StoredMemory]) -> int:
 
 
 async def _judged(chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> set[int]:
-    """Return numbers (from 1) of pairs that a model judges equal. Raises ModelUnavailable and ModelAnswerInvalid."""
+    """Return the numbers (from 1) of the pairs that a model judges equal. Raises ModelUnavailable and ModelAnswerInvalid."""
     answer = await chat.structured(find_repeats([(a.record.text, b.record.text) for a, b in pairs]), RepeatsAnswer)
     return {number for number in answer.same if 1 <= number <= len(pairs)}

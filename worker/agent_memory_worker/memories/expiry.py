@@ -1,4 +1,4 @@
-"""Move expired memories to history, embed ended versions without a vector, and delete memories forgotten long ago."""
+"""Move expired memories to history, embed ended versions that have no vector, and delete memories forgotten long ago."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BATCH = 200
 
 
 async def end_forgotten(runtime: Runtime) -> int:
-    """Delete memories forgotten more than `forgotten_kept_days` ago; return how many changes were completed.
+    """Delete memories forgotten more than `forgotten_kept_days` days ago; return how many changes were completed.
 
     Keep restored memories.
     """
@@ -49,7 +49,7 @@ async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> b
 
 
 async def sweep(runtime: Runtime) -> int:
-    """Move expired memories to history, and embed ended versions that have no vector; return the total number.
+    """Move expired memories to history, and embed ended versions that have no vector; return how many were moved or embedded.
 
     Reads never wait for the sweep.
     """

@@ -112,7 +112,7 @@ def _entry(job: IndexJob, vectors: Mapping[str, NDArray[np.float32]], passages: 
 
 
 async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
-    """Give memories and versions a vector of the runtime's model beside those they have; return how many have one.
+    """Embed memories and versions with the runtime's model, without deleting other models' vectors; return how many were embedded.
 
     Raises ModelUnavailable and ModelAnswerInvalid.
     """
@@ -125,7 +125,7 @@ async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
-    """Delay a memory until the budget has tokens again, but at most 300 s, because an operator may raise the limit."""
+    """Delay embedding until the budget has tokens again, but for at most 300 s, because an operator may raise the limit."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 
@@ -135,7 +135,7 @@ def _characters(jobs: Sequence[IndexJob]) -> int:
 
 
 def _context(job: IndexJob) -> list[str]:
-    """Return the texts whose vectors contribute to this memory's vector. Most are in the batch or the cache."""
+    """Return the texts whose vectors contribute to this memory's vector. Most of these texts are already in the batch or the cache."""
     return [beginning(job.record.text), *(beginning(near.text) for near in (*job.before, *job.after))]
 
 

@@ -1,4 +1,4 @@
-"""Act on a message's kind (filler, question, request to forget), judged by the vector that indexing computes anyway."""
+"""Act on a message's kind (filler, question, request to forget), as classified from the vector that indexing computes anyway."""
 
 from __future__ import annotations
 

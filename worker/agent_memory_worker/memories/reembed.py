@@ -1,6 +1,6 @@
 """Fill in the vectors of a second embedding model, switch the store to it, and delete the vectors of the former one.
 
-Every step repeats harmlessly, so a killed worker loses nothing: another one takes the turn after 15 seconds.
+Repeating a step is harmless. If a worker is killed, another worker continues after 15 seconds, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SETTLE_SECONDS = 10.0
 
 
 async def run_reembedding(runtime: Runtime, stop: asyncio.Event) -> None:
-    """Work on changes of the model until `stop` is set. `runtime` follows the model."""
+    """Carry out switches to another embedding model until `stop` is set. `runtime` always uses the current model."""
     worker = str(ULID())
     while not stop.is_set():
         seconds = _IDLE_SECONDS
@@ -46,7 +46,7 @@ async def run_reembedding(runtime: Runtime, stop: asyncio.Event) -> None:
 
 
 async def _step(bucket: Runtime, worker: str) -> float:
-    """Do one bounded step; return the seconds until the next one."""
+    """Do a small part of a model change, if one is in progress; return the seconds until the next part."""
     store = bucket[ReembedStore]
     state = await store.load_state()
     if state is None or state.phase == "paused" or bucket.switch is None or not await store.take_turn(worker):
@@ -75,7 +75,7 @@ async def _step(bucket: Runtime, worker: str) -> float:
 
 
 async def _fill(store: ReembedStore, state: ReembedState, target: Runtime) -> int:
-    """Fill in a batch of vectors, or return 0 if none is missing. Raises AgentMemoryError."""
+    """Fill in a batch of missing vectors; return how many were filled in, or 0 if none is missing. Raises AgentMemoryError."""
     limit = min(_BATCH, max(1, int(state.rate))) if state.rate else _BATCH
     names = await store.pick(limit)
     try:
@@ -84,7 +84,7 @@ async def _fill(store: ReembedStore, state: ReembedState, target: Runtime) -> in
             return len(names)
         return sum([await import_name(feature.embed_missing)(target, limit) for feature in FEATURES if feature.embed_missing])
     except ModelAnswerInvalid as error:
-        # The model refuses one of the texts: the others get their vectors.
+        # The model refuses one of the texts, so embed them one by one.
         await store.note_error(f"{target.spec.model}: {error.message}")
         for name in names:
             try:

@@ -1,4 +1,4 @@
-"""Find the imported memories that an undo of their import keeps, because they have changed since."""
+"""Find the imported memories that must survive an undo of their import, because they have changed since."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def changed_imports(
     changes: Mapping[str, Sequence[StoredChange]],
     tainted: Collection[str],
 ) -> set[str]:
-    """Return the mids of imported memories that have changed, have other evidence, or whose session has new messages."""
+    """Return the mids of imported memories that have changed, have other evidence, or belong to a session with new messages."""
     imported = [memory for memory in page if memory.imported == source.import_source]
     changed = {memory.mid for memory in imported if changed_since(memory, changes[memory.mid])}
     changed |= await _confirmed(runtime[LineageStore], scope, source, imported, tainted)
@@ -32,7 +32,7 @@ async def changed_imports(
 async def _confirmed(
     lineage: LineageStore, scope: Scope, source: PurgeRequest, imported: Sequence[LineageMemory], tainted: Collection[str]
 ) -> set[str]:
-    """Return the mids of memories with later evidence from anything but the import."""
+    """Return the mids of imported memories with later evidence from outside the import."""
     cited = {
         memory.mid: {mid for _, piece in memory.pieces for mid in lineage.sources(scope, memory.versions[-1].record, piece)}
         for memory in imported

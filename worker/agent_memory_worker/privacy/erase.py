@@ -1,7 +1,7 @@
 """Carry out erasure orders, which are stored requests to delete the data of a session, a user or an agent.
 
 The worker deletes sessions first, so that their pending work cannot restore data. Until an order is done, Redis rejects
-writes to the same data (`storage/erasures.py`). The worker repeats the erasure until it finds nothing.
+writes to the data that it covers (`storage/erasures.py`). The worker repeats the erasure until it finds nothing.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MOST_ROUNDS = 20
 
 
 class _OrderEnded(Exception):
-    """Another worker finished the order, so it does not cover the data that exists now."""
+    """Raised if another worker finished the order, which therefore does not cover the data that exists now."""
 
 
 async def erase(runtime: Runtime, name: str) -> int:
     """Carry out the erasure order `name`, and leave a receipt; return the number of deletions.
 
-    A repeat deletes nothing. Each run deletes only versions that it read while the order was open. A worker that
-    resumes after a pause therefore cannot delete newer versions.
+    Repeating the order deletes nothing. Each run deletes only versions that it read while the order was open. A worker
+    that resumes after a pause therefore cannot delete newer versions.
     """
     order = await runtime[ErasureStore].load(name)
     if order is None:
@@ -64,7 +64,7 @@ class _Erasing:
         self._failure: Exception | None = None
 
     async def carry_out(self) -> None:
-        """Erase until a round finds nothing. Before the last round, delete traces elsewhere."""
+        """Erase in rounds until one finds nothing. After the first round, delete traces of the data in other places."""
         await self._round()
         await self._erase_traces()
         for _ in range(_MOST_ROUNDS):
@@ -89,7 +89,7 @@ class _Erasing:
         return (+erased).total()
 
     async def _require_standing(self) -> None:
-        """Raise _OrderEnded if the order ended. Call this between each read and its deletion."""
+        """Raise _OrderEnded if the order has ended. Call this between reading data and deleting it."""
         if not await self._runtime[ErasureStore].stands(self._order):
             raise _OrderEnded
 
@@ -114,7 +114,7 @@ class _Erasing:
         return counts
 
     async def _sessions(self) -> list[SessionEpoch]:
-        """Return some of the order's sessions or, if none exist, ended ones with pending work; [] if all are gone."""
+        """Return a page of the order's sessions. If none exist, return ended sessions with pending work, or [] if none are left."""
         what, sessions = self._what, self._runtime[SessionStore]
         if what.session_id is not None:
             return await sessions.lives(self._scope, [sessions.sid(self._scope, SessionRef(what.session_id, what.namespace, what.user_id))])

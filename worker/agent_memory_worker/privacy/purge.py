@@ -1,7 +1,7 @@
 """Purge a source: permanently delete its memories and the memories derived from them.
 
 The purge repeats until nothing is left, so killed workers and concurrent writes leave nothing behind. It deletes
-derived memories before the memories that identify them.
+derived memories before their sources, which are needed to identify them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 
 
 async def purge(runtime: Runtime, order: JobOrder) -> None:
-    """Carry out a purge order, or do a dry run of it, and leave a receipt."""
+    """Carry out a purge order, or simulate it if it is a dry run, and leave a receipt."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     dry = order.arguments.get("dry_run") is not None
     owner = (order.arguments["namespace"], order.arguments["user_id"])
@@ -169,7 +169,7 @@ class _Run:
         return self.runtime[LineageStore].sources(self.scope, about, piece)
 
     async def _reject(self, tainted: Collection[str]) -> None:
-        """End proposals whose memory is derived from the source."""
+        """End proposals that would store a memory derived from the source."""
         where = {"st": "proposed"}
         where |= {
             name: name_filter.eq
@@ -187,11 +187,11 @@ class _Run:
             if is_made_of:
                 self.counts["proposals"] += 1
                 if not self.dry:
-                    with suppress(Conflict):  # A caller has just decided about it; the next pass finds the result.
+                    with suppress(Conflict):  # A caller has just approved or rejected it; the next pass finds the result.
                         await self.runtime[ChangeStore].end_proposal(self.scope, change)
 
     async def _mend(self, verdict: PurgeVerdict) -> bool:
-        """Remove the source's parts from a memory that is kept. Always returns True, so that another pass follows."""
+        """Remove what the source contributed to a memory that is kept. Always returns True, so that another pass follows."""
         memory, lineage, scope = verdict.memory, self.runtime[LineageStore], self.scope
         self._note(verdict)
         if self.dry:

@@ -52,7 +52,7 @@ async def strike(
     *,
     dry: bool,
 ) -> Counter[str]:
-    """Remove the source's messages from an owner's sessions; return counts of `messages` and `contexts`."""
+    """Remove the source's messages from an owner's sessions, and delete imported sessions; return the counts."""
     counts: Counter[str] = Counter()
     offset = 0
     while True:
@@ -98,14 +98,14 @@ def _is_of(
     runtime: Runtime, scope: Scope, source: PurgeRequest, ref: SessionRef, stored: StoredMessage, source_messages: SourceMessages
 ) -> bool:
     """True if a message, or a memory made from it, comes from the source."""
-    # The source match ignores words, and some messages have none, such as tool calls and pictures.
+    # Match without the text, because some messages, such as tool calls and pictures, have none.
     if stored.message.id in source_messages.of(ref) or matches(source, message_memory(ref, stored.message, _NO_WORDS), None):
         return True
     return runtime[MemoryStore].mid(scope, message_memory_id(ref, stored.message.id)) in source_messages.mids
 
 
 def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], message_ids: Collection[str]) -> bool:
-    """True if the summary may cover the source's messages, because some have, or may have, left the session."""
+    """True if the session's summary may cover messages from the source because they have left, or may have left, the session."""
     if message_ids:
         return not {stored.message.id for stored in state.messages}.issuperset(message_ids)
     return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)

@@ -1,4 +1,4 @@
-"""Ask a model what the pictures in a session show, and remember its descriptions as memories of their own."""
+"""Ask a model what the pictures in a session show, and store each description as a memory."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _ANSWER_TOKENS = 1000
 async def describe_pictures(runtime: Runtime, sid: str) -> int:
     """Describe the pictures that no model has seen yet; return the number of new memories.
 
-    A picture that the user's memories describe already is not described again. A model that takes no pictures is not
-    asked for a day. Raises ModelUnavailable, and TooMany at the tenant's limit; the next try goes on where this one ended.
+    Skip pictures that the user's memories already describe. If a model accepts no pictures, do not ask it again for a day.
+    Raises ModelUnavailable, and TooMany at the tenant's limit; the next attempt continues where this one ended.
     """
     read = await runtime[SessionStore].by_sid(sid, last=1) if runtime.extracts and runtime.settings.longterm.enabled else None
     if read is None or read[1].pictures_seen_to is None or not read[1].messages or read[1].messages[-1].seq <= read[1].pictures_seen_to:
@@ -68,7 +68,10 @@ async def _describe_message(
     stored: StoredMessage,
     addresses: list[str],
 ) -> int:
-    """Describe one message's pictures. `place` is the tenant, the session's key name, and the session."""
+    """Describe one message's pictures; return the number of new memories.
+
+    `place` is the tenant, the session's key name, and the session.
+    """
     tenant, sid, state = place
     scope, pictures, clean = scope_of_work(tenant), runtime[PictureMemories], StatementFilter(rules.blocklist, _redacts(runtime)).clean
     by_id = {pictures.memory_id(state.ref, address): address for address in addresses}
@@ -126,7 +129,7 @@ def _memory(state: SessionState, stored: StoredMessage, memory_id: str, text: st
 
 
 async def _description(runtime: Runtime, chat: ChatModel, address: str, language: str | None) -> str | None:
-    """Return a picture's description, or None if the model cannot see it. Raises ModelUnavailable."""
+    """Return a picture's description, or None if the model cannot provide one. Raises ModelUnavailable."""
     if await runtime[ContextLimits].is_blind(chat):
         return None
     try:
@@ -143,12 +146,15 @@ async def _description(runtime: Runtime, chat: ChatModel, address: str, language
 
 
 def _may_be_about_picture(error: ModelAnswerInvalid | ModelUnavailable) -> bool:
-    """True if the server, not the model, refused a request. Servers state in many ways that a model takes no pictures."""
+    """True if the error may mean that the model accepts no pictures. Servers report this in many ways."""
     return not isinstance(error, ContextExceeded) and error.data.get("reason") in ("refused", "too_long", "server_error", "not_found")
 
 
 async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -> None:
-    """Find out whether a model takes no pictures at all, and remember this. Raises ModelUnavailable if it takes no text either."""
+    """Find out whether a model accepts no pictures at all, and save the result.
+
+    Raises ModelUnavailable if the model also refuses text.
+    """
     for address in (None, _plain_picture()):
         try:
             await chat.structured(describe_messages(address, language), PictureDescription, max_tokens=_ANSWER_TOKENS)
@@ -156,7 +162,7 @@ async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -
             if not _may_be_about_picture(error):
                 if isinstance(error, ModelUnavailable):
                     raise
-                continue  # An answer, though a useless one: the server took the request.
+                continue  # The model answered, though uselessly, so the server accepted the request.
             if address is None:
                 raise
             log.warning("%s takes no pictures (%s): they are remembered by words only", chat.model, error)
@@ -166,7 +172,7 @@ async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -
 
 
 def _plain_picture() -> str:
-    """Return a gray PNG that every model with eyes accepts."""
+    """Return the data URL of a gray PNG that every vision model accepts."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -31,7 +31,7 @@ _BATCH = 50
 async def promote_session(runtime: Runtime, sid: str) -> list[str]:
     """Promote all of a session's waiting messages; return the mids of the new memories, which need embedding.
 
-    One script writes both the memories and the cursor, so a repeat has no effect.
+    The memories and the cursor are written atomically, so repeating the call has no effect.
     """
     promoted: list[str] = []
     taken_ids: set[str] = set()
@@ -119,7 +119,7 @@ async def _records_of(
 
 
 async def rules_of(runtime: Runtime, scope: Scope, ref: SessionRef, strategy: MemoryStrategyConfig) -> Rules:
-    """Return the rules of a session."""
+    """Return a session's extraction rules."""
     try:
         return await runtime[ExtractionRulesService].of_session(scope, ref, strategy)
     except BadInput:

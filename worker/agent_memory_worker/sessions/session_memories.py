@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A memory in a session's journal: as stored in the journal (`raw`), as given (`own`), and as it will be stored."""
+    """A memory in a session's journal: as stored in the journal (`raw`), as given (`own`), and as it will be stored (`record`)."""
 
     raw: str
     own: OwnMemory
@@ -40,7 +40,7 @@ class _Waiting:
 
 
 async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], statement_filter: StatementFilter) -> bool:
-    """Store waiting memories as if their writers had created them: repeats become evidence, and a slot has one fact.
+    """Store waiting memories as if their writers had created them: repeats become evidence, and each slot keeps one fact.
 
     Reject memories that their writer may not create or whose id is taken; the session reports the reason. Return False
     if the session or a memory changed, or if some memories must wait for others. The caller must then read the journal
@@ -88,7 +88,8 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, statement_filter: Sta
 async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
     """Store memories from writers with equal rights; return the stored ids, or None after a concurrent change.
 
-    If another owner has a memory with the same id, add the memory to `refused`. Some memories may wait for others.
+    If a memory's id is already taken by another owner's memory, add the new memory to `refused`. A memory that shares
+    words or a slot with an earlier one may have to wait.
     """
     rights = waiting[0].own.rights
     scope = scope_of_writer(journal.tenant, rights)
@@ -120,5 +121,5 @@ async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[st
 
 
 def _fence(sid: str, journal: Journal, own: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> Fence:
-    """Return a fence that keeps the cursor, and removes these waiting memories from the journal unless they changed."""
+    """Return a commit fence that keeps the cursor, and removes the given memories from the journal unless they have changed."""
     return Fence(sid, journal.epoch, "jp", journal.start, journal.start, JOURNAL_CONTEXT, own=own, refused=refused)

@@ -159,7 +159,7 @@ def _prompt_message(runtime: Runtime, number: int, stored: StoredMessage, room: 
 
 
 async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequence[StoredMessage], budget: int) -> str:
-    """Summarize without a model: pick the most informative statements, each with day and speaker.
+    """Summarize without a model: pick the most informative statements, each with its day and speaker.
 
     If QUARANTINE is on, omit suspicious messages.
     """
@@ -181,6 +181,6 @@ async def _sentence_summary(runtime: Runtime, state: SessionState, leaving: Sequ
 
 
 def _shortened(runtime: Runtime, text: str, tokens: int) -> str:
-    """Truncate a text to `tokens`, at the end of a word if possible."""
+    """Truncate text to `tokens`, at the end of a word if possible."""
     cut = runtime.counter.truncate(text, tokens)
     return cut if len(cut) == len(text) or text[len(cut)] == " " else cut.rpartition(" ")[0] or cut

@@ -6,7 +6,7 @@
 --   operation           put (content?), append, replace (old_content), insert (line), rethink or undo (version?)
 --   expected            the required version; "*" requires a block of any version, "absent" requires that there is none
 --   tokens              size of `content`
---   counted             {version, tokens}: size of the whole text that this change makes of that version
+--   counted             {version, tokens}: size of the whole text after this change to that version
 --   settings            new values: d: description, lc: limit in characters, lt: in tokens (0: none), ro: read-only
 --   bounds              blocks: most blocks per owner; changes: changes kept; chars: default limit in characters
 -- KEYS: blocks, changes, user_owners?, agent_owners?

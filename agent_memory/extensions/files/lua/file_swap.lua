@@ -1,5 +1,5 @@
 #!lua
--- Replaces a file's record, if it is still the expected one. '' stands for no record.
+-- Replaces a file's record, if it is still the expected one. '' means no record.
 -- KEYS: files, users, holders
 -- ARGV: file, expected, value, user, guard: json
 -- -> 1, or 0 if the record changed

@@ -66,7 +66,7 @@ class _Session:
 
 
 class _Decision(NamedTuple):
-    """The outcome, the procedure to merge into, the new content, and the vector if the situation is new."""
+    """What to do with a lesson: the outcome, the procedure to merge into, its new content, and the vector of a new situation."""
 
     what: str = "nothing"
     existing: StoredProcedure | None = None
@@ -84,7 +84,7 @@ class SessionLearner:
         sessions: SessionStore,
         models: tuple[TenantModels, ContextLimits | None, TokenCounter],
     ) -> None:
-        """Uses no language model if `models` does not contain `ContextLimits`."""
+        """Create a learner. It uses no language model if `models` does not contain `ContextLimits`."""
         self._settings = settings
         self._client, self._keys = stores
         self._procedure_keys = ProcedureKeys(self._keys.root)
@@ -98,8 +98,8 @@ class SessionLearner:
     async def learn(self, sid: str) -> str:
         """Learn from the session whose name in Redis keys is `sid`.
 
-        Returns "created", "merged", "nothing", or "gone" if the result was already learned or the session was deleted.
-        Raises ModelUnavailable. Raises Conflict if the compared procedures keep changing; retry later.
+        Returns "created", "merged" or "nothing". Returns "gone" if the result was already learned or the session was
+        deleted. Raises ModelUnavailable. Raises Conflict if the compared procedures keep changing; retry later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
         for _ in range(_ATTEMPTS):
@@ -161,7 +161,7 @@ class SessionLearner:
         return _Decision("created" if existing is None else "merged", existing, content, vector)
 
     async def _learned_before(self, session: _Session) -> StoredProcedure | None:
-        """Return the procedure learned from the session's former result, if the procedure still lists the session as a source."""
+        """Return the procedure learned from the session's previous result, if the procedure still lists the session as a source."""
         former = session.marked.learned.get("id")
         stored = None if former is None else await self._store.load(session.scope, former)
         name = session.state.ref.session_id
@@ -170,7 +170,10 @@ class SessionLearner:
         return stored if any(source.session_id == name for source in stored.content.learned_from) else None
 
     async def _like(self, session: _Session, situation: Situation) -> list[Match]:
-        """Return active procedures for similar situations that have exactly the session's owner, best first."""
+        """Return the active procedures for similar situations, best first.
+
+        Only procedures with exactly the session's owner are included.
+        """
         clause = exactly_owned_by(procedures_of(session.scope), session.scope, session.owner)
         replies = await read(self._client, lambda pipe: self._search.queue_matches(pipe, clause, situation))
         matches = self._search.rank_matches(replies, situation)

@@ -50,7 +50,7 @@ def new_procedure(lesson: Lesson, owner: ProcedureOwner, procedure_id: str, now:
 
 
 def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureContent:
-    """Return a procedure with a session's lesson added. The lesson replaces the session's earlier lesson."""
+    """Return a procedure with a session's lesson added. It replaces any earlier lesson from the same session."""
     existing = without_session(existing, lesson.source.session_id)
     draft = lesson.draft
     takes_steps = existing.origin == "learned" and _takes_steps(existing, lesson)
@@ -75,7 +75,7 @@ def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> Procedu
 
 
 def without_session(content: ProcedureContent, *session_ids: str) -> ProcedureContent:
-    """Return a procedure without these sessions, and without the pitfalls that only these sessions added."""
+    """Return a procedure without the given sessions as sources, and without the pitfalls that only these sessions added."""
     removed_sources = [source for source in content.learned_from if source.session_id in session_ids]
     rest = [source for source in content.learned_from if source.session_id not in session_ids]
     removed_pitfalls = {line for source in removed_sources for line in source.pitfalls} - {

@@ -1,4 +1,4 @@
-"""Store a session's result in the session's hash. The same script marks the session as due for learning."""
+"""Store a session's result in the session's hash. One script does this and marks the session as due for learning."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ResultStore:
         return None if values[0] is None else _result_of(ref, values)
 
     async def load_marked(self, sid: str) -> MarkedSession | None:
-        """Return the result of the session whose name in Redis keys is `sid`, or None without a session or result."""
+        """Return the result of the session whose name in Redis keys is `sid`, or None if the session or its result is missing."""
         (values,) = await read(self._client, lambda pipe: pipe.hmget(self._keys.session(sid).meta, "tn", "ep", "rm", "rs", "rl"))
         if values[1] is None or values[3] is None:
             return None
@@ -102,7 +102,7 @@ class ResultStore:
         return {"said": json.loads(fields[b"rs"]), "at": iso(from_micros(int(fields[b"rt"]))), "learned": learned}
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """Return an exported result's hash fields, with the import's agent. Raises BadInput, Forbidden.
+        """Return the hash fields of an exported result, with the agent set by the import. Raises BadInput, Forbidden.
 
         If the result was already learned, the tool calls in the session's first `messages` messages are not counted
         again.

@@ -1,5 +1,6 @@
 #!lua
--- Stores the vector of a procedure's situation beside those of other models, unless the situation changed. `words` is the situation's digest.
+-- Stores the vector of a procedure's situation, unless the situation changed. Vectors of other models stay.
+-- `words` is the situation's digest.
 -- KEYS: record
 -- ARGV: words, model, vector_field, vector
 -- -> 1, or 0 if the situation changed or the procedure is missing

@@ -27,14 +27,14 @@ from agent_memory_client.models.features.procedures import ProcedureOwner, ToolM
 
 
 def tools_of(scope: Scope, tool: str | None = None) -> str:
-    """Return a filter for the statistics of one tool, or of all tools if `tool` is None, within a scope."""
+    """Return a filter, within a scope, for the statistics of one tool, or of all tools if `tool` is None."""
     narrowed = (is_value("kd", TOOL), *(() if tool is None else (is_value("tl", tool),)))
     return all_of(where(scope), *narrowed)
 
 
 class ToolStore:
     def __init__(self, client: Redis, keys: Keys, spec: VectorSpec, *, redacts: bool, fsync: bool = False) -> None:
-        """If `redacts` is set, the store redacts secrets in arguments and errors."""
+        """Create the store. If `redacts` is set, the store redacts secrets in arguments and errors."""
         self._client = client
         self._keys = keys
         self._procedure_keys = ProcedureKeys(keys.root)
@@ -87,7 +87,7 @@ class ToolStore:
                     yield name, fields
 
     async def bring_in(self, scope: Scope, owner: ProcedureOwner, tool: str, fields: dict[str, str]) -> bool:
-        """Store exported statistics unless the owner already has statistics of this tool; return True if stored.
+        """Store exported statistics unless the owner already has statistics for this tool; return True if stored.
 
         Raises ErasureUnderWay while the owner is being erased.
         """

@@ -1,7 +1,7 @@
 """Extract tool calls and their outcomes from a session's messages, and format them as steps of a procedure.
 
 Reads chat API messages (`tool_calls`, `tool_call_id`) and Anthropic content blocks (`tool_use`, `tool_result`).
-Truncates text to a maximum length, and redacts secrets if that setting is on.
+Truncates text to a maximum length, and redacts secrets if redaction is enabled.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ToolCall:
 
 
 def tool_calls(messages: Sequence[tuple[int, MemoryMessage]]) -> list[ToolCall]:
-    """Return the calls that have an answer, in the order of their answers. `messages` are pairs of number and message."""
+    """Return the calls that have an answer, in the order of their answers. `messages` contains (number, message) pairs."""
     open_calls: dict[str, tuple[str, Mapping[str, Any], datetime]] = {}
     calls: list[ToolCall] = []
     for number, message in messages:
@@ -127,7 +127,7 @@ def shape_of(arguments: Mapping[str, Any]) -> str:
 def example_of(arguments: Mapping[str, Any], *, redacts: bool) -> str:
     """Return arguments as JSON of at most MAX_EXAMPLE_CHARS characters. Truncate long values and omit later arguments.
 
-    `redacts` hides secrets.
+    If `redacts` is set, redact secrets.
     """
     example: dict[str, Any] = {}
     for name in sorted(arguments)[:_MOST_ARGUMENTS]:

@@ -1,4 +1,4 @@
-"""Store summaries of periods in Redis. Read which periods are waiting for a summary, and the inputs for a summary."""
+"""Store period summaries in Redis. Find the periods that are waiting for a summary, and read the inputs for a summary."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _MOST_EVENTS = 200
 class PeriodInputs:
     """The inputs for a period's summary.
 
-    The script compares `mark`, which changes when one of the period's events changes. "" means that the period is not
-    waiting for a summary.
+    The script compares `mark` with the stored mark, which changes when one of the period's events changes. "" means
+    that the period is not waiting for a summary.
     """
 
     mark: str
@@ -97,6 +97,6 @@ class SummaryStore:
         return bool(await self._put(self._keys, **named, later=0.0, summary=compact(summary)))
 
     async def put_off(self, owner: str, key: str, inputs: PeriodInputs, until: float) -> bool:
-        """Delay a summary until `until` (seconds since 1970); return False if an event changed after the read."""
+        """Delay a summary until `until` (seconds since 1970). Return False if an event changed after the inputs were read."""
         named = {"owner": owner, "period": key, "mark": inputs.mark}
         return bool(await self._put(self._keys, **named, later=until, summary=None))

@@ -35,7 +35,7 @@ class PeriodSummarizer:
     """Writes due summaries. Days come first, because summaries of weeks and months are based on the summaries of days."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
-        """If `limits` is None, the summarizer does not use a language model."""
+        """Create a summarizer. If `limits` is None, it does not use a language model."""
         self._store = store
         self._models = models
         self._limits = limits
@@ -92,7 +92,7 @@ class PeriodSummarizer:
         return None if not text or text.strip(".! ").casefold() in _DECLINED else text[:_MOST_CHARS]
 
     def _fitting(self, inputs: PeriodInputs, tokens: int) -> list[str]:
-        """Return the summaries of days, and then events by weight, as lines: as many as fit, but at least one."""
+        """Format summaries of days, then events by weight, as lines. Return as many lines as fit, but at least one."""
         fitting_lines: list[str] = []
         for line in event_lines(weightiest(inputs.events), _named_days(inputs)):
             tokens -= self._counter.count(line) + 1

@@ -32,7 +32,7 @@ _NO_NEWS = {"recorded_at", "retired_at", "updated_at", "persisted_at", "last_acc
 
 
 def diff(before: MemoryRecord | None, after: MemoryRecord | None) -> dict[str, list[Any]]:
-    """Return the fields in which two records differ, as [before, after] values. Ignore the server's times."""
+    """Return the fields in which two records differ, each with its [before, after] values. Ignore times that the server sets."""
     old, new = (
         {} if record is None else record.model_dump(mode="json", exclude=_NO_NEWS, exclude_defaults=True) for record in (before, after)
     )
@@ -169,7 +169,7 @@ class HistoryService:
         return ChangeListResponse(changes=changes, total=len(undone))
 
     async def _undo(self, scope: Scope, change: StoredChange, batch: str) -> str:
-        """Undo a change, and return the id of the change that records it."""
+        """Undo a change, and return the id of the change that records the undo (for a forget request, the change itself)."""
         if self.undo_forgetting is None or FORGOTTEN not in change.origin:
             return await self._changes.write_undo(scope, change, batch=batch)
         if change.state != "applied":
@@ -178,7 +178,7 @@ class HistoryService:
         return change.id
 
     async def approve_proposal(self, scope: Scope, change_id: str) -> Change:
-        """Carry out a proposal. Raises NotFound, and Conflict if the change is no proposal or a memory has changed."""
+        """Carry out a proposal. Raises NotFound, and Conflict if it is not a proposal or a memory has changed."""
         change = await self._require(scope, change_id)
         if change.proposal is None:
             raise Conflict(f"change {change_id} is not a proposal")
@@ -243,7 +243,7 @@ class HistoryService:
 
 
 def _reaches_change(scope: Scope, change: StoredChange, versions: dict[tuple[str, str], StoredMemory | None]) -> bool:
-    """True if the caller may see a change. A change does not store agents, so its memories' agents decide."""
+    """True if the caller may see a change. A change stores no agents, so the result depends on the agents of its memories."""
     if scope.agents is None:
         return True
     record = (change.proposal or {}).get("record")
@@ -261,7 +261,7 @@ def _proposed_ids(change: StoredChange) -> list[str]:
 
 
 def _proposed(change: StoredChange, former: Mapping[str, MemoryRecord]) -> list[ChangedMemory]:
-    """Return what a proposal would do to each memory. `former` maps ids to the memories as they are now."""
+    """Return what a proposal would do to each memory. `former` maps memory ids to the current memories."""
     if change.proposal is None:
         return []
     names = _proposed_ids(change)

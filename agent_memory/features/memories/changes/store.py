@@ -72,13 +72,16 @@ class ChangeStore:
         return [_stored(scope, change_id, row) for change_id, row in zip(ids, rows, strict=True)]
 
     async def find_changes(self, scope: Scope, values: dict[str, str], offset: int, limit: int) -> tuple[int, list[str]]:
-        """Return the number of changes with these field values (names: `commit.change_base`), and a page of ids."""
+        """Return the number of matching changes and a page of their ids.
+
+        `values` maps fields of `commit.change_base` to required values.
+        """
         clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
         hits = await search(self._client, change_index_name(self._keys), name_query(clause, offset, limit, sort_by=("at", "DESC")))
         return hits.total, [hit.mid for hit in hits.hits]
 
     async def find_forgettings(self, before: datetime, offset: int, limit: int) -> list[tuple[str, str]]:
-        """Return (tenant, change id) for each forget change made before a time and not undone, oldest first."""
+        """Return (tenant, change id) for each forget request that was carried out before the time `before` and not undone, oldest first."""
         clause = filters.is_value("kd", ChangeKind.FORGET.value) & filters.is_value("st", "applied") & (Num("at") < before.timestamp())
         query = FilterQuery(clause, return_fields=["t"], sort_by=("at", "ASC"))
         query.paging(offset, limit)
@@ -101,7 +104,7 @@ class ChangeStore:
         ]
 
     async def load_versions(self, scope: Scope, names: Sequence[tuple[str, str]]) -> list[StoredMemory | None]:
-        """Return versions of memories by (mid, version), with None for each that is deleted or not accessible."""
+        """Return versions of memories by (mid, version), with None for each version that is deleted or not accessible."""
         past, now = self._keys.history, self._keys.memory
         keys = [key for mid, version in names for key in (past(f"{mid}.{version}"), now(mid), past(mid))]
         rows = await read(self._client, lambda pipe: [pipe.hmget(key, READ_FIELDS) for key in keys])
@@ -119,7 +122,7 @@ class ChangeStore:
         return {name.decode(): StoredEvidence.model_validate_json(value) for name, value in values.items()}
 
     async def write_undo(self, scope: Scope, change: StoredChange, *, batch: str) -> str:
-        """Undo an applied change, and return the undo's id. Raises Conflict if its state or a memory has changed."""
+        """Undo an applied change, and return the undo's id. Raises Conflict if the change's state or a memory has changed."""
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
@@ -151,9 +154,9 @@ class ChangeStore:
     async def record_forgetting(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, counts: Mapping[str, int], until: datetime | None
     ) -> None:
-        """Record that a request forgot memories: whose, how many, and until when an undo is possible, but no content.
+        """Record a request to forget memories: whose, how many, and until when an undo is possible, but no content.
 
-        The change has the name of the receipt.
+        `name` is the receipt's id, which becomes the change's id.
         """
         namespace, user_id = owner
         origin = {"actor": scope.actor or "conversation", FORGOTTEN: dict(counts), "receipt_id": name, "user_id": user_id}
@@ -166,13 +169,13 @@ class ChangeStore:
         await steps.run_steps(self._scripts)
 
     async def end_forgetting(self, scope: Scope, name: str) -> None:
-        """Record that a receipt was undone."""
+        """Mark a recorded forget request as undone. `name` is the id of its receipt."""
         steps = StepGroups(self._keys, scope.tenant, atomic=True)
         steps.add_group({"op": "claim", "id": name, "state": tag("applied"), "to": tag("undone")})
         await steps.run_steps(self._scripts)
 
     async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:
-        """Delete the records of a user's requests to forget. The other changes go with their memories."""
+        """Delete the records of a user's requests to forget. Other changes are deleted together with their memories."""
         values = {"kd": ChangeKind.FORGET.value, "u": user_id} | ({} if namespace is None else {"ns": namespace})
         offset, names = 0, list[str]()
         while (page := await self.find_changes(scope, values, offset, _PAGE))[1]:

@@ -41,7 +41,7 @@ _INCIDENTAL = {
 
 
 def made_here(record: MemoryRecord) -> bool:
-    """True if a worker extracted the memory as a fact and nobody has edited it since. The id and times show this."""
+    """True if the memory's id and times show that a worker extracted it as a fact and nobody has edited it since."""
     ref = SessionRef(record.session_id or "", record.namespace, record.user_id)
     ids = (fact_memory_id(ref, record.text), fact_memory_id(ref, record.text, record.extracted_from or ()))
     if record.session_id is None or record.persisted_at is None or record.id not in ids:
@@ -64,7 +64,10 @@ def may_go(record: MemoryRecord, stays: MemoryRecord) -> bool:
 
 
 def precedence(memory: StoredMemory) -> tuple[bool, bool, datetime, str]:
-    """Return a sort key: pinned memories, then memories whose ids callers know, then the oldest. The first is kept."""
+    """Return a sort key that puts pinned memories first, then memories whose ids callers know, then the oldest.
+
+    The first memory is kept.
+    """
     record = memory.record
     return not record.pinned, made_here(record), record.created_at, record.id
 

@@ -1,4 +1,4 @@
-"""Order compactions (merges of duplicates) from the workers, and count the memories of a selection."""
+"""Queue compactions (merges of duplicates) for the workers, and count the memories of a namespace or user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class DuplicateService:
         self._survey = survey
 
     async def order_compaction(self, scope: Scope, namespace: str | None, user_id: str | None, session_id: str | None = None) -> Mark:
-        """Queue a job that merges repeats, and return the mark to wait for. An argument of None selects all."""
+        """Queue a job that merges repeats, and return the mark to wait for. An argument that is None matches everything."""
         order = JobOrder.of(writing(scope), COMPACT, namespace=namespace, user_id=user_id, session_id=session_id)
         await self._orders.place_orders(order)
         return Mark(DueKind.ORDER, order.name)

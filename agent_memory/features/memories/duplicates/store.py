@@ -23,7 +23,7 @@ class MergeStore:
         self._commits = commits
 
     async def merge_memories(self, scope: Scope, stays: StoredMemory, merged: MemoryRecord, repeats: Sequence[StoredMemory]) -> bool:
-        """Merge repeats into `stays` (no messages), as one change. Return False if a memory changed meanwhile."""
+        """Merge repeats, which must not be messages, into `stays` as one change. Return False if a memory has changed."""
         pieces = [piece for repeat in repeats for piece in evidence_of(repeat.record)]
         decisions = [Merge(stays, merged, repeats, pieces)]
         return (await self._commits.commit(scope, decisions, ChangeOrigin("compaction"), background=True)).done

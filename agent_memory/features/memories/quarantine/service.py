@@ -44,9 +44,9 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
 
 
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """Return the record, quarantined if it is suspicious, or if it is `derived` from a suspicious message.
+    """Return the record. Quarantine it if it is suspicious, or if it is `derived` from a suspicious message.
 
-    Omit `rules`, or pass the result of `rules_of`.
+    `rules` is the result of `rules_of`. If omitted, the function calls `rules_of` itself.
     """
     reason = None
     # An approval is the digest of the approved text, so a changed text needs a new approval.
@@ -86,7 +86,7 @@ class QuarantineService:
         return QuarantineListResponse(memories=memories, total=hits.total, next_offset=next_offset)
 
     async def approve_memory(self, scope: Scope, memory_id: str) -> MemoryRecord:
-        """Release a memory from quarantine, and drop its slot if taken. Raises Forbidden, NotFound or Conflict."""
+        """Release a memory from quarantine, but without its slot if that slot is already taken. Raises Forbidden, NotFound or Conflict."""
         administering(scope)
         for _ in range(_TRIES):
             record, version = await self._waiting(scope, memory_id)

@@ -30,8 +30,8 @@ ReembedDep = Annotated[list[ReembedService], Depends(services_of_operator)]
 async def start_reembedding(services: ReembedDep, body: Annotated[ReembedRequest, Body()]) -> Response:
     """Starts a change of the embedding model. Only for operators.
 
-    Workers embed all memories with the new model, and searches use the old one until all have vectors. Then they use the
-    new one. The old vectors stay until you confirm or roll back.
+    Workers embed all memories with the new model. Searches use the old model until all memories have new vectors, and
+    then the new model. The old vectors stay until you confirm or roll back.
     """
     return ModelResponse(join_statuses([await service.start(body) for service in services]))
 

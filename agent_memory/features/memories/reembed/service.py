@@ -30,7 +30,7 @@ class ReembedService:
         self._counter = counter
 
     async def start(self, request: ReembedRequest) -> ReembedStatus:
-        """Start the change, or only estimate its cost. Raises Conflict, and BadInput if searches use the model already."""
+        """Start the change, or only estimate its cost. Raises Conflict, and BadInput if the model is already in use."""
         provider = request.provider or self._current.provider
         second = EmbeddingChoice(provider, request.model, request.dimensions if provider == "openai" else None)
         if second == self._current:
@@ -48,9 +48,9 @@ class ReembedService:
         return await self.read_status()
 
     async def act(self, action: ReembedAction) -> ReembedStatus:
-        """Pause, resume or end the change. Raises Conflict in another phase.
+        """Pause, resume or end the change. Raises Conflict if the current phase does not allow the action.
 
-        A rollback also waits, with a Conflict, until the newest memories have vectors of the old model.
+        A rollback also raises Conflict until the newest memories have vectors from the old model.
         """
         phases, after = _ACTIONS[action]
         state = await self._store.load_state()
@@ -80,7 +80,7 @@ class ReembedService:
 
 
 def join_statuses(statuses: Sequence[ReembedStatus]) -> ReembedStatus:
-    """Return one status for the buckets of a store. Raises Conflict if `statuses` is empty."""
+    """Combine the statuses of a store's buckets into one. Raises Conflict if `statuses` is empty."""
     if not statuses:
         raise Conflict("the store has no buckets")
     order = ("filling", "paused", "swapped", "ending", "none")

@@ -1,7 +1,7 @@
-"""Store the state of a change of the embedding model, and the vectors of the second model beside those of the first.
+"""Store the state of a change of the embedding model, and the second model's vectors next to the first model's.
 
 Both models' vectors are fields of the same documents, each with its own index. So a deletion deletes both, and a query
-with a vector of one model never meets vectors of the other.
+vector is never compared with the other model's vectors.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ReembedStore:
         )
 
     async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, drained: bool = False) -> None:
-        """Change the state if its phase is one of `phases`. Raises Conflict, also for missing vectors with `drained`."""
+        """Set `fields`. Raises Conflict if the phase is not in `phases` or, with `drained`, if vectors are missing."""
         with redis_errors():
             seconds, _ = await self._client.time()
         flat = [part for name, value in {**fields, "since": seconds, "error": ""}.items() for part in (name, str(value))]
@@ -118,7 +118,7 @@ class ReembedStore:
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
     async def note_missing(self, present: VectorSpec, absent: VectorSpec) -> int:
-        """Note all memories and versions that have a vector of one model but not of the other; return their number."""
+        """Queue the memories and versions that have a vector from one model but not from the other. Return their number."""
         count = total = 0
         for prefix in (self._keys.vector_prefix, self._keys.history_prefix):
             batch: list[bytes] = []
@@ -142,7 +142,7 @@ class ReembedStore:
         return len(names)
 
     async def store_vectors(self, items: Sequence[IndexEntry], gone: Sequence[str], spec: VectorSpec) -> int:
-        """Store second vectors of unchanged memories, and return how many names are done."""
+        """Store the second model's vectors of unchanged memories. Return how many memories left the queue."""
         args: list[Arg] = [part for name in gone for part in (name, "", 0, "", "", 0)]
         done = vectors = 0
         for item in items:
@@ -177,12 +177,12 @@ class ReembedStore:
                         break
 
     async def refuse(self, spec: VectorSpec) -> None:
-        """Refuse vectors of this model from now on, unless a later change of the model begins."""
+        """Refuse vectors of this model from now on, until another change of the model begins."""
         with redis_errors():
             await self._client.hset(self._keys.config, "gone", spec.field)
 
     async def end(self, kept: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:
-        """Forget the change. From now on, processes whose settings name the dropped model open the kept one."""
+        """Delete the change's state. From now on, processes configured with the dropped model use the kept model."""
         with redis_errors():
             raw = await self._client.hget(self._keys.config, "choice")
             replaced = {EmbeddingChoice(*each) for each in json.loads(raw)["replaces"]} if raw else set[EmbeddingChoice]()

@@ -1,4 +1,4 @@
-"""Follow a change of the embedding model in one process: open the second model, and switch when the store does."""
+"""Follow a change of the embedding model in one process: open the second model, and switch to it when the store does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class ModelSwitch(Generic[T]):
-    """Hold what the process opened for each model and bucket. A request uses one model's part to its end."""
+    """Holds the objects that the process opened for each model and bucket. A request uses one model until it ends."""
 
     def __init__(
         self,
@@ -31,7 +31,10 @@ class ModelSwitch(Generic[T]):
         open_model: Callable[[EmbeddingChoice], Awaitable[Sequence[T]]],
         expect: Callable[[int, Sequence[T]], None],
     ) -> None:
-        """`choice` is the model of the start, and `opened` what belongs to it. `expect` sets the models whose indexes must exist."""
+        """Create a switch. `opened` contains the objects of `choice`, the model at startup.
+
+        `expect` receives the objects whose index must exist.
+        """
         self._stores = stores
         self._by_model = {choice: opened}
         self._active = [choice] * len(opened)
@@ -42,12 +45,12 @@ class ModelSwitch(Generic[T]):
         return self._by_model[self._active[bucket]][bucket]
 
     def find(self, choice: EmbeddingChoice, bucket: int) -> T | None:
-        """Return the part of a model, or None before it is open."""
+        """Return a model's object for a bucket, or None if the model is not open yet."""
         parts = self._by_model.get(choice)
         return None if parts is None else parts[bucket]
 
     async def look(self) -> None:
-        """Do what the store says. Raises RedisUnavailable, and StartupError if the second model cannot be opened."""
+        """Open and switch models to match the store's state. Raises RedisUnavailable, and StartupError if a model cannot be opened."""
         for bucket, store in enumerate(self._stores):
             state = await store.load_state()
             if state is None:
@@ -63,7 +66,7 @@ class ModelSwitch(Generic[T]):
             self._expect(bucket, [self._by_model[choice][bucket] for choice in models])
 
     async def follow(self) -> None:
-        """Do what the store says. Keep the models of now while Redis or the second model cannot be opened."""
+        """Call `look`, but keep the current models if Redis is unavailable or the second model cannot be opened."""
         try:
             await self.look()
         except AgentMemoryError as error:

@@ -1,6 +1,6 @@
 """Delete memories according to a policy: evaluate all matching memories, and delete at most `limit` of them.
 
-Never delete pinned memories, memories with a spared id, or memories that changed meanwhile.
+Never delete pinned memories, memories with a spared id, or memories that have changed since they were evaluated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONG_AGO = datetime(1, 1, 2, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The memories to delete, optionally only those of certain `types`. `budget` is the number of memories to keep."""
+    """A policy that selects memories to delete, optionally only memories of certain `types`. `budget` is the number of memories to keep."""
 
     max_age_days: float | None = None
     max_inactive_days: float | None = None
@@ -93,7 +93,7 @@ def outdated(policy: Policy, record: MemoryRecord, now: datetime) -> bool:
 def recency(record: MemoryRecord, now: datetime) -> float:
     """Return the archived server's recency score: 0.6 * 2^(-days since read / 7) + 0.4 * 2^(-days since created / 30).
 
-    Park et al., "Generative Agents", UIST 2023.
+    Source: Park et al., "Generative Agents", UIST 2023.
     """
     return decayed((now - record.last_accessed).total_seconds(), (now - record.created_at).total_seconds(), RecencyWeights())
 

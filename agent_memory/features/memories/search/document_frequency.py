@@ -64,7 +64,7 @@ class TermStatistics:
 
 @dataclass(slots=True)
 class _KnownTerms:
-    """The counts for one clause. They are valid for a minute from `since` (monotonic seconds)."""
+    """The term counts for one clause. They are valid for a minute from `since` (monotonic seconds)."""
 
     since: float
     total: int = 0
@@ -140,7 +140,7 @@ class DocumentFrequencies:
         self._store.queue_count(pipe, clause, embedded=True)
 
     async def _wait_for_vectors(self, clause: str, missing: int) -> None:
-        """Wait up to `settle_seconds`. Without progress, no search waits during the next 30 seconds."""
+        """Wait up to `settle_seconds` for missing vectors. If none arrive, searches during the next 30 seconds do not wait."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._settings.search.settle_seconds
         if loop.time() < self._no_wait_until:
@@ -155,7 +155,7 @@ class DocumentFrequencies:
 
 
 def around(scope: Scope, request: SearchRequest, where: str) -> str:
-    """Return a clause for the memories in which to count words: those of the request's users and namespaces."""
+    """Return the clause that selects the memories whose words are counted: all memories of the request's users and namespaces."""
     if filters.only(request, ("user_id", "namespace")):
         return where
     return filters.where(scope, SimpleNamespace(user_id=request.user_id, namespace=request.namespace))

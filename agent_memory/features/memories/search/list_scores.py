@@ -46,8 +46,8 @@ def bm25(documents: Sequence[str], weights: Mapping[str, float], mean_length: fl
 def rescored(hits: Hits, weights: Mapping[str, float], mean_length: float) -> Hits:
     """Return keyword hits with scores computed from the given statistics, best first.
 
-    Only the first hundred hits get new scores. The others follow in their original order, so lists of different depths
-    begin with the same hits.
+    Only the first hundred hits get new scores. The others follow in their original order, so a longer list begins with
+    the same hits as a shorter one.
     """
     first = hits.texts(TERMS_FIELD)[:_RESCORED]
     scores = bm25([text.decode() for text in first], weights, mean_length)
@@ -75,8 +75,8 @@ def mean_length(documents: Collection[str]) -> float:
 def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
     """Return each memory's similarity, and the number of its best passage.
 
-    A long memory's similarity is the mean of the similarities of its beginning and its best passage. The function then
-    subtracts what the best of many passages gains by chance.
+    A long memory's similarity is the mean of the similarities of its beginning and its best passage. From this mean,
+    the function subtracts what the best of many passages gains by chance.
     """
     similarities, farthest = dict(near), min(near.values(), default=0.0)
     best = _best_passages(passages)

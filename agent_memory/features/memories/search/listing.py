@@ -1,4 +1,7 @@
-"""List memories by creation time, newest first. The engine sorts equal times by last write; this module sorts by name."""
+"""List memories by creation time, newest first.
+
+The engine orders memories of the same time by last write; this module orders them by name.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ async def rank_list(read: PipelineReader, store: MemoryStore, query: SearchQuery
 
 
 async def _moments(read: PipelineReader, store: MemoryStore, query: SearchQuery, moments: Sequence[float]) -> tuple[int, list[ListEntry]]:
-    """Return the number of memories newer than the first moment, and all memories of the given moments."""
+    """Return the number of memories newer than the first moment, and all memories created at the given moments."""
 
     def build(pipe: Pipe) -> None:
         for clause, past in query.clauses:

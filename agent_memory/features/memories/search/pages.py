@@ -58,7 +58,7 @@ class PageReader:
     async def read_page(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], bool]:
-        """Return the requested page, and True if the ranking filled it. Omit memories that were deleted meanwhile."""
+        """Return the requested page, and True if the ranking had enough memories to fill it. Omit memories that have since been deleted."""
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         if query.age is Age.BREAKS_TIES_ON_PAGE:
             return await self._read_newer_first(scope, query, ranking, scored)
@@ -109,7 +109,7 @@ class PageReader:
         return await self._with_places(scope, query, ranking, scored, rows)
 
     async def read_said_since(self, scope: Scope, query: SearchQuery, mentions: Sequence[tuple[str, datetime]]) -> list[list[ShownMemory]]:
-        """For each (text, moment), return users' messages since that moment that contain the text's words in sequence.
+        """For each (text, moment), return messages that users wrote since the moment and that contain the text's words in sequence.
 
         The result also includes messages next to such a message.
         """
@@ -129,7 +129,7 @@ class PageReader:
     async def _read_newer_first(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, scored: Sequence[Scored]
     ) -> tuple[list[ShownMemory], bool]:
-        """Break ties by age. Reading all ages from the index would cost a prompt 10% more CPU time."""
+        """Read a page, and break ties by age. Reading all ages from the index would cost a prompt 10% more CPU time."""
         page, now = page_of(query), now_of(query.request)
         first = may_be_among(scored, page.stop)
         many = len(first) > query.request.limit + _FEW_MORE

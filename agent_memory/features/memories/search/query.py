@@ -133,7 +133,7 @@ class QueryBuilder:
         *,
         reranks: bool,
     ) -> None:
-        """`embedder_of` returns a tenant's embedder. `reranks` is True if a model reranks every ranking."""
+        """Create a builder. `embedder_of` returns a tenant's embedder. `reranks` is True if a model reranks every ranking."""
         self._settings = settings
         self._frequencies = frequencies
         self._embedder_of = embedder_of
@@ -223,7 +223,7 @@ class QueryBuilder:
         return zoned, span if zone is UTC else await run_in_thread(lambda: span_of(zoned, text), 2 * len(text))
 
     async def _meaning(self, tenant: str, spoken: str, omitted_names: Sequence[str]) -> tuple[QueryMeaning | None, str | None]:
-        """Return the query's meaning and None, or None and the reason why there is no meaning."""
+        """Return the query's meaning and None, or None and the reason why the query could not be embedded."""
         try:
             timeout = self._settings.models.query_embedding_timeout_seconds
             embedder = self._embedder_of(tenant)
@@ -258,7 +258,7 @@ def _phrase(text: str, mode: SearchModeEnum) -> str:
 
 
 def depth_of(request: SearchRequest, *, paged: bool = True) -> int:
-    """Return how many hits to read from each list for the requested page, or for an answer without pages."""
+    """Return how many hits to read from each list for the requested page, or for a response without pages."""
     least = 2 * (request.offset + request.limit)
     if asks_for_recency(request):
         least = max(least, _AGE_DEPTH)

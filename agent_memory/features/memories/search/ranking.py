@@ -60,7 +60,7 @@ def fuse(
     0. A memory without a similarity gets `least`; the default is the lowest similarity. A memory without a word score
     gets `last_word`, or 0 if it is `in_time`.
 
-    Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023.
+    Source: Bruch, Gai, Ingber, "An Analysis of Fusion Functions for Hybrid Retrieval", ACM TOIS 2023.
     """
     nearest = max(similarities.values(), default=0.0)
     best = max(words.values(), default=0.0)
@@ -84,7 +84,7 @@ def fuse(
 
 
 def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, float], *, names_time: bool) -> float:
-    """Return the weight of meaning, which depends on how many memories the first ten of both lists have in common.
+    """Return the weight of meaning. It depends on how many memories are among the first ten of both lists.
 
     If the query mentions a time, the overlap does not matter.
     """
@@ -93,7 +93,7 @@ def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, flo
 
 
 def timed(fused: Iterable[Scored], in_time: Collection[str], bonus: float = TIME_BONUS) -> list[Scored]:
-    """Add a bonus to memories of the time that the query mentions, and scale scores back to 0..1."""
+    """Add a bonus to memories from the time that the query mentions, and scale scores back to 0..1."""
     return _ordered(((score + (bonus if name in in_time else 0.0)) / (1.0 + bonus), name) for score, name in fused)
 
 
@@ -111,7 +111,7 @@ def relevant(
 
 
 def score_parts(similarities: Mapping[str, float], words: Mapping[str, float], in_time: Collection[str] = ()) -> dict[str, ScoreParts]:
-    """Return each memory's value and rank in both lists. Ranks start at 1; None means that the memory is not in the list."""
+    """Return each memory's value and rank by similarity and by words. Ranks start at 1; None means that the memory is not in the list."""
     near, by_words = _ranks(similarities), _ranks(words)
     return {
         name: {
@@ -283,9 +283,10 @@ def _rank_both(query: SearchQuery, candidates: Candidates, min_similarity: float
 
 
 def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
-    """Return the similarity that counts as far: 0 or the median of a first page, depending on the model's profile.
+    """Return the similarity below which memories count as far: 0 or the median of a first page, depending on the model's profile.
 
-    If there are fewer memories than a full first page, count the missing ones as 0: a few memories may all be near.
+    If there are fewer memories than a full first page, count the missing ones as 0, because a few memories may all be
+    near.
     """
     if query.meaning is None or query.meaning.profile.far == "zero":
         return 0.0
@@ -294,7 +295,7 @@ def _far(query: SearchQuery, near: Mapping[str, float]) -> float:
 
 
 def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, float], float]:
-    """Flatten the scores beyond a first page's depth, so that later pages do not repeat memories of earlier pages."""
+    """Flatten the scores beyond a first page's depth, so that later pages do not repeat memories from earlier pages."""
     if len(scores) < _FIRST_DEPTH:
         return scores, least
     end = sorted(scores.values(), reverse=True)[_FIRST_DEPTH - 1]
@@ -302,15 +303,15 @@ def _capped(scores: Mapping[str, float], least: float) -> tuple[Mapping[str, flo
 
 
 def names_days(query: SearchQuery) -> bool:
-    """True if the query has a subject and mentions a time of at most a month.
+    """True if the query has a subject and mentions a time span of at most a month.
 
-    Longer times do not count, because too many memories belong to them.
+    Longer spans do not count, because too many memories belong to them.
     """
     return _is_short(query) and bool(query.words.subject)
 
 
 def names_time_alone(query: SearchQuery) -> bool:
-    """True if the query mentions a time of at most a month, but no subject."""
+    """True if the query mentions a time span of at most a month, but no subject."""
     return _is_short(query) and bool(query.words.terms) and not query.words.subject
 
 

@@ -22,7 +22,7 @@ class Age(Enum):
     BREAKS_TIES_ON_PAGE = auto()
     """The newer of two equal memories comes first. Only memories that may be on the page are compared."""
     BREAKS_TIES = auto()
-    """The same for the whole ranking, as explain, distinct, history and reranking require."""
+    """Like BREAKS_TIES_ON_PAGE, but for the whole ranking, as explain, distinct, history and reranking require."""
     WEIGHED = auto()
 
     @property
@@ -62,7 +62,7 @@ def recency(idle: float, age: float, weights: RecencyWeights) -> float:
 
 
 def novelties(ages: Iterable[float], weights: RecencyWeights) -> list[float]:
-    """Return the `recency` of each age, for weights without freshness."""
+    """Return the `recency` of each age, for weights whose `freshness` is 0."""
     novelty, half_life = weights.novelty, weights.half_life_created * 86400
     if not 0 <= novelty <= 1:
         return [recency(age, age, weights) for age in ages]
@@ -88,7 +88,7 @@ def newer_first(scored: Sequence[tuple[float, Item]], said_times: Iterable[float
 def weigh_age(
     scored: Sequence[tuple[float, Item]], similarities: Iterable[float], recencies: Iterable[float], weights: RecencyWeights
 ) -> list[tuple[float, Item]]:
-    """Sort scored memories by weighted similarity and recency (0..1). Scores do not change."""
+    """Sort scored memories by the weighted sum of similarity and recency (both 0..1). Scores do not change."""
     semantic, weight = weights.semantic, weights.recency
     aged = [(semantic * alike + weight * new, memory) for alike, new, memory in zip(similarities, recencies, scored, strict=True)]
     aged.sort(key=itemgetter(0), reverse=True)
@@ -128,7 +128,7 @@ def weights_of(request: SearchRequest) -> RecencyWeights:
 
 
 def age_of(request: SearchRequest, *, names_time: bool, whole: bool) -> Age:
-    """Return how age affects a result. `whole`: the entire ranking must be in its final order."""
+    """Return how age affects a result. `whole` is True if the entire ranking must be in its final order."""
     if request.recency_boost is False:
         return Age.IGNORED
     if asks_for_recency(request):

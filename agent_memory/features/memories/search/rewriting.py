@@ -1,4 +1,4 @@
-"""Let a language model rewrite a question in the words of its answer, within a time limit, for a search by meaning."""
+"""Let a language model rewrite a question in the words of its likely answer, so that a search by meaning finds more. Has a time limit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RewrittenQuery(BaseModel):
 
 
 def rewrite_query(query: str, template: str | None = None) -> Sequence[ChatMessage]:
-    """Return the messages for one model call. `template` replaces the task; it contains `{query}`."""
+    """Return the messages that ask a model to rewrite a query. `template`, which contains `{query}`, replaces the default task."""
     question = f'The question:\n{fence(query, "question")}\n\nNow answer with the words under "query".'
     if template is not None:
         return [ChatMessage("user", template.replace("{query}", query) + '\n\nAnswer with a JSON object: {"query": "the rewritten query"}')]
@@ -49,7 +49,7 @@ class QueryRewriter:
     """Rewrites queries. Without a model, or if the model fails, the query remains unchanged."""
 
     def __init__(self, settings: Settings, chat_of: Callable[[str], ChatModel | None]) -> None:
-        """`chat_of` returns the model that a tenant may use, or None."""
+        """Create a rewriter. `chat_of` returns the model that a tenant may use, or None."""
         self._chat_of = chat_of
         self._fast = settings.models.fast_model
         self._settings = settings.search

@@ -63,7 +63,8 @@ class SearchService:
     async def search_page(self, scope: Scope, body: SearchRequest, *, optimize_query: bool = False, again: bool = False) -> Page:
         """Return a page of memories. Raises UnsupportedRequest, BadInput or RedisUnavailable.
 
-        If all memories of the page were deleted meanwhile, search once more, unless this is the second search (`again`).
+        If all memories on the page were deleted in the meantime, search once more, unless this is the second search
+        (`again`).
 
         With `optimize_query`, a language model rewrites the query first. If the embedding model fails, the search uses
         words alone. `notices` reports each failure.
@@ -143,7 +144,7 @@ class SearchService:
         return replace(ranking, scored=ordered, recencies=dict(zip(names, recencies, strict=True)))
 
     async def without_duplicates(self, scope: Scope, query: SearchQuery, ranking: Ranking) -> tuple[Ranking, dict[str, str]]:
-        """Return the ranking without repeats, and the id of the better memory for each repeat.
+        """Return the ranking without duplicates, and for each duplicate, the id of the better memory.
 
         Always start at the top of the ranking, so that pages are consistent. `total` counts the remaining memories.
         """
@@ -159,7 +160,7 @@ class SearchService:
         return replace(ranking, total=ranking.total - len(repeats), scored=rest), repeats
 
     def count_reading(self, query: SearchQuery, memories: Sequence[ShownMemory]) -> None:
-        """Count each shown memory as read, except in listings and with `recency_boost=False`."""
+        """Count each shown memory as read, unless the query only lists memories or sets `recency_boost=False`."""
         if query.mode is not None and query.request.recency_boost is not False:
             self._usage.note_readings((memory.mid, memory.values["access_count"]) for memory in memories if memory.mid)
 
@@ -187,9 +188,13 @@ class SearchService:
         record = (await self._store.get(scope, [memory_id]))[0]
         if record is None:
             return missing(reason="not_found")
+        if record.id != memory_id:
+            return missing(reason="not_current", by=record.id)
         if record.quarantine is not None and not request.quarantined:
             return missing(reason="quarantined")
-        excluding = await self._excluding(scope, request, mid)
+        current, excluding = await self._excluding(scope, request, mid)
+        if not current:
+            return missing(reason="not_current", by=record.superseded_by)
         if excluding:
             return missing(reason="filtered", filters=excluding)
         query = await self.prepare_query(scope, request.model_copy(update={"explain": True}), paged=paged)
@@ -221,17 +226,15 @@ class SearchService:
         too_far = threshold is not None and ranking.distance_of(scored) > threshold
         return missing(reason="below_threshold" if too_far else "beyond_limit", rank=rank, explanation=ranking.explain(scored, rank))
 
-    async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> list[str]:
-        """Return the filters that exclude the memory, each tested separately."""
+    async def _excluding(self, scope: Scope, request: SearchRequest, mid: str) -> tuple[bool, list[str]]:
+        """Return whether the memory is current, and the filters that exclude it, each tested separately."""
         names = [name for name in filters.FILTERS if getattr(request, name) is not None]
 
         def build(pipe: Pipe) -> None:
-            self._store.queue_matches(pipe, filters.where(scope), mid)
+            self._store.queue_matches(pipe, filters.clauses(scope, request, filters.where(scope))[0], mid)
             for name in names:
                 alone = SearchRequest().model_copy(update={name: getattr(request, name), "timezone": request.timezone})
                 self._store.queue_matches(pipe, filters.where(scope, alone), mid)
 
         visible, *passed = (parse_hits(reply).total for reply in await self._read(build))
-        if not visible:
-            return ["scope"]
-        return [name for name, count in zip(names, passed, strict=True) if count == 0]
+        return bool(visible), [name for name, count in zip(names, passed, strict=True) if count == 0]

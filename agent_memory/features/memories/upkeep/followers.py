@@ -15,7 +15,7 @@ class MemoryFollowers:
     """Calls all followers after a caller has deleted or edited memories, so that derived text is up to date."""
 
     def __init__(self, followers: Sequence[Follower]) -> None:
-        """`followers` may grow later, because features that open later add their own followers."""
+        """Keep `followers`, a sequence that may grow later, because features that open later add their own followers."""
         self._followers = followers
 
     async def follow(self, mids: Sequence[str]) -> None:

@@ -60,7 +60,7 @@ class IdleTenants:
         ]
 
     async def _owners_of(self, due: Sequence[tuple[DueKind, str]]) -> set[str] | None:
-        """Return the tenants, plain or as tags, that own this work, or None if any tenant may own it."""
+        """Return the tenants that own this work, as names or as tags. Return None if any tenant may own it."""
         if len(due) > _MOST_MARKS or any(kind in (DueKind.DELETION, DueKind.ORDER) for kind, _ in due):
             return None
 

@@ -49,7 +49,7 @@ class Reindexer:
         return count
 
     async def drop_former_indexes(self) -> list[str]:
-        """Drop a former model's indexes an hour after they were first found here; return their names."""
+        """Drop a former model's indexes an hour after this method first found them; return their names."""
         with redis_errors():
             if await self._client.exists(self._keys.reembed):
                 return []
@@ -93,7 +93,7 @@ class Reindexer:
     async def rebuild_indexes(self) -> dict[str, int]:
         """Drop and rebuild the indexes, and return the number of documents in each.
 
-        Until this is done, searches answer 503, and nothing may write.
+        Until this is done, searches return 503, and nothing may write to the store.
         """
         counts: dict[str, int] = {}
         for name, schema in self._schemas.items():

@@ -94,7 +94,7 @@ class MemoryScan:
     async def walk_memories(
         self, scope: Scope, selection: Selection, *, by: Literal["created", "changed"] = "created", since: int | None = None
     ) -> AsyncIterator[list[StoredMemory]]:
-        """Yield pages of all selected memories from `since` on, oldest first by creation or by last change.
+        """Yield pages of all selected memories from `since` on, sorted by creation or last change, oldest first.
 
         If memories are deleted between pages, the walk still yields all others. With `by="changed"`, `since` is in µs,
         and a memory that changes during the walk appears again at the end.
@@ -190,7 +190,7 @@ class MemoryScan:
     async def find_near(
         self, scope: Scope, searches: Sequence[tuple[Selection, NDArray[np.float32]]], radius: float, limit: int
     ) -> list[list[str]]:
-        """For each search (a selection and a vector), return the mids of up to `limit` memories within a cosine distance."""
+        """For each search (a selection and a vector), return the mids of up to `limit` memories within the cosine distance `radius`."""
         within, places = self._memories.queue_within, [(filters.where(scope, selection), vector) for selection, vector in searches]
         replies = await read(self._client, lambda pipe: [within(pipe, *place, radius, limit) for place in places])
         return [[*parse_hits(reply).names] for reply in replies]

@@ -1,4 +1,4 @@
-"""Collect readings of memories in the process, and write them in batches after the responses have been sent."""
+"""Collect reads of memories in the process, and write them in batches after the responses have been sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_REMEMBERED = 100_000
 
 
 class UsageLog:
-    """Collects readings on a best-effort basis: no request waits for them or fails because of them."""
+    """Collects reads of memories on a best-effort basis: no request waits for this or fails because of it."""
 
     def __init__(self, store: UsageStore, *, delay_seconds: float = _DELAY_SECONDS) -> None:
         self._store = store
@@ -25,7 +25,7 @@ class UsageLog:
         self._later = DeferredWrite(self.flush, "readings of memories", delay_seconds=delay_seconds)
 
     def note_readings(self, memories: Iterable[tuple[str, int]]) -> None:
-        """Note, without waiting, that memories were read. Each pair is a mid and the count that the response showed."""
+        """Note, without waiting, that memories were read. Each pair is a mid and the access count that the response showed."""
         now = time.monotonic()
         for mid, count in memories:
             last = self._noted.get(mid)
@@ -35,7 +35,7 @@ class UsageLog:
             self._later.soon()
 
     async def flush(self) -> None:
-        """Write the collected readings. If this fails, the next reading triggers another attempt."""
+        """Write the collected reads. If this fails, the next read triggers another attempt."""
         while self._waiting:
             batch = dict(list(self._waiting.items())[:_BATCH])
             await self._store.count_readings(batch)

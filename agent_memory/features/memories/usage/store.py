@@ -1,4 +1,4 @@
-"""Count readings in a separate hash. A write to a memory's own hash would make Redis index all its words again."""
+"""Count reads of memories in a separate hash. A write to a memory's own hash would make Redis index all its words again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def queue_usage(pipe: Pipe, keys: Keys, mids: Sequence[str]) -> None:
 
 
 def with_usage(record: MemoryRecord, raw: bytes | None) -> MemoryRecord:
-    """Increase a record's access count and time to the values in the usage, unless its own values are higher."""
+    """Raise a record's access count and last access to the values in `raw`, unless its own values are higher."""
     if raw is not None:
         count, at = raw.split()
         read_at = datetime.fromtimestamp(int(at) / 1000, UTC)
@@ -42,7 +42,10 @@ class UsageStore:
         self._cursor = 0
 
     async def count_readings(self, reading_counts: Mapping[str, int]) -> int:
-        """Count memories (mid: the count shown) as read, at most once in 15 minutes. Return how many were counted."""
+        """Count memories as read, each at most once in 15 minutes. `reading_counts` maps mids to shown counts.
+
+        Return the number counted.
+        """
         if not reading_counts:
             return 0
         counted = await self._note(
@@ -55,7 +58,7 @@ class UsageStore:
         return int(counted)
 
     async def fold_usage(self) -> int:
-        """Copy last-read times to the index, and return how many. Also delete the usage of deleted memories."""
+        """Copy last-read times to the index, and return how many were copied. Delete the usage of deleted memories."""
         written = 0
         while True:
             members = (await read(self._client, lambda pipe: pipe.srandmember(self._keys.usage_unfolded, _BATCH)))[0]

@@ -1,4 +1,4 @@
-"""Find the memories that a subject could mean, by the words and vectors of all their versions."""
+"""Find the memories that a subject could refer to, by the words and vectors of all their versions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _SECONDS = 2.0
 
 class CandidateFinder:
     def __init__(self, client: Redis, memories: MemoryStore, lineage: LineageStore, budget: EmbeddingBudget, *, latin_only: bool) -> None:
-        """If `latin_only` is true, use no vectors for texts in other scripts, which the embedder does not know."""
+        """Create a finder.
+
+        If `latin_only` is true, use no vectors for texts in non-Latin scripts, because the embedder does not know them.
+        """
         self._client = client
         self._memories = memories
         self._lineage = lineage
@@ -82,7 +85,8 @@ class CandidateFinder:
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
         """Return the vector of a text, or None. Without a vector, callers match only by words.
 
-        The result is None if the model is unavailable or does not know the text's script, such as Cyrillic.
+        The result is None if the model is unavailable, or if it does not know the text's script (for example,
+        Cyrillic).
         """
         rows = None if self._latin_only and is_in_other_script(text) else await self._embed(scope, [text], "query")
         return None if rows is None else rows[0]

@@ -52,7 +52,7 @@ def _forms(word: str) -> frozenset[str]:
 
 def _read(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
     content_terms = _content(text)
-    # In scripts without blanks, a single character can be a word: "猫".
+    # In scripts without spaces, a single character can be a word: "猫".
     signs = [sign for word in content_terms if is_blankless(word) for sign in word]
     return content_terms, frozenset().union(signs, *map(forms, set(content_terms)))
 
@@ -67,7 +67,7 @@ def _reading(text: str) -> tuple[tuple[str, ...], frozenset[str]]:
 
 
 def content(text: str) -> tuple[str, ...]:
-    """Return the stems of a text's content words, in order. For scripts without blanks, return pairs of characters."""
+    """Return the stems of a text's content words, in order. For scripts without spaces, return pairs of characters."""
     return _reading(text)[0]
 
 

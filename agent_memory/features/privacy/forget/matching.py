@@ -75,13 +75,13 @@ def subject_of(text: str, *, about: bool = False) -> Subject:
 
 
 def requested(text: str) -> Subject:
-    """Return the subject of a text, which is either a request to forget the subject or only its description."""
+    """Return the subject of a text. The text either asks to forget the subject or only describes it."""
     request = next((each for each in (memory_request(text), memory_request(f"forget {text}")) if each and each.kind == "forget"), None)
     return subject_of(text) if request is None else subject_of(request.subject, about=request.about)
 
 
 def asked_to_forget(message: MemoryMessage) -> Subject | None:
-    """Return the subject that a message asks to forget, or None. Only messages of users count."""
+    """Return the subject that a message asks to forget, or None. Only users' messages count."""
     request = memory_request(message.content) if message.role == "user" else None
     return subject_of(request.subject, about=request.about) if request is not None and request.kind == "forget" else None
 
@@ -124,7 +124,7 @@ def _names_more(subject: Subject, sentence: str) -> bool:
 
 
 def _is_same_person(subject: Subject, sentence: str, owner: str | None) -> bool:
-    """True if both are about the same person. If the subject says "I", no other person may come first."""
+    """True if the sentence is about the same person as the subject. If the subject says "I", no other person may come first."""
     if FIRST_PERSON.isdisjoint(words(subject.text)) and FIRST_PERSON.isdisjoint(subject.text):
         return True
     sentence_words = words(sentence)

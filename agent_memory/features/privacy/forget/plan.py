@@ -115,7 +115,10 @@ def evidence_messages(memory: LineageMemory, versions: Sequence[StoredMemory] = 
 
 class Planner:
     def __init__(self, targets: Targets, others: Sequence[LineageMemory], sessions: Sequence[SessionCopy]) -> None:
-        """`others` are the owner's other facts. `sessions` are the sessions whose messages may repeat or quote the targets."""
+        """Create a planner. `others` are the owner's other facts.
+
+        `sessions` are the sessions whose messages may repeat or quote the targets.
+        """
         self._targets = targets
         self._others = others
         self._sessions = sessions
@@ -164,7 +167,7 @@ class Planner:
         self.plan.counts["messages"] += 1
 
     def _look_at(self, memory: LineageMemory) -> None:
-        """Delete a fact if all its evidence is deleted and it contains one of `values`; else clean its quotes."""
+        """Delete a fact if all its evidence is deleted and it contains a targeted value; otherwise clean its quotes."""
         cited = evidence_messages(memory)
         if memory.mid in self.plan.removed_memories or self._targets.messages.keys().isdisjoint(cited):
             return
@@ -175,7 +178,7 @@ class Planner:
             self.plan.quoting.append(memory)
 
     def clean_piece(self, memory: LineageMemory, piece: Evidence) -> Evidence:
-        """Return a piece of evidence, without its quote if that comes from a deleted message or states the subject."""
+        """Return a piece of evidence, without its quote if the quote comes from a deleted message or states the subject."""
         about = memory.versions[-1].record
         ref = SessionRef(piece.session_id or "", about.namespace, about.user_id)
         cites_removed = any((ref, message) in self._targets.messages for message in piece.message_ids)

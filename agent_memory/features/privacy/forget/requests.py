@@ -1,4 +1,4 @@
-"""Handle a user's requests to forget in a conversation: propose them for approval, or carry them out."""
+"""Handle requests to forget that users make in conversations: propose them for approval, or carry them out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ORIGIN = ChangeOrigin("conversation", "the user asked to forget it")
 
 class ForgetRequests:
     def __init__(self, keys: Keys, scripts: MemoryScripts, changes: ChangeStore, forget: ForgetService, policy: str) -> None:
-        """`policy` is "propose", "auto" or "off"."""
+        """Create the handler. `policy` is "propose", "auto" or "off"."""
         self._keys = keys
         self._scripts = scripts
         self._changes = changes

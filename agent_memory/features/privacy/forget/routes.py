@@ -1,4 +1,4 @@
-"""HTTP operations: forget by request, and undo a forget request."""
+"""HTTP operations: forget data on request, and undo a forget request."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ router = operations("long-term memory")
 @deleting
 @computing
 async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ForgetMemoryRequest, Body()]) -> Response:
-    """Forgets what the request names in words or by ids.
+    """Forgets what the request describes in words or by ids.
 
     This covers messages, facts in all versions with their messages, and the assistant's repetitions.
 
-    The server deletes everything in one step. With the receipt, you can restore it until `undo_until`. If no match is
-    certain, or if several different things match, nothing is deleted: the answer is `ambiguous` and lists the matches.
-    Name the right ones in `ids`.
+    The server deletes everything in one step. With the receipt, you can restore the data until `undo_until`. If no
+    match is certain, or if several different things match, nothing is deleted: the response is `ambiguous` and lists
+    the matches. Send the ids of the right ones in `ids`.
     """
     services[MemoryService].require()
     return ModelResponse(await services[ForgetService].forget(scope, body))

@@ -1,6 +1,6 @@
 """Find what a user asks to forget, show it, delete it in one step, and restore it within the undo time.
 
-Text comparisons run in threads, because thousands of sentences take seconds.
+Text comparisons run in threads, because comparing thousands of sentences takes seconds.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class ForgetService:
         return await self._carry_out(scope, mean)
 
     async def forget_said(self, scope: Scope, ref: SessionRef, message_id: str, subject: Subject) -> ForgetMemoryResponse | None:
-        """Delete what a user asked to forget in the message `message_id`, and delete this message.
+        """Delete what a user asked to forget in the message `message_id`, together with this message.
 
         If no match is certain, delete nothing and return None.
         """
@@ -201,7 +201,7 @@ class ForgetService:
     ) -> Targets:
         """Return everything that states a subject, and the assistant's repetitions.
 
-        If nothing states the subject, take the most likely match if `guess` is true, or else only list the likely
+        If nothing states the subject, include the most likely match if `guess` is true; otherwise, only list the likely
         matches.
         """
         memories, near = await self.finder.find(scope, whose.selection, subject.text)
@@ -279,7 +279,7 @@ class ForgetService:
         return [*(memory for memory in memories if memory.mid not in names), *await self.lineage.read(scope, list(names.values()))]
 
     async def _planner(self, scope: Scope, targets: Targets) -> Planner:
-        """Read the messages that the facts cite and the facts that cite the messages, and return the planner."""
+        """Return the planner, after reading the messages that the targeted facts cite and the facts that cite the targeted messages."""
         for chosen in targets.facts:
             current_citations = (
                 evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []
@@ -315,13 +315,13 @@ class ForgetService:
 
 
 def _owner_of(whose: Whose, plan: Plan) -> tuple[str | None, str | None]:
-    """Return the namespace and user of a request, or of its memories if these have one owner and the request names none."""
+    """Return the request's namespace and user. Without a user, return the owner of all deleted memories if there is only one."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
     return owners.pop() if whose.user_id is None and len(owners) == 1 else (whose.namespace, whose.user_id)
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add the facts and messages that state the subject to the targets. For facts, add the versions that state it."""
+    """Add to the targets the facts and messages that state the subject. For a fact, also add the versions that state it."""
     subject, owner = targets.subject, targets.whose.user_id
     assert subject is not None
 
@@ -356,7 +356,7 @@ def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
 
 
 def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tuple[LineageMemory | Cited, ForgetMatch]]:
-    """Return the facts and user messages that the request could mean, except messages that ask to forget."""
+    """Return the facts and user messages that the request could refer to, except messages that ask to forget."""
     candidates: list[tuple[LineageMemory | Cited, ForgetMatch]] = []
     covered: set[Cited] = set()
     for memory in memories:
@@ -376,7 +376,7 @@ def _candidates(targets: Targets, memories: Sequence[LineageMemory]) -> list[tup
 
 
 def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
-    """Add the assistant's repetitions, in the same sessions and in the memories of their messages, to the targets."""
+    """Add to the targets the assistant's repetitions in the targets' sessions and in these sessions' memories."""
     lines_by_session: dict[SessionRef, dict[Cited, tuple[str, str]]] = {ref: {} for ref, _ in targets.messages}
     turns = {memory.mid: memory for memory in memories if is_turn(memory.versions[-1].record)} | targets.turns
     for record, memory in sorted(((each.versions[-1].record, each) for each in turns.values()), key=lambda one: one[0].created_at):

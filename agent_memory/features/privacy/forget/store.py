@@ -1,4 +1,4 @@
-"""Apply a plan to forget in Redis in one step, and keep receipts with a copy of the data for an undo."""
+"""Apply a deletion plan in Redis in one step, and keep receipts with a copy of the data for an undo."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Clean = Callable[[LineageMemory, Evidence], Evidence]
 
 class ForgetStore:
     def __init__(self, client: Redis, keys: Keys, changes: ChangeStore, *, undo_seconds: int, fsync: bool = False) -> None:
-        """`undo_seconds` is the time to keep a copy for an undo. If it is 0, the store keeps no copy."""
+        """Create the store. `undo_seconds` is how long to keep a copy for an undo. If it is 0, the store keeps no copy."""
         self._client = client
         self._keys = keys
         self._changes = changes
@@ -45,10 +45,10 @@ class ForgetStore:
     async def take(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, plan: Plan, clean: Clean, proposals: Sequence[str] = ()
     ) -> datetime | bool | None:
-        """Apply a plan in one step. Return the end of the undo time, or None if there is none.
+        """Apply a plan in one step. Return the end of the undo time, or None if no undo is possible.
 
         If something changed after it was read, change nothing and return False. `owner` is the namespace and user of
-        the receipt `name`. `clean` cleans evidence. `proposals` contains the ids of proposed changes to delete.
+        the receipt `name`. `clean` removes quotes. `proposals` contains the ids of proposed changes to delete.
         """
         positions = await self._positions(scope, plan)
         body = {
@@ -102,7 +102,7 @@ class ForgetStore:
         }
 
     async def _fields(self, plan: Plan, clean: Clean) -> list[list[str]]:
-        """Return the changed fields of memories whose evidence quotes removed text, in all versions."""
+        """For memories whose evidence quotes removed text, return the changed fields of all versions."""
         fields: list[list[str]] = []
         for memory in plan.quoting:
             names = [f"m:{memory.mid}", f"h:{memory.mid}", *(f"h:{memory.mid}.{version.version}" for version in memory.past)]
@@ -178,7 +178,7 @@ class ForgetStore:
         return memories, messages, left
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
-        """Delete a user's undo copies, and the records of the requests.
+        """Delete a user's undo copies, and the records of the user's requests to forget.
 
         For a single namespace, also delete copies that cover all namespaces.
         """
@@ -223,7 +223,7 @@ class ForgetStore:
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.zrange(key, 0, -1)))[0]]
 
     async def _drop(self, scope: Scope, user_id: str | None, names: Sequence[str], holder: dict[str, Any] | None = None) -> Counter[str]:
-        """Delete the receipts that contain data of `holder`, or all `names` if it is None. See `forget_drop.lua`."""
+        """Delete the receipts that contain data of `holder`, or all receipts in `names` if `holder` is None. See `forget_drop.lua`."""
         receipts = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
         about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
         removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]

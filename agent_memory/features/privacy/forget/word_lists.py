@@ -1,4 +1,4 @@
-"""Word lists in several languages: words without content, words for persons, and negations."""
+"""Word lists in several languages: words without content, words for people, and negations."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class MemoriesSection:
     counter: TokenCounter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads for a prompt's search, or None if it needs no search. Raises the errors of the search."""
+        """Return the reads for a prompt's search, or None if the prompt does not search. Raises the errors of the search."""
         request = self._search_request(ask)
         if request is None:
             return None
@@ -163,7 +163,7 @@ class MemoryReads:
     async def _with_later_mentions(self, page: Sequence[ShownMemory], newest: set[str]) -> Sequence[ShownMemory]:
         """Return the page with later statements about things that the page identifies by name and number.
 
-        This takes another round trip, but few pages contain such things. If the query is about a time, return the page
+        This takes another round trip, but few pages contain such things. If the query mentions a time, return the page
         unchanged.
         """
         query = self.query
@@ -183,13 +183,13 @@ class MemoryReads:
 
 
 def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:
-    """Return the facts that extraction made from messages on the page, even facts that do not match the query."""
+    """Return the facts that were extracted from messages on the page, even facts that do not match the query."""
     cited_ids = frozenset(name for memory in page if memory.is_message for name in cited_messages(memory))
     return [fact for fact in facts if not cited_ids.isdisjoint(cited_messages(fact))] if cited_ids else []
 
 
 def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the memories that contain a literal from the query, such as "C++", a sign or a single letter.
+    """Return the memories that contain a literal from the query, such as "C++", a symbol or a single letter.
 
     If the query has content words, return the page unchanged.
     """
@@ -222,11 +222,11 @@ def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[Sho
 
 
 def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], *, english_only: bool) -> Sequence[ShownMemory]:
-    """Return the memories that match a query about a subject at a time.
+    """Return the memories that match a query about a subject in a period of time.
 
     A memory is about the subject if its text shares a word with the subject or is similar enough. A memory matches if
-    it is about the subject, if its event happens in that time, or if its text mentions a day in that time. Return the
-    page unchanged if no memory is about the subject, or if the query does not contain both a subject and a time.
+    it is about the subject, if its event happens in that period, or if its text mentions a day in that period. Return
+    the page unchanged if no memory is about the subject, or if the query does not contain both a subject and a time.
 
     If `english_only` is true, ignore the similarities for a query in another language, because the model does not
     understand it.
@@ -246,10 +246,10 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
 
 
 def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
-    """Return the memories that match a query for a time of at most a month, without a subject.
+    """Return the memories that match a query for a time span of at most a month, without a subject.
 
-    Considers the memories on the page and in `further`. A memory matches if its event happens in that time, if its text
-    mentions a day in that time, or if it was stated then. Return the page unchanged if no memory matches, or for any
+    Considers the memories on the page and in `further`. A memory matches if its event happens in that span, if its text
+    mentions a day in that span, or if it was stated then. Return the page unchanged if no memory matches, or for any
     other query.
     """
     if not names_time_alone(query):
@@ -258,7 +258,7 @@ def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequen
 
 
 def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory was created or last stated in the time that the query mentions."""
+    """True if a memory was created or last stated during the period that the query mentions."""
     if query.span is None:
         return False
     days = [memory.created_at, *([memory.last_said_at] if memory.last_said_at else [])]
@@ -266,7 +266,7 @@ def _said_in(query: SearchQuery, memory: ShownMemory) -> bool:
 
 
 def _happens_in(query: SearchQuery, memory: ShownMemory) -> bool:
-    """True if a memory's event, or a day that its text may mention, is in the time that the query mentions."""
+    """True if a memory's event, or a day that its text may refer to, falls in the period that the query mentions."""
     if query.span is None:
         return False
     start, end, zone = query.span.start, query.span.end, zone_of(query.request.timezone)

@@ -1,4 +1,4 @@
-"""Build the session's sections of a prompt from one read: the summary, and the last messages that fit."""
+"""Build a prompt's session sections from one read: the summary, and the last messages that fit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SessionSection:
         return 2
 
     async def load_session(self, ask: PromptAsk, replies: Sequence[Any]) -> SessionContent:
-        """Return the specified session. If it does not exist, return the only session with the same id, if any."""
+        """Return the requested session. If it does not exist, return the session with the same id if there is exactly one."""
         turns: SessionTurns | None = None
         if (ref := ask.session) is not None:
             window = self._read_window(ask.body)

@@ -128,7 +128,7 @@ class OldStore:
 
 
 def _is(kind: OldKind, rest: bytes) -> bool:
-    """True if a key with this `rest` after its prefix is of this kind. Views and partitions share a prefix."""
+    """Return True if a key with `rest` after its prefix belongs to `kind`. Views and partitions share a prefix."""
     if kind is OldKind.VIEW:
         return rest.endswith(b":config")
     if kind is OldKind.PARTITION:

@@ -55,9 +55,9 @@ _SAME_MODEL = 0.98
 
 
 class MigrationCounts(BaseModel):
-    """Counts of one kind of items, by result. `there` counts items that already exist here.
+    """Counts of items of one kind, by result. `there` counts items that already exist here.
 
-    `other` counts items whose id already has other content here.
+    `other` counts items whose id already exists here with different content.
     """
 
     read: int = 0
@@ -103,8 +103,8 @@ class MoveOptions:
     """Options for a migration.
 
     `vectors` is `auto` (compare some old vectors with the model's own), `reuse` (trust all old vectors) or `embed`
-    (compute all vectors again). `extract` extracts facts from messages from which the archived server extracted no
-    facts. `restart` ignores earlier progress.
+    (compute all vectors again). If `extract` is true, facts are extracted from messages for which the archived server
+    extracted none. `restart` ignores earlier progress.
     """
 
     dry_run: bool = True

@@ -28,7 +28,7 @@ class _PreviewedRecord:
 
 
 class MigrationPreview:
-    """Records what the run would have written so far, because later items depend on it."""
+    """Records what the run would have written before the current item, because later items depend on it."""
 
     def __init__(self, moves: MoveStore, memories: MemoryStore) -> None:
         self._moves = moves
@@ -37,7 +37,7 @@ class MigrationPreview:
         self._records: dict[str, MemoryRecord] = {}
         self._by: dict[tuple[str, str], str] = {}
         self.sessions: dict[SessionRef, set[str]] = {}
-        """The message identities of the sessions that the run would have written so far."""
+        """The message identities of the sessions that the run would already have written."""
 
     async def states(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
         """Return the states that `adopt_settled` would return if the run had written all earlier items."""
@@ -89,7 +89,7 @@ class MigrationPreview:
                 self._by.setdefault((preview.standing.scope, name), mid)
 
     def _state(self, preview: _PreviewedRecord, *, of_another: bool) -> str:
-        """Return the state if the record's id decides it. Return "" otherwise."""
+        """Return the record's state if its id alone determines the state, or "" otherwise."""
         if preview.here.buried:
             return "buried"
         if of_another:
@@ -113,7 +113,7 @@ class MigrationPreview:
         return kin if kin is not None else self._holder_of(preview, preview.standing.words)
 
     def _settle_new(self, preview: _PreviewedRecord) -> str:
-        """Record a memory as written. Return "new", or "repeat" for a message with the words of a known memory."""
+        """Record a memory as written. Return "repeat" for a message with the same words as a known memory, and "new" otherwise."""
         self._digests[preview.mid] = preview.digest
         if self._said_before(preview):
             return "repeat"

@@ -51,7 +51,7 @@ class MoveStore:
         self._memories = memories
 
     async def load(self, source: str) -> bytes | None:
-        """Return the progress of a source in the form that `save` stored, or None."""
+        """Return a source's progress as stored by `save`, or None if there is none."""
         key = self._keys.move(source)
         return (await read(self._client, lambda pipe: pipe.get(key)))[0]
 
@@ -91,7 +91,7 @@ class MoveStore:
         return [_here(fields, row) for fields, row in zip(names, rows, strict=True)]
 
     async def give_vectors(self, scope: Scope, items: Sequence[tuple[MemoryRecord, NDArray[np.float32]]]) -> None:
-        """Use the given vectors (length 1) to index those memories that still wait for a vector."""
+        """Index memories that are still waiting for vectors, using the given unit vectors."""
         mids = [self._memories.mid(scope, record.id) for record, _ in items]
         due = self._keys.due(DueKind.MEMORY)
 

@@ -92,7 +92,7 @@ def memory_of_hash(name: str, fields: Mapping[bytes, bytes]) -> OldMemory:
 
 
 def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> MemoryRecord:
-    """Return a memory. `flag` is the default for `discrete_memory_extracted`. Raises UnmovableRecord."""
+    """Convert a memory's values. `flag` is the default for `discrete_memory_extracted`. Raises UnmovableRecord."""
     text = clean_text(values.get("text"), notes, "text")
     if not text.strip():
         raise UnmovableRecord("it has no text")

@@ -30,7 +30,7 @@ def decode_text(raw: bytes, notes: list[str], name: str) -> str:
 
 
 def clean_text(value: Any, notes: list[str], name: str) -> str:
-    """Return a text with control characters and lone surrogates replaced."""
+    """Return the text with control characters and lone surrogates replaced."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else str(value)
@@ -41,7 +41,7 @@ def clean_text(value: Any, notes: list[str], name: str) -> str:
 
 
 def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
-    """Return a caller's object. Replace values that JSON or UTF-8 cannot represent, or that are nested too deeply."""
+    """Return a caller's JSON object. Replace values that JSON or UTF-8 cannot represent, or that are nested too deeply."""
     if value is None:
         return None
     if not isinstance(value, dict):
@@ -85,7 +85,7 @@ def json_object(value: str | None, name: str, notes: list[str]) -> dict[str, Any
 
 
 def split_tags(value: Any) -> list[str] | None:
-    """Return a list of tags from a list, or from a text separated by commas, or by `|` as in old releases."""
+    """Return a list of tags from a list, or from a string separated by commas (or by `|`, as in old releases)."""
     if value is None or value == "":
         return None
     if isinstance(value, list):

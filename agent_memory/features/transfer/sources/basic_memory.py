@@ -21,7 +21,7 @@ _OWN = {"title", "type", "tags", "permalink", "created", "created_at", "modified
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield a fact for each observation, and one for the other text of a note. Links become metadata."""
+    """Yield a fact for each observation, and one for the rest of each note's text. Links become metadata."""
     if not path.exists():
         raise Unusable(f"there is no {path}")
     notes = sorted(path.rglob("*.md")) if path.is_dir() else [path]
@@ -65,7 +65,7 @@ def _note(path: Path, name: str) -> Iterator[Item]:
 
 
 def _front_matter(text: str) -> tuple[Fields, str]:
-    """Return the fields and the body of a note. Raises Unusable if the fields are no YAML."""
+    """Return the fields and the body of a note. Raises Unusable if the fields are not YAML."""
     if not text.startswith("---\n"):
         return Fields({}), text
     front, closed, body = text[4:].partition("\n---")
@@ -82,7 +82,7 @@ def _front_matter(text: str) -> tuple[Fields, str]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of YAML as JSON has it."""
+    """Convert a YAML value to a JSON value. Dates become ISO 8601, and other types become strings."""
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, list):

@@ -16,7 +16,7 @@ _SAID = {"text", "multimodal_text"}
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield each conversation as it was shown last: the branch that ends at `current_node`."""
+    """Yield each conversation as last shown to the user: the branch that ends at `current_node`."""
     with members(path, "conversations") as streams:
         for name, stream in streams:
             yield from each(stream_records(stream, name, *_LISTS), _conversation)
@@ -78,7 +78,7 @@ def _time(node: Any) -> float:
 
 
 def _message(node: Fields) -> Said | str | None:
-    """Return a message, the reason for leaving it out, or None if the node has none."""
+    """Return the node's message, the reason for leaving it out, or None if the node has no message."""
     if node.values.get("message") is None:
         return None
     message = Fields(node.object("message"))

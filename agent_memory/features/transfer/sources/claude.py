@@ -13,7 +13,7 @@ _ROLES = {"human": "user", "assistant": "assistant"}
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield each conversation as it was shown last. Exports without branches list their messages in order."""
+    """Yield each conversation as last shown to the user. Exports without branches list their messages in order."""
     with members(path, "conversations") as streams:
         for name, stream in streams:
             yield from each(stream_records(stream, name, "conversations"), _conversation)

@@ -1,8 +1,9 @@
-"""LangGraph: items of a store, as a JSON dump (`item.dict()`) or in the file of its SQLite store."""
+"""LangGraph: a store's items, from a JSON dump (`item.dict()`) or from an SQLite store's file."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ _TEXTS = ("text", "content", "memory", "data", "value", "description", "summary"
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
     """Yield each item as a fact. `mapping["user"]` is the position of the user in the namespace (default: the last)."""
     position = mapping.get("user", "-1")
-    if not position.lstrip("-").isdigit():
+    if not re.fullmatch(r"-?[0-9]{1,3}", position):
         raise Unusable("--map user=N must be a position in the namespace, such as user=1")
 
     def convert(fields: Fields, key: str) -> Iterator[Item]:

@@ -1,4 +1,4 @@
-"""Letta: agent files (`.af`). Blocks become blocks of the agent, messages a conversation."""
+"""Letta: agent files (`.af`). Blocks become the agent's blocks, and messages become a conversation."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _messages(agent: Fields, name: str) -> Iterator[Item]:
 
 
 def _own_text(message: Fields) -> str | None:
-    """Return what a person or the agent said. Older agents answered by the tool `send_message`, in JSON."""
+    """Return what a person or the agent said. Older agents answered with the tool `send_message`, in JSON."""
     content = message.values.get("content", message.values.get("text"))
     parts = content if isinstance(content, list) else [content]
     texts = [part.get("text") if isinstance(part, dict) else part for part in parts]

@@ -32,7 +32,7 @@ _BLOCK_CHARS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The owner of imported lines. Without `keeps_ids`, an id also depends on the source and the owner."""
+    """The owner of imported lines. Unless `keeps_ids` is true, new ids are derived from the original id, source and owner."""
 
     source: str
     user_id: str | None
@@ -51,7 +51,7 @@ class Placement:
 
 
 def fact_line(fact: Fact, place: Placement, default: datetime) -> dict[str, Any]:
-    """Return the line of a memory. `default` is the date of a fact without one. Raises Unusable."""
+    """Return the export line for a fact. `default` is the creation time for a fact that has none. Raises Unusable."""
     created = fact.created_at or default
     extra = {name: _plain(value) for name, value in fact.extra.items() if value not in (None, [])}
     record: dict[str, Any] = {
@@ -85,13 +85,13 @@ def _memory_line(record: dict[str, Any], changed: datetime, position: float | No
 
 
 def _state(record: Mapping[str, Any]) -> str:
-    """Facts that are no longer true are not current. A search finds them by `as_of` or `history`."""
+    """Return "over" if a fact is no longer true, else "current". Searches find "over" facts only with `as_of` or `history`."""
     ends = record.get("valid_to")
     return "over" if ends is not None and datetime.fromisoformat(ends) <= datetime.now(UTC) else "current"
 
 
 def block_line(block: CoreBlock, place: Placement, default: datetime) -> dict[str, Any]:
-    """Return the line of a memory block."""
+    """Return the export line for a memory block. `default` is the creation time for a block that has none."""
     at = _plain(block.created_at or default)
     stored = {"label": block.label, "value": block.text, "description": block.description, "read_only": block.read_only}
     stored |= {"limit": max(block.limit, len(block.text), _BLOCK_CHARS), "chars": len(block.text), "tokens": 0}
@@ -101,9 +101,9 @@ def block_line(block: CoreBlock, place: Placement, default: datetime) -> dict[st
 
 
 def conversation_lines(talk: Conversation, place: Placement, default: datetime) -> Iterator[dict[str, Any] | tuple[str, str]]:
-    """Yield the lines of a conversation: the memories made of its messages, then its session.
+    """Yield a conversation's lines: memories of its messages, then its session. Raises Unusable.
 
-    Yields the id and reason of a message that cannot be remembered. Raises Unusable.
+    For a message that cannot become a memory, yield its id and the reason instead. Long conversations are split.
     """
     said = _dated(talk, default)
     for number, part in enumerate(_parts(said)):

@@ -1,4 +1,4 @@
-"""Mem0: `get_all` dumps of the platform or the class `Memory`, and the stores of the class (history, Qdrant, Chroma)."""
+"""Mem0: `get_all` dumps of the platform or the class `Memory`, and that class's stores (history, Qdrant, Chroma)."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def _fact(fields: Fields, key: str) -> Iterator[Item]:
 
 
 def _stored(memory_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored payload in the form of `get_all`."""
+    """Return a stored payload in the form that `get_all` returns."""
     own = {name: value for name, value in payload.items() if name in _OWN}
     return own | {"id": memory_id, "metadata": {name: value for name, value in payload.items() if name not in _OWN}}
 
 
 def _history(path: Path) -> Iterator[Found]:
-    """Yield the last state of each memory in a history. A history names no users."""
+    """Yield the last state of each memory in a history. A history contains no user ids."""
     memories: dict[str, dict[str, Any]] = {}
     for row in rows(path, "history", "memory_id, new_memory, event, created_at, updated_at, is_deleted"):
         name = str(row["memory_id"])
@@ -105,7 +105,7 @@ def _qdrant(path: Path) -> Iterator[Found | LeftOut]:
 
 
 class _Point:
-    """Stands for Qdrant's class, whose package need not be installed."""
+    """Replaces Qdrant's `PointStruct`, so that Qdrant's package need not be installed."""
 
     state: Mapping[str, Any]
 
@@ -114,7 +114,7 @@ class _Point:
 
 
 class _PointReader(pickle.Unpickler):
-    """Reads the points that Qdrant stores as pickles. Creates no object of any other class, so nothing runs."""
+    """Reads the points that Qdrant stores as pickles. Creates no objects of other classes, so no code in the file runs."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if module_name.startswith("qdrant_client.") and global_name == "PointStruct":

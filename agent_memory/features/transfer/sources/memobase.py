@@ -1,4 +1,4 @@
-"""Memobase: JSON of a user's profile, events and chat blobs, as its API or client returns them."""
+"""Memobase: JSON of a user's profile, events and chat blobs, as returned by the Memobase API or client."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ from agent_memory.features.transfer.archived_server.values import clean_text, in
 
 
 class Unusable(ValueError):
-    """A record, or a whole file, that cannot be imported. The message is a reason for people."""
+    """A record or an entire file cannot be imported. The message explains why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A memory of another system. `id` is its id there; `extra` are further fields of our `MemoryRecord`."""
+    """A memory from another system. `id` is its id in that system; `extra` contains further fields of our `MemoryRecord`."""
 
     id: str
     text: str
@@ -33,7 +33,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message of a conversation. Without a time, it gets the time of the message before it."""
+    """A message in a conversation. Without a time, it gets the previous message's time."""
 
     id: str
     role: str
@@ -43,7 +43,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A conversation of another system, oldest message first."""
+    """A conversation from another system, oldest message first."""
 
     id: str
     messages: list[Said]
@@ -56,7 +56,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class CoreBlock:
-    """A text that is always part of an agent's prompt."""
+    """Text that is always part of an agent's prompt."""
 
     label: str
     text: str
@@ -70,7 +70,7 @@ class CoreBlock:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A record that is not imported, and why. `name` helps people to find the record."""
+    """A record that is not imported, and the reason. `name` helps people find the record."""
 
     name: str
     reason: str
@@ -83,10 +83,10 @@ class Source(Protocol):
     """A module that reads the files of one system."""
 
     KEEPS_IDS: bool
-    """True if ids are unique in the world, so that programs can use them here, too."""
+    """True if the system's ids are globally unique. The import then keeps them, so that programs can still use them."""
 
     def read(self, path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-        """Yield the items of a file or folder. Raises Unusable if the file is of another format."""
+        """Yield the items of a file or folder. Raises Unusable if the file is in another format."""
         ...
 
 
@@ -103,7 +103,7 @@ class Fields:
         return cls(cast("dict[str, Any]", value))
 
     def text(self, *names: str) -> str | None:
-        """Return the first text that is not blank among these fields, without control characters. Numbers become text."""
+        """Return the first non-empty text among these fields, without control characters. Numbers become text."""
         for name in names:
             value = self.values.get(name)
             if value is None or value == "":
@@ -143,7 +143,7 @@ class Fields:
         return cast("dict[str, Any]", value) or {}
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts. Ignores empty ones."""
+        """Return the non-empty strings in a list field."""
         values = self.list(name)
         if not all(isinstance(value, str | int) for value in values):
             raise Unusable(f"{name} is not a list of texts")

@@ -1,4 +1,4 @@
-"""Move the data of another system into this server: read its files, sort by owner and time, count what is left out."""
+"""Import another system's data: read its files, sort the records by owner and time, and count omitted records."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXAMPLES = 3
 
 @dataclass(slots=True)
 class LeftOuts:
-    """What was left out: counts by reason, and the first examples."""
+    """Records that are not imported: counts by reason, and the first examples."""
 
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -43,7 +43,7 @@ class LeftOuts:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of an import: as JSON, as lines for people, and what was not imported."""
+    """The result of an import, as JSON data and as lines for people, with a list of the skipped entries."""
 
     data: dict[str, Any]
     lines: list[str]
@@ -55,9 +55,9 @@ Owner = tuple[str | None, str | None]
 
 
 class Moving:
-    """The lines of an import, on disk. Sorting needs no memory, so files may be large.
+    """The lines of an import, stored and sorted on disk, so that files may be large.
 
-    Use it as a context manager, call `read`, then iterate over `lines` of each of the `owners`.
+    Use it as a context manager, call `read`, then iterate over `lines(owner)` for each of the `owners`.
     """
 
     def __init__(self, order: MoveIn) -> None:
@@ -79,7 +79,7 @@ class Moving:
         self._disk.close()
 
     def read(self) -> Iterator[int]:
-        """Read all files. Yields the number of records read so far. Raises StartupError for a file of another format."""
+        """Read all files. After each record, yield the total. Raises StartupError for a file in another format."""
         number = 0
         for path in self.order.files:
             try:
@@ -141,7 +141,7 @@ class Moving:
         return self._disk.execute("SELECT DISTINCT user, agent FROM lines ORDER BY user, agent").fetchall()
 
     def lines(self, owner: Owner) -> Iterator[bytes]:
-        """Yield the header and the lines of an owner, oldest first. Facts come before the conversation that they are from."""
+        """Yield an owner's header and lines, oldest first. Facts precede the conversation from which they come."""
         place = Placement(self.order.source, *owner, self.order.namespace)
         select = "SELECT line FROM lines WHERE user IS ? AND agent IS ? ORDER BY at, number, rowid"
         with closing(self._disk.execute(select, owner)) as rows:

@@ -1,4 +1,4 @@
-"""Say what to import from another system. Imports little, because `agent-memory --help` shows the systems."""
+"""Describe an import from another system. The module must load quickly, because `agent-memory --help` lists the systems."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FINGERPRINT_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MoveIn:
-    """What to import, and to whom. Without `user_id`, the data keeps the users of its source."""
+    """What to import, and for whom. Without `user_id`, the data keeps the users from the source."""
 
     source: str
     files: Sequence[Path]
@@ -25,7 +25,7 @@ class MoveIn:
 
     @property
     def name(self) -> str:
-        """Return the name of this import, by which it can be undone. The same files always have the same name."""
+        """Return the import's name, which an undo needs. The same files always give the same name."""
         if self.called is not None:
             return self.called
         mark = blake2b(repr((self.user_id, self.namespace)).encode(), digest_size=5)

@@ -29,7 +29,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A record of a file. `name` tells people where it is; `key` is the name of the list that contains it, if any."""
+    """A record in a file. `name` tells people where it is; `key` is the name of the list that contains it, if any."""
 
     name: str
     key: str
@@ -56,8 +56,8 @@ class _Stream:
 def records(path: Path, *lists: str) -> Iterator[Found | LeftOut]:
     """Yield the records of a JSON file, one at a time.
 
-    The file is an array, an object whose members `lists` contain the records, or has an object on each line. If an
-    object has none of the lists, it is a record itself.
+    The file is an array, an object with the records in its members `lists`, or one object per line. If an object has
+    none of the lists, it is a record itself.
     """
     with path.open("rb") as stream:
         yield from stream_records(stream, path.name, *lists)
@@ -87,7 +87,7 @@ def stream_records(stream: BinaryIO, name: str, *lists: str) -> Iterator[Found |
 
 
 def _is_line(head: bytes) -> bool:
-    """True if a file's first line is a whole object, so that the file has an object on each line."""
+    """True if a file's first line is a whole object, which means that the file has an object on each line."""
     try:
         return isinstance(json.loads(head), dict)
     except (ValueError, RecursionError):
@@ -158,9 +158,9 @@ def _converted(record: Found, convert: Callable[[Fields, str], Iterator[Item]]) 
 
 @contextmanager
 def members(path: Path, stem: str) -> Generator[Iterator[tuple[str, BinaryIO]]]:
-    """Open a JSON file, the JSON files in a folder, or those in a ZIP archive, whose names begin with `stem`.
+    """Open a JSON file, or the JSON files in a folder or ZIP archive that have names beginning with `stem`.
 
-    A file that is given itself may have any name. Raises Unusable for archives that would unpack to too much.
+    Yields (name, stream) for each file. Raises Unusable for archives that would unpack to too much data.
     """
     if not path.is_dir() and not zipfile.is_zipfile(path):
         with path.open("rb") as stream:
@@ -196,7 +196,7 @@ def _refuse_bombs(path: Path, infos: list[zipfile.ZipInfo]) -> None:
 
 
 def rows(path: Path, table: str, columns: str, order: str = "rowid") -> Iterator[Mapping[str, Any]]:
-    """Yield rows of a table of an SQLite file, which is only read. Raises Unusable."""
+    """Yield the rows of a table in an SQLite file, without ever writing to the file. Raises Unusable."""
     if not path.is_file():
         raise Unusable(f"{path.name} is not a file")
     try:

@@ -1,4 +1,4 @@
-"""Supermemory: JSON of `documents/list` or of its memories."""
+"""Supermemory: JSON from `documents/list`, or JSON of the memories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LISTS = ("memories", "memoryEntries", "documents")
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield each document or memory as a fact of the user whose container it is in."""
+    """Yield each document or memory as a fact about its container's user."""
     yield from each(records(path, *_LISTS), _fact)
 
 

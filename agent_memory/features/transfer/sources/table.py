@@ -17,9 +17,10 @@ _MAX_CELL = 1024 * 1024
 
 
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
-    """Yield a fact for each row, or for rows with a role and a session, its messages as a conversation.
+    """Yield a fact for each row. Rows with a role and a session become the messages of a conversation instead.
 
-    `mapping` maps our names to columns. A column that is not mapped has our name. All other columns become metadata.
+    `mapping` maps our names to columns. An unmapped field is read from the column with our name. All other columns
+    become metadata.
     """
     if unknown := mapping.keys() - _FIELDS:
         raise Unusable(f"--map {', '.join(sorted(unknown))} is unknown: use {', '.join(sorted(_FIELDS))}")
@@ -53,7 +54,7 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
 
 
 def _joined(items: Iterator[Item]) -> Iterator[Item]:
-    """Join the messages of a session in consecutive rows into one conversation."""
+    """Join a session's messages from consecutive rows into one conversation."""
     last: Conversation | None = None
     for item in items:
         if isinstance(item, Conversation):

@@ -74,5 +74,5 @@ def _speaker(fields: Fields) -> tuple[str, str]:
     if role is None:
         before, colon, after = text.partition(":")
         role = before.strip().lower() if colon and before.strip().lower() in _SPEAKERS and after.strip() else "user"
-        text = after.strip() if colon and before.strip().lower() == role else text
+        text = after.strip() if after.strip() and before.strip().lower() == role else text
     return _SPEAKERS.get(role, role), text

@@ -1,4 +1,4 @@
-"""Limit the number of values in a request's JSON before its validation."""
+"""Limit the number of values in a request's JSON before validation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def looks_like_json(text: str) -> bool:
 
 
 def _count_signs(body: bytes) -> int:
-    """Return an upper bound for the number of values. Every value except the first follows a comma or an opening bracket."""
+    """Return an upper bound on the number of values. Each value except the first has its own comma or opening bracket before it."""
     return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
@@ -54,8 +54,8 @@ def _count_values(body: bytes) -> int:
 def check_lists(value: Any, root: str) -> None:
     """Raise BadInput if a list in parsed JSON has more than `MAX_LIST_ITEMS` items.
 
-    Free-form JSON, such as metadata, is exempt. Without this check, validation visits every invalid item before it
-    reports the first one. `root` is the name of `value` in errors.
+    Free-form JSON, such as metadata, is exempt. Without this check, validation would visit every invalid item before
+    reporting the first one. `root` is the name of `value` in errors.
     """
     level: list[tuple[str, Any]] = [(root, value)]
     while level:

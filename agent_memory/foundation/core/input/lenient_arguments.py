@@ -22,9 +22,9 @@ _Read = Callable[[Any], Any]
 
 
 def lenient(schema: CoreSchema) -> CoreSchema:
-    """Return a copy of `schema` that reads fields and list items leniently, at any depth.
+    """Return a copy of `schema` that validates fields and list items leniently, at any depth.
 
-    Unions and free-form JSON do not change.
+    Unions and free-form JSON are left unchanged.
     """
     return _Copy(schema).copy(schema)
 
@@ -90,7 +90,7 @@ class _Copy:
         return schema
 
     def _without_nulls(self, model: Any) -> _Read:
-        """Return a function that removes each optional field that is null, or an object that contains only nulls."""
+        """Return a function that removes optional fields whose value is null or an object that contains only nulls."""
         schema = model["cls"].model_json_schema()
         optional = schema.get("properties", {}).keys() - set(schema.get("required", ()))
         fields: Mapping[str, Any] = self._value(model["schema"]).get("fields", {})

@@ -1,7 +1,7 @@
-"""Repair JSON with lone surrogates (half an emoji), which UTF-8 and Redis cannot store.
+"""Repair JSON with lone surrogates (halves of emoji), which UTF-8 and Redis cannot store.
 
-In text, U+FFFD replaces each lone surrogate, and the response contains a notice. In an id, a lone surrogate is an
-error, because the replacement could make two ids equal.
+In text, each lone surrogate is replaced with U+FFFD, and the response contains a notice. In an id, a lone surrogate is
+an error, because the replacement could make two ids equal.
 """
 
 from __future__ import annotations

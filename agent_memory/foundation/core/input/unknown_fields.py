@@ -52,7 +52,7 @@ class UnknownFields(Exception):
 
 
 class FieldCheck:
-    """Validate values of a type and find their unknown fields. A value without unknown fields needs only one validation."""
+    """A validator for values of a type that also finds their unknown fields. A value without unknown fields needs only one validation."""
 
     def __init__(self, hint: Any, change: Callable[[CoreSchema], CoreSchema] | None = None) -> None:
         self._hint = hint
@@ -238,7 +238,8 @@ def refuse_narrowing(
     """Raise UnknownFields for unknown fields whose names match or resemble a scope field that belongs elsewhere.
 
     `places` takes the name of a scope field. It returns where the field belongs, or None if the request does not accept
-    the field. If the request deletes data, also raise for scope fields without a place, except the `harmless` fields.
+    the field. If the request deletes data, also raise for scope fields that the request does not accept, except the
+    `harmless` fields.
     """
     scope_fields = [(field, name, _scope_field(name)) for field in fields if isinstance(name := field.path[-1], str)]
     refused = [Unknown(field.path, place) for field, _, scope_field in scope_fields if scope_field and (place := places(scope_field))]

@@ -16,7 +16,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
     """Validate the values and return them as a model.
 
-    Raises BadInput, which specifies the invalid field but never reveals its value.
+    Raises BadInput if a value is invalid. The error names the field but never reveals the value.
     """
     try:
         return model.model_validate(values, context=ANSWER)

@@ -1,4 +1,4 @@
-"""Define all settings with their environment variables and defaults. Only composition roots create a `Settings`."""
+"""Define all settings with their environment variables and defaults. Only composition roots create a `Settings` object."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def variables() -> dict[str, tuple[str, str]]:
 def load_settings(**overrides: Any) -> Settings:
     """Read settings from the environment and `.env`. An override takes precedence unless it is None.
 
-    Raises StartupError, which specifies the invalid variable.
+    Raises StartupError if a variable is invalid. The error names the variable.
     """
     fields_by_variable = variables()
     values: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
@@ -89,7 +89,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def settings_in_force(settings: Settings, *, defaults: bool) -> dict[str, tuple[str, bool]]:
-    """Return each variable's value as text without secrets, and True if the value differs from the default.
+    """Return each variable's value as text without secrets, and whether the value differs from the default.
 
     Omits settings that have their default value unless `defaults` is true.
     """

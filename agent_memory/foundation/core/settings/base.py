@@ -18,7 +18,7 @@ class Group(BaseSettings):
 
 
 def setting(default: Any, *names: str, meaning: str, **rules: Any) -> Any:
-    """Define a setting for operators, which has a row in docs/running/configuration.md.
+    """Define a setting for operators. Each of these settings has a row in docs/running/configuration.md.
 
     If several of the variables in `names` are set, the first one takes precedence.
     """

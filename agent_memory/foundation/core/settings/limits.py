@@ -1,4 +1,4 @@
-"""Define the limits for tenants and the maximum sizes."""
+"""Define the limits for tenants and the maximum sizes of queries, messages and sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TenantLimits(BaseModel):
 
 
 class LimitSettings(Group):
-    """The limits for each tenant (0 means no limit), and the maximum sizes."""
+    """The limits for each tenant (0 means no limit), and the maximum sizes of queries, messages and sessions."""
 
     requests_per_minute: int = setting(0, "LIMIT_REQUESTS_PER_MINUTE", meaning="requests per tenant and minute; 0: unlimited", ge=0)
     requests_burst: int = internal(100, "LIMIT_REQUESTS_BURST", ge=1)

@@ -16,7 +16,7 @@ class RedisSettings(Group):
     """Redis settings. Without `REDIS_URL`, the server runs an embedded Redis with its files in `DATA_DIR`.
 
     `buckets`: the number of buckets. Each bucket holds some of the tenants and has its own indexes and outbox. The
-    number cannot change after the store exists.
+    number cannot change once the store exists.
     """
 
     url: SecretStr | None = setting(None, "REDIS_URL", meaning="a Redis with the query engine; without it, `serve` runs its own")

@@ -32,7 +32,7 @@ class UnreadVariable:
 
 
 def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
-    """Return variables in the environment and `.env` that look like settings but that the server never reads.
+    """Return the variables in the environment and `.env` that look like settings but are never read by the server.
 
     Empty values count as unset.
     """
@@ -43,8 +43,8 @@ def unread_variables(dotenv: Path | None = None) -> list[UnreadVariable]:
 def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadVariable]:
     """Return the variables among these names that the server does not read.
 
-    A name counts as a typo if it resembles a known variable. The `environment`, which other programs share, requires
-    more similarity than our own `file`.
+    A name counts as a typo if it resembles a known variable. Names in the `environment`, which other programs share,
+    must be more similar than names in our own `file`.
     """
     variable_names = list(variables())
     unread: dict[str, UnreadVariable] = {}

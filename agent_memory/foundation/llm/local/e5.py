@@ -56,13 +56,13 @@ class _Special(NamedTuple):
 
 
 class E5Encoder:
-    """Run multilingual-e5-small. The word vectors stay in the memory-mapped file, so processes share their memory."""
+    """An encoder that runs multilingual-e5-small. The word vectors stay in the memory-mapped file, so processes share their memory."""
 
     name = NAME
     dimensions = SHAPE.width
 
     def __init__(self, tokenizer: Any, special: _Special, words: Bytes, session: Any, weights: object, max_tokens: int) -> None:
-        """Call `load` to create an encoder.
+        """Set the encoder's parts; use `load` to create an encoder.
 
         The inference `session` uses the arrays in `weights`, so the encoder holds references to both.
         """
@@ -75,7 +75,7 @@ class E5Encoder:
 
     @classmethod
     def load(cls, directory: Path, *, threads: int, max_tokens: int) -> E5Encoder:
-        """Read the package's weight file (1 s). Raises StartupError."""
+        """Load the encoder from the package's weight file. This takes 1 s. Raises StartupError."""
         path = directory / WEIGHT_FILE
         runtime, pieces = import_extra("onnxruntime", "sentencepiece")
         try:

@@ -43,7 +43,7 @@ class SentenceEncoder(Protocol):
 
 
 class LocalEmbedder:
-    """Embed texts in two threads: one for small calls (queries), and one for batches.
+    """An embedder with two threads: one for small calls (queries), and one for batches.
 
     A batch releases its thread after each run of at most `RUN_TOKENS` tokens, so batches interleave.
     """
@@ -115,7 +115,7 @@ class LocalEmbedder:
 def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
     """Group texts of similar length into runs of at most RUN_TEXTS texts and RUN_TOKENS padded tokens.
 
-    `lengths` are the token counts of the texts. A run contains indices of texts.
+    `lengths` are the token counts of the texts. Each run is a list of text indices.
     """
     runs: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lengths.__getitem__):
@@ -127,7 +127,7 @@ def plan_runs(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _load(models: ModelSettings) -> SentenceEncoder:
-    """Load the model and run it once. The first run allocates memory, which must not delay a user."""
+    """Load the model and run it once, so that the memory allocation of the first run does not delay a user."""
     encoder = _read(models)
     try:
         encoder.forward(encoder.tokenize([BLANK]))

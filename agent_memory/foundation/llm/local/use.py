@@ -39,7 +39,7 @@ class _Branch:
 
 
 class UseEncoder:
-    """Encode sentences. The encoder takes about 100 MB of memory."""
+    """A sentence encoder that takes about 100 MB of memory."""
 
     name = NAME
     dimensions = WIDTH
@@ -69,7 +69,7 @@ class UseEncoder:
 
     @classmethod
     def load(cls, directory: Path, max_tokens: int) -> UseEncoder:
-        """Read the package's folder `resources` (0.5 s). Raises StartupError."""
+        """Load the encoder from the package's `resources` folder. This takes 0.5 s. Raises StartupError."""
         pieces, threads = import_extra("sentencepiece", "threadpoolctl")
         # This limits the whole process. With a thread per core, requests would wait for a batch.
         threads.threadpool_limits(limits=1, user_api="blas")
@@ -84,7 +84,7 @@ class UseEncoder:
     def forward(self, tokens: Sequence[Sequence[int]]) -> Vectors:
         """Return one vector per text.
 
-        All texts form one sequence. A convolution reads zeros where its window extends beyond its text.
+        The texts form one sequence. Where a convolution's window extends beyond a text, it reads zeros.
         """
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(chain.from_iterable(tokens), dtype=np.int64, count=int(lengths.sum()))
@@ -135,7 +135,7 @@ def _normalize(rows: Floats, gain: Floats, bias: Floats, epsilon: float) -> None
 
 
 def _windows(starts: NDArray[np.int64], lengths: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    """Return the positions around each token. A position outside the token's text becomes `count`, the row of zeros."""
+    """Return the positions around each token. Positions outside the token's text become `count`, the index of a row of zeros."""
     around = np.arange(count)[:, None] + np.arange(-_BEFORE, _AFTER + 1)
     first, end = np.repeat(starts, lengths)[:, None], np.repeat(starts + lengths, lengths)[:, None]
     return np.where((around >= first) & (around < end), around, count)

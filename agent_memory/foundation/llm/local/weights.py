@@ -63,7 +63,7 @@ _LARGEST = 63
 
 
 def import_extra(*modules: str) -> list[Any]:
-    """Import modules of the extra `local`, which take 0.25 s. Raises StartupError."""
+    """Import modules of the `local` extra. Importing takes 0.25 s. Raises StartupError."""
     try:
         return list(map(importlib.import_module, modules))
     except ImportError as error:
@@ -73,7 +73,7 @@ def import_extra(*modules: str) -> list[Any]:
 def find_package(model: str) -> Path:
     """Return the folder of a packaged model after checking its digests. Raises StartupError.
 
-    Do not import the package, because importing it would run code that we do not need, or load torch.
+    Does not import the package, because the import would run code that we do not need, such as torch.
     """
     package = PACKAGES[model]
     spec = importlib.util.find_spec(package.module)
@@ -107,7 +107,7 @@ def read_json(path: Path) -> dict[str, Any]:
 def read_weights(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, NDArray[np.float32]]:
     """Return tensors as float32 arrays. Raises StartupError.
 
-    Tensors that are stored as float32 are views of the memory-mapped file, so processes share their memory.
+    Tensors that are stored as float32 are views of the memory-mapped file, so processes share this memory.
     """
     try:
         data = np.memmap(path, dtype=np.uint8, mode="r")
@@ -133,9 +133,9 @@ def _tensor(data: NDArray[np.uint8], name: str, entry: Mapping[str, Any] | None,
 
 
 def round_weights(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
-    """Return the weights for int8 precision.
+    """Convert the weights to int8 precision.
 
-    Transpose and round large matrices, and add a scaling factor for each output.
+    Transposes and rounds large matrices, and adds a scaling factor for each output.
     """
     rounded_weights: dict[str, NDArray[Any]] = {}
     for name, weight in weights.items():

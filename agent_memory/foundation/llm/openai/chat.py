@@ -38,7 +38,7 @@ _MOST_MODELS = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """A model's answer. `cut_off` is True if the answer is incomplete, and `full` if the context was full."""
+    """A model's answer. `cut_off` is True if the answer is incomplete, and `full` is True if the context was full."""
 
     text: str
     cut_off: bool
@@ -47,7 +47,7 @@ class _Reply:
 
 class OpenAIChat:
     def __init__(self, server: ModelServer, model: str, settings: Settings, counter: TokenCounter | None = None) -> None:
-        """Without a `counter`, the client estimates tokens."""
+        """Create a client. Without a `counter`, it estimates the number of tokens."""
         self._server = server
         self._settings = settings
         self._counter = counter or TokenCounter()
@@ -113,7 +113,7 @@ class OpenAIChat:
     async def structured(
         self, messages: Sequence[ChatMessage], answer: type[Answer], *, max_tokens: int | None = None, timeout: float | None = None
     ) -> Answer:
-        """Return a validated `answer`. For each model, remember the response format (rung) that the server accepted."""
+        """Return a validated instance of `answer`. For each model, remember the response format (rung) that the server accepted."""
         deadline = Deadline(timeout)
         reply = _Reply("", cut_off=False)
         try:
@@ -141,13 +141,13 @@ class OpenAIChat:
         return value
 
     async def close(self) -> None:
-        """Close the server's connections for all models that share it."""
+        """Close the server's connections. This affects all models on this server."""
         await self._server.close()
 
     async def _on_best_rung(
         self, messages: Sequence[ChatMessage], answer: type[Answer], max_tokens: int | None, deadline: Deadline
     ) -> tuple[_Reply, int]:
-        """Ask with the remembered response format (rung). While the server refuses it, use the next simpler format."""
+        """Ask in the remembered response format (rung). Each time the server refuses a format, try the next simpler one."""
         rung = self._server.rungs.get(self._model, structured.JSON_SCHEMA)
         while True:
             prompt, shape = structured.with_schema(messages, rung, answer), structured.response_format(rung, answer)
@@ -165,7 +165,7 @@ class OpenAIChat:
     async def _complete(
         self, messages: Sequence[ChatMessage], shape: dict[str, Any] | None, max_tokens: int | None, deadline: Deadline
     ) -> _Reply:
-        """Send a request, and find the server's name for the parameter that limits the answer's length."""
+        """Send a request. Determine which parameter name the server accepts for the maximum answer length."""
         first = "max_completion_tokens" if self._reasons else "max_tokens"
         names: list[str | None] = [first, "max_tokens" if self._reasons else "max_completion_tokens", None]
         accepted = self._server.token_parameters.get(self._model, first)

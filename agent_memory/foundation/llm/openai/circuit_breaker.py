@@ -1,4 +1,4 @@
-"""Provide a circuit breaker: while a server is down, calls fail at once instead of waiting for their timeouts."""
+"""Provide a circuit breaker: while a server is down, calls fail immediately instead of after a timeout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agent_memory.foundation.core.errors import ModelUnavailable
 
 
 class Breaker:
-    """A circuit breaker: closed (calls pass), open (calls fail at once), or half-open (one probe passes, others fail).
+    """A circuit breaker: closed (calls pass), open (calls fail immediately), or half-open (one probe passes).
 
     After `threshold` consecutive failures, it opens for `cooldown` seconds. Each failed probe doubles this time, up to
     `longest` seconds.
@@ -30,13 +30,13 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """True if the next call would fail at once."""
+        """True if the next call would fail immediately."""
         return self._open_until is not None and (self._probing or self._clock() < self._open_until)
 
     def admit_call(self) -> None:
-        """Call this before a request, and one of the `note_…` methods after it.
+        """Admit a call, or raise ModelUnavailable while the breaker is open.
 
-        Raises ModelUnavailable while the breaker is open.
+        After an admitted call, call one of the `note_…` methods.
         """
         if self.is_open:
             left = round((self._open_until or 0.0) - self._clock())

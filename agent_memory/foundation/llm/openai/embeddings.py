@@ -75,7 +75,7 @@ class OpenAIEmbedder:
         return rows
 
     async def close(self) -> None:
-        """Close the server's connections for all models that share it."""
+        """Close the server's connections. This affects all models on this server."""
         await self._server.close()
 
     async def probe(self) -> int:
@@ -132,7 +132,10 @@ class OpenAIEmbedder:
         return clean_text(cut)
 
     def _shorten(self, sent: list[str], refused: RequestRefused) -> bool:
-        """Lower the limit to 85% of the number in the refusal, or else by half. Return False if the limit would be too low."""
+        """Lower the token limit to 85% of the limit stated in the refusal, or else halve it.
+
+        Return False if the new limit would be too low.
+        """
         longest = max(map(len, sent))
         limit = min(self._limit, longest)  # a token is seldom shorter than a character
         stated_limit = refused.overflow.limit if refused.overflow is not None else None
@@ -148,7 +151,7 @@ class OpenAIEmbedder:
 
 
 def embedding_server(settings: Settings) -> ModelServer:
-    """Return the server at EMBEDDING_BASE_URL, or else at OPENAI_BASE_URL. Never send one server's key to the other."""
+    """Return the server at EMBEDDING_BASE_URL, or else at OPENAI_BASE_URL. One server's key is never sent to the other."""
     models = settings.models
     key = models.embedding_api_key
     if key is None and models.embedding_base_url in (None, models.openai_base_url):

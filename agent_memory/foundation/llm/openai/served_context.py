@@ -22,7 +22,7 @@ _SILENT_HOSTS = frozenset({"api.openai.com"})
 
 @dataclass(frozen=True, slots=True)
 class ServedContext:
-    """The context size in tokens that a server reports. `guess` is True if it is only a hint at the limit."""
+    """The context size in tokens that a server reports. `guess` is True if the number is only an estimate of the limit."""
 
     tokens: int
     guess: bool = False
@@ -83,8 +83,7 @@ def _of_lm_studio(answer: Any, model: str) -> ServedContext | None:
 def _of_ollama(answer: Any, model: str) -> ServedContext | None:
     """Return the context size of the loaded model (Ollama).
 
-    Ollama silently truncates longer prompts. If the model is not loaded, the result is therefore a guess at a small
-    size.
+    Ollama silently truncates longer prompts. If the model is not loaded, the result is therefore a low guess.
     """
     if not isinstance(_dict(answer).get("models"), list):
         return None

@@ -1,4 +1,4 @@
-"""Call one OpenAI-compatible server with limits and a circuit breaker, and translate all errors to our own types.
+"""Call one OpenAI-compatible server with limits and a circuit breaker, and translate all errors into our own types.
 
 The limits apply to the number of concurrent calls and to the duration of each call.
 """
@@ -61,7 +61,7 @@ class RequestRefused(Exception):
     """
 
     def __init__(self, status: int, detail: str, overflow: ContextOverflow | None = None) -> None:
-        """`overflow` contains the numbers in the refusal if the request exceeded the model's context."""
+        """Store the refusal. `overflow` contains its token counts if the request exceeded the model's context."""
         super().__init__(f"HTTP {status}: {detail}")
         self.status = status
         self.detail = detail
@@ -87,10 +87,10 @@ class RequestRefused(Exception):
 
 
 class ModelServer:
-    """One OpenAI-compatible server. The embedder and the chat model share it if both use its address."""
+    """One OpenAI-compatible server. If the embedder and the chat model use the same address, they share one object."""
 
     def __init__(self, base_url: str | None, api_key: SecretStr | None, models: ModelSettings) -> None:
-        """Raises StartupError for an unusable address or key."""
+        """Create clients and limits. Raises StartupError for an unusable address or key."""
         self.url = (base_url or OPENAI_URL).strip()
         self.shown_url = shown_url(self.url)
         self._key = (api_key.get_secret_value().strip() if api_key else "") or NO_KEY
@@ -125,9 +125,9 @@ class ModelServer:
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
         """Run `request` within `timeout` seconds, including the wait for a free slot.
 
-        `request` sends the request and reads the answer. A call without a timeout is a background call. The server's
-        timeout limits each of its attempts. If the connection or the server fails, the call gets a second attempt.
-        Raises ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
+        `request` sends the request and reads the answer. A call without a timeout is a background call: the server's
+        timeout limits each attempt, and the call gets a second attempt if the connection or the server fails. Raises
+        ModelUnavailable, ModelAnswerInvalid, or RequestRefused.
         """
         if timeout is None:
             async with self._background:
@@ -160,7 +160,7 @@ class ModelServer:
         return path if "?" in self.url else self.url.rstrip("/") + path
 
     async def look(self, url: str) -> Any:
-        """Return the JSON at an address, or None after any failure. Never raises."""
+        """Return the JSON value at an address, or None after any failure. Never raises."""
         if self.breaker.is_open:
             return None
         try:
@@ -283,7 +283,7 @@ def retry_after_seconds(header: str | None) -> int:
 
 
 class Deadline:
-    """The rest of one timeout that several calls share. Without a timeout, `seconds_left` is None."""
+    """The time remaining in a timeout shared by several calls. Without a timeout, `seconds_left` is None."""
 
     def __init__(self, timeout: float | None) -> None:
         self._end = None if timeout is None else time.monotonic() + timeout

@@ -33,7 +33,7 @@ class Streaming(IntEnum):
 async def complete(client: openai.AsyncOpenAI, body: dict[str, Any], streaming: Streaming, alive: Callable[[], None]) -> Any:
     """Stream a completion and return it as a whole. Call `alive` whenever tokens arrive.
 
-    A server may ignore `stream` and return the whole completion at once.
+    A server may ignore `stream` and return the whole completion in one piece.
     """
     if streaming is Streaming.NONE:
         return await client.chat.completions.create(**body)

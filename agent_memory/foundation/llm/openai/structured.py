@@ -41,14 +41,14 @@ def may_be_about_format(status: int, detail: str) -> bool:
 
 
 def response_format(rung: int, answer: type[BaseModel]) -> dict[str, Any] | None:
-    """Return the request's `response_format` for this rung, or None for plain text."""
+    """Return the request's `response_format` for a rung: JSON schema, JSON object, or None for plain text."""
     if rung == JSON_SCHEMA:
         return {"type": "json_schema", "json_schema": {"name": answer.__name__, "strict": True, "schema": strict_schema(answer)}}
     return {"type": "json_object"} if rung == JSON_OBJECT else None
 
 
 def with_schema(messages: Sequence[ChatMessage], rung: int, answer: type[BaseModel]) -> list[ChatMessage]:
-    """Return the messages. If the request's `response_format` does not contain the schema, add it as a message."""
+    """Return the messages, followed by the schema as another message if the request's `response_format` lacks it."""
     if rung == JSON_SCHEMA:
         return list(messages)
     return [*messages, ChatMessage("user", _instruction(answer))]
@@ -67,12 +67,12 @@ def _instruction(answer: type[BaseModel]) -> str:
 
 @functools.lru_cache(maxsize=64)
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
-    """Return the JSON schema for strict mode: all properties are required and have no defaults. Do not modify it."""
+    """Return the JSON schema for strict mode: all properties are required and have no defaults. Callers must not modify the schema."""
     return cast("dict[str, Any]", _strict(answer.model_json_schema()))
 
 
 def _strict(value: Any, *, names: bool = False) -> Any:
-    """Return a part of a schema in strict form. `names` is True if its keys are property names, not keywords."""
+    """Return a part of a schema in strict form. `names` is True if the keys of `value` are property names."""
     if isinstance(value, list):
         return [_strict(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -109,7 +109,7 @@ def parse_answer(text: str, answer: type[Answer]) -> Answer:
 
 
 def _prose(text: str, answer: type[Answer]) -> Answer | None:
-    """Return plain text as the value of an answer's only field, if that field is a string (a summary), or else None."""
+    """Put plain text into the answer's only field if that field is a string (a summary). Otherwise, return None."""
     fields = list(answer.model_fields.items())
     if not text or text[0] in '{[<`"' or len(fields) != 1 or fields[0][1].annotation is not str:
         return None
@@ -120,7 +120,7 @@ def _prose(text: str, answer: type[Answer]) -> Answer | None:
 
 
 def _values(text: str) -> Iterator[Any]:
-    """Yield every JSON object or list in `text`: first the values in code fences, then the others by position.
+    """Yield every JSON object or list in `text`: first those in code fences, then all others in order.
 
     Skip a list that follows an unclosed bracket. It may be part of a truncated answer, such as `"topics": []`.
     """
@@ -143,7 +143,7 @@ def _values(text: str) -> Iterator[Any]:
 
 
 def _wrapped(value: Any, answer: type[BaseModel]) -> Any:
-    """Wrap a bare list, which small models often return when the answer has only one field."""
+    """Put a bare list into the answer's only field, because small models often omit the object around it."""
     fields = list(answer.model_fields)
     return {fields[0]: value} if isinstance(value, list) and len(fields) == 1 else cast("object", value)
 

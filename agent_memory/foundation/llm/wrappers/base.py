@@ -1,4 +1,4 @@
-"""Base classes of models that wrap another model."""
+"""Define base classes for models that wrap another model."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ class _PendingText:
 
 
 class CachingEmbedder(EmbedderWrapper):
-    """Cache vectors (LRU), and coalesce calls for the same text.
+    """An embedder that caches vectors (LRU) and coalesces calls for the same text.
 
-    A caller's timeout or cancellation never affects other callers. A small call starts at once if fewer than
+    A caller's timeout or cancellation never affects other callers. A small call starts immediately if fewer than
     `in_flight` small batches are running. Otherwise it waits and shares a batch with other small calls.
     """
 
@@ -73,7 +73,7 @@ class CachingEmbedder(EmbedderWrapper):
         return [text for text in dict.fromkeys(texts) if (key := _key(text)) not in self._cache and key not in self._in_flight]
 
     async def close(self) -> None:
-        """Cancel calls in flight, which raise ModelUnavailable, and close the inner embedder."""
+        """Cancel calls in flight, so that they raise ModelUnavailable, and close the inner embedder."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -120,7 +120,7 @@ class CachingEmbedder(EmbedderWrapper):
         task.add_done_callback(done)
 
     async def _run(self, batch: list[_PendingText]) -> None:
-        """Embed a batch, with the longest of its callers' timeouts."""
+        """Embed a batch. The longest timeout among its callers applies."""
         timeouts = [pending.timeout for pending in batch]
         patience = None if None in timeouts else max(timeout for timeout in timeouts if timeout is not None)
         try:
@@ -161,7 +161,7 @@ def _own(error: AgentMemoryError) -> AgentMemoryError:
 
 
 def _retrieve(future: asyncio.Future[Vectors]) -> None:
-    """Read a future's error, so that the event loop does not report an error for which no caller waits anymore."""
+    """Read a future's error, so that the event loop does not report an error that no caller is waiting for."""
     if not future.cancelled():
         future.exception()
 

@@ -1,4 +1,4 @@
-"""Apply a model's profile (prefixes, and the mean vector to subtract). The rest of the server uses this embedder."""
+"""Apply a model's profile: prefixes, and the mean vector to subtract. All other modules use this module's embedder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class ProfiledEmbedder(EmbedderWrapper):
-    """Add prefixes to queries and documents, and subtract the mean from vectors."""
+    """An embedder that adds prefixes to queries and documents, and subtracts the mean from vectors."""
 
     def __init__(self, inner: CachingEmbedder, profile: ModelProfile) -> None:
         super().__init__(inner)

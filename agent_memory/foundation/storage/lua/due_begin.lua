@@ -1,9 +1,9 @@
 #!lua
 -- Begins work. Each member that is still marked gets a lease and a token that ends it, or is given up
--- (`retry_limit.lua`). A try that began and never ended counts as failed, so that no task kills workers for ever.
+-- (`retry_limit.lua`). A try that began and never ended counts as failed, so that no task kills workers forever.
 -- KEYS: due, tries, reasons, dead
 -- ARGV: lease_ms: number, max_attempts: number, never_ended, members...
--- -> per member {token, attempt}, or {-1, 0} when it is marked no more
+-- -> per member {token, attempt}, or {-1, 0} if the member is no longer marked
 local clock = require("storage/clock")
 local retry_limit = require("storage/retry_limit")
 local claims = {}

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Ends the claim of successful work. `token` is the token of a claim that began, else the claim's lease. Removes the
--- mark, or keeps it due if it was set again meanwhile. Does not change claims of other workers.
+-- mark, or keeps it due if it was set again in the meantime. Does not change claims of other workers.
 -- KEYS: due, tries, reasons, dead, wake
 -- ARGV: member, token
 -- -> 1 gone, 0 still due

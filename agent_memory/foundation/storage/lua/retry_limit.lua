@@ -3,7 +3,7 @@
 -- NEEDS: due, tries, reasons, dead, max_attempts, never_ended
 local clock = require("storage/clock")
 local function is_reached(failed) return failed >= max_attempts end
--- Keeps the reason of the last failure. Work without one, because its workers died, gets `never_ended` as reason.
+-- Keeps the reason of the last failure. If the workers died before they stored one, the reason is `never_ended`.
 local function give_up(member)
   redis.call('ZREM', due, member)
   redis.call('HDEL', tries, member)

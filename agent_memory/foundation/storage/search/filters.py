@@ -72,7 +72,7 @@ def is_value(field: str, value: str) -> FilterExpression:
 
 
 def between(field: str, low: float, high: float, inclusive: str = "both") -> FilterExpression:
-    """Match documents whose number in the field is within a range. `inclusive` has the same meaning as in redisvl."""
+    """Match documents whose numeric `field` is within a range. `inclusive` has the same meaning as in redisvl."""
     return Num(field).between(low, high, inclusive)
 
 
@@ -236,13 +236,16 @@ def only_value(request: Any, name: str) -> str | None:
 
 
 def only(request: Any, names: Collection[str]) -> bool:
-    """True if the request does not filter any fields except `names`."""
+    """True if the request filters by no fields other than `names`."""
     filtered = (name for name in (*FILTERS, "min_trust") if getattr(request, name, None) is not None)
     return all(name in names for name in filtered)
 
 
 def _joined(condition: Any, zone: tzinfo) -> str:
-    """Return one clause for conditions that `and_`, `or_`, and `not_` join. Each condition has its own parentheses."""
+    """Return one clause for a condition, including the conditions nested in `and_`, `or_`, and `not_`.
+
+    Each condition has its own parentheses.
+    """
     parts = [f"({all_of(*filters)})" for filters in _fields(condition, zone) if filters]
     parts += (_joined(part, zone) for part in condition.and_ or ())
     if condition.or_:
@@ -288,7 +291,7 @@ _NO_MESSAGE = negated(is_value("ty", "message"))
 def where(scope: Scope, request: Any = None) -> str:
     """Return the query text for a request within the caller's scope.
 
-    `request` is an object with the API contract's filter attributes, such as a SearchRequest. Days are in its
+    `request` is an object with the API contract's filter attributes, such as a SearchRequest. Days are in the request's
     `timezone`, or else in UTC. The tenant's clause always comes first. Raises BadInput for an unknown time zone or too
     many values.
     """
@@ -312,7 +315,7 @@ def where(scope: Scope, request: Any = None) -> str:
 
 
 def session_where(scope: Scope, *, session_id: str | None = None, namespace: str | None = None, user_id: str | None = None) -> str:
-    """Return the query text for the session index, within the caller's scope. Matches only exact ids."""
+    """Return the query text for the session index, within the caller's scope. The ids must match exactly."""
     # Sessions have no agent in their index.
     narrowed = where(scope if scope.agents is None else replace(scope, agents=None))
     values = (("s", session_id), ("ns", namespace), ("u", user_id))
@@ -346,7 +349,7 @@ def statements(clause: str) -> str:
 def during(clause: str, start: datetime, end: datetime, zone: tzinfo = UTC) -> str:
     """Narrow a clause to memories whose creation or event is at or after `start` and before `end`.
 
-    For events, only the days in the time zone `zone` count.
+    For events, `start` and `end` are reduced to their days in the time zone `zone`.
     """
     low, high = start.timestamp(), end.timestamp()
     first, last = (_edge(moment.astimezone(zone).date(), zone) for moment in (start, end))
@@ -358,7 +361,7 @@ def made_since(clause: str, moment: datetime) -> str:
 
 
 def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
-    """Return a search's clause for the memories, and its clause for the history (None: do not search the history)."""
+    """Return the clauses with which a search queries the memories and the history (None: do not search the history)."""
     here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
     if past is not None:
         past = all_of(clause, past, negated(_QUARANTINED))

@@ -67,7 +67,7 @@ class VectorSpec:
 
 
 def word_field() -> dict[str, Any]:
-    """Return the text field for a memory's terms (`text/terms.py`), which spaces separate."""
+    """Return the text field for a memory's space-separated terms (`text/terms.py`)."""
     return {"name": "k", "type": "text", "attrs": {"no_stem": True}}
 
 
@@ -101,13 +101,13 @@ def session_index_name(keys: Keys) -> str:
 
 
 def memory_schema(keys: Keys) -> IndexSchema:
-    """Return the index of memories: identity, tags, times, and terms. `n` is the time of the last change in µs."""
+    """Return the schema of the memory index: identity, tags, times, and terms. `n` is the time of the last change in µs."""
     fields = [*_memory_fields(), *number_fields("n", sortable=True), word_field()]
     return index_schema(memory_index_name(keys), keys.memory_prefix, fields)
 
 
 def vector_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the index of the memories' vectors. It has the same tags and times as the index of memories."""
+    """Return the schema of the index of the memories' vectors. It has the same tags and times as the memory index."""
     return index_schema(vector_index_name(keys, spec), keys.vector_prefix, [*_memory_fields(), vector_field(spec)])
 
 
@@ -116,7 +116,7 @@ def passage_index_name(keys: Keys, spec: VectorSpec) -> str:
 
 
 def passage_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the index of passages from long memories.
+    """Return the schema of the index of passages from long memories.
 
     A document contains a passage's terms and vector. It appears as soon as the vector exists.
     """
@@ -125,7 +125,7 @@ def passage_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
 
 
 def history_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the index of ended memories and former versions. A document contains terms and a vector.
+    """Return the schema of the index of ended memories and former versions. A document contains terms and a vector.
 
     `rt` is the time when a former version stopped being current.
     """
@@ -134,7 +134,7 @@ def history_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
 
 
 def change_schema(keys: Keys) -> IndexSchema:
-    """Return the index of changes to memories: owner, kind, batch, state, and time."""
+    """Return the schema of the index of changes to memories: owner, kind, batch, state, and time."""
     fields = [*tag_fields("t", "ns", "u", "kd", "bt", "st"), *number_fields("at", sortable=True)]
     return index_schema(change_index_name(keys), keys.change_prefix, fields)
 
@@ -167,7 +167,7 @@ def session_schema(keys: Keys) -> IndexSchema:
 
 
 def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return, by kind, the indexes that several features search. Features define other indexes in `Feature.indexes`."""
+    """Return, by kind, the schemas of the indexes that several features search. Features define other indexes in `Feature.indexes`."""
     return {
         "sessions": session_schema(keys),
         "memories": memory_schema(keys),
@@ -187,15 +187,16 @@ def index_schema(name: str, prefix: str, fields: list[dict[str, Any]]) -> IndexS
 
 
 def rebuilt_name(keys: Keys, name: str) -> str:
-    """Return the name of the rebuilt index for `name`. Once this index is complete, `name` becomes its alias."""
+    """Return the name under which the index `name` is rebuilt. Once the new index is complete, `name` becomes its alias."""
     return keys.index("rebuilt:") + name.removeprefix(keys.index(""))
 
 
 async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
     """Create an index unless it exists, and wait until it is complete. Return True if this call created the index.
 
-    Several processes may call this at the same time. If the store has had all its indexes before, Redis builds the new
-    index under a different name, so that searches never use an incomplete index. Raises StartupError after ten minutes.
+    Several processes may call this at the same time. If all the store's indexes have been built before, Redis builds
+    the new index under a different name. Searches therefore never use an incomplete index. Raises StartupError after
+    ten minutes.
     """
     name = schema.index.name
     with redis_errors():
@@ -220,7 +221,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
 
 
 async def note_built(client: Redis, keys: Keys) -> None:
-    """Record that the store has had all its indexes.
+    """Record that all the store's indexes have been built.
 
     From then on, `ensure_index` builds a missing index under a different name.
     """
@@ -256,10 +257,10 @@ async def _complete(client: Redis, name: str) -> None:
 
 
 async def _complete_alone(client: Redis, name: str) -> None:
-    """Do the same as `_complete`, but make Redis delay writes for up to four seconds. Callers do not time out.
+    """Wait like `_complete`, but make Redis delay writes for up to four seconds. Callers do not time out.
 
-    Without the delay, documents that Redis indexes twice distort the word statistics until the engine's collector runs.
-    This also happens if the Redis user has no permission for CLIENT PAUSE.
+    Without the delay, or if the Redis user has no permission for CLIENT PAUSE, documents that Redis indexes twice
+    distort the word statistics until the engine's collector runs.
     """
     waiting = asyncio.create_task(_complete(client, name))
     until = asyncio.get_running_loop().time() + _PAUSED_SECONDS

@@ -1,6 +1,6 @@
 """Search over RESP2, because its lists take only a third of the time that RESP3's maps take to parse.
 
-A search reads about a hundred hits. With RESP3, a search takes 0.35 ms more CPU time, about a third of the whole.
+A search reads about a hundred hits. With RESP3, a search takes 0.35 ms more CPU time, about a third of the total.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _SEARCH_3 = 3_00_00
 
 
 class SearchReader(PipelineReader):
-    """Run pipelines that contain searches, over RESP2 if that is safe, or else over RESP3.
+    """A reader that runs pipelines with searches, over RESP2 if that is safe, or else over RESP3.
 
     Only RESP3 replies contain warnings. For a query without prefixes, RediSearch 2 has just one warning: incomplete
     results. With ON_TIMEOUT "fail", incomplete results are an error instead, so each RESP2 pipeline also checks this
-    option. Newer engines have more warnings, so use only RESP3 with them.
+    option. Newer engines have more warnings, so only RESP3 is used with them.
     """
 
     def __init__(self, client: aioredis.Redis, resp2: aioredis.Redis | None) -> None:
-        """Read with `client` (RESP3) and `resp2` (RESP2). If `resp2` is None, use only RESP3."""
+        """Use `client` for RESP3 and `resp2` for RESP2. If `resp2` is None, use only RESP3."""
         super().__init__(client)
         self._resp2 = resp2
         self._not_before = 0.0
@@ -52,7 +52,7 @@ class SearchReader(PipelineReader):
 
 
 def _has_prefix(parts: tuple[Any, ...]) -> bool:
-    """True for a search with a prefix, which may match more values than the engine visits."""
+    """True if the command is a search with a prefix, which may match more values than the engine visits."""
     return parts[0] == "FT.SEARCH" and "*}" in parts[2]
 
 

@@ -1,8 +1,8 @@
 """Index metadata as tags. A tag is a digest of a key and a value, and cannot contain query syntax.
 
-Numbers and dates become 64-bit integers with the same order. Each value has tags for prefixes of its integer, four bits
-apart, so that a few prefixes cover any range. This is Lucene's trie range method (Schindler and Diepenbroek, "Generic
-XML-based framework for metadata portals", Computers & Geosciences 34, 2008).
+Numbers and dates become 64-bit integers with the same order. Each value has tags for prefixes of its integer, in steps
+of four bits, so that a few prefixes cover any range. This is Lucene's trie range method (Schindler and Diepenbroek,
+"Generic XML-based framework for metadata portals", Computers & Geosciences 34, 2008).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _digest(*parts: str) -> str:
 
 
 def _sortable(value: float) -> int:
-    """Convert a float to an unsigned 64-bit integer. The integers have the same order as the floats."""
+    """Map a float to an unsigned 64-bit integer, preserving order."""
     (bits,) = struct.unpack(">Q", struct.pack(">d", value + 0.0))
     return bits ^ (0xFFFFFFFFFFFFFFFF if bits >> 63 else 0x8000000000000000)
 
@@ -51,7 +51,7 @@ def _instant(value: object) -> float | None:
 
 
 def _comparable(value: object) -> tuple[str, int] | None:
-    """Return the kind and sortable form of a number ("n") or date ("d"), or None for any other value."""
+    """Return ("n", key) for a number or ("d", key) for a date, where the key is a sortable integer. Return None for any other value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -65,7 +65,7 @@ def _comparable(value: object) -> tuple[str, int] | None:
 
 
 def equal_tag(key: str, value: str | float | bool) -> str:
-    """Return the tag for a key with exactly this value. Strings, numbers, and booleans never equal each other."""
+    """Return the tag for a key with exactly this value. Values of different types (string, number, Boolean) never share a tag."""
     if isinstance(value, bool):
         return _digest(key, "b", str(value))
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Read all matches in an index page by page, even while other requests write."""
+"""Read all matches in an index, page by page, even while other requests write to it."""
 
 from __future__ import annotations
 

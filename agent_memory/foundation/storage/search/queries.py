@@ -1,4 +1,4 @@
-"""Build search commands with redisvl and queue them on a pipeline. `results` parses the replies."""
+"""Build search commands with redisvl and queue them on a pipeline. The module `results` parses the replies."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def search(client: Redis, index: str, query: BaseQuery) -> Hits:
 
 
 def name_query(clause: str, offset: int, limit: int, *, sort_by: tuple[str, str] | None = None) -> FilterQuery:
-    """Return a query for a page of document names. `sort_by` is a sortable field and "ASC" or "DESC"."""
+    """Return a query for a page of document names. `sort_by` is a pair: a sortable field, and "ASC" or "DESC"."""
     query = FilterQuery(clause, sort_by=sort_by)
     query.no_content().paging(offset, limit)
     return query
@@ -96,7 +96,7 @@ def record_query(clause: str, limit: int) -> FilterQuery:
 
 
 class MemoryQueries:
-    """Queue searches for memories on a pipeline. `parse_hits` parses the replies. With `past`, search the history."""
+    """Searches for memories, to be queued on a pipeline. `parse_hits` parses the replies. With `past`, a search covers the history."""
 
     def __init__(self, keys: Keys, spec: VectorSpec) -> None:
         self._keys = keys
@@ -109,7 +109,7 @@ class MemoryQueries:
     def queue_nearest(
         self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int, fields: Sequence[str] = (), *, past: bool = False
     ) -> None:
-        """Find the `limit` nearest vectors, nearest first. Hits contain cosine distances (0 to 2) and `fields`."""
+        """Queue a search for the `limit` nearest vectors, nearest first. Hits contain cosine distances (0 to 2) and `fields`."""
         index, limit = self._history if past else self._vectors, min(limit, _MOST_RESULTS)
         if not fields:
             *made, _ = _nearest_command(self._spec, limit)
@@ -118,7 +118,7 @@ class MemoryQueries:
         queue_search(pipe, index, self._vector_query(clause, vector, limit, fields))
 
     def queue_nearest_passages(self, pipe: Pipeline, clause: str, vector: NDArray[np.float32], limit: int) -> None:
-        """Find the nearest passages ("<mid>.<n>"). Hits contain distances and `pn`, the memory's number of passages."""
+        """Queue a search for the nearest passages ("<mid>.<n>"). Hits contain distances and `pn`, the memory's number of passages."""
         queue_search(pipe, self._passages, self._vector_query(clause, vector, min(limit, _MOST_RESULTS), ["pn"]))
 
     def queue_within(
@@ -132,7 +132,7 @@ class MemoryQueries:
         *,
         past: bool = False,
     ) -> None:
-        """Find vectors within a cosine distance, nearest first. Returns `limit` hits; `Hits.total` counts all."""
+        """Queue a search for vectors within a cosine distance, nearest first. The reply has `limit` hits; `Hits.total` counts all."""
         # A range query of RediSearch loses the distances if the clause negates several conditions. A KNN query over the
         # range keeps them.
         within = all_of(clause, f"@{self._spec.field}:[VECTOR_RANGE {min(radius, 2.0)} $vector]")
@@ -154,7 +154,7 @@ class MemoryQueries:
         phrase: str = "",
         passages: bool = False,
     ) -> None:
-        """Find memories that contain any of `terms`, best first. Hits contain scores.
+        """Queue a search for memories that contain any of `terms`, best first. Hits contain scores.
 
         Terms in `mute` match but do not add to the score. `phrase`, a clause from `syntax.quoting`, restricts the
         matches. With `passages`, search the passages of long memories.
@@ -164,30 +164,30 @@ class MemoryQueries:
         _queue_made(pipe, self._passages if passages else self._history if past else self._words, made, text)
 
     def queue_sample(self, pipe: Pipeline, clause: str, limit: int) -> None:
-        """Read the terms (field `k`) of the newest matches."""
+        """Queue a read of the terms (field `k`) of the newest matches."""
         query = FilterQuery(clause, return_fields=["k"], sort_by=("c", "DESC"))
         query.paging(0, limit)
         queue_search(pipe, self._words, query)
 
     def queue_newest(self, pipe: Pipeline, clause: str, offset: int, limit: int, *, past: bool = False) -> None:
-        """Find matches, newest first. `parse_listed` parses the reply. A `limit` of -1 means all."""
+        """Queue a search for matches, newest first. `parse_listed` parses the reply. A `limit` of -1 means all."""
         room = max(_MOST_RESULTS - offset, 0)
         limit = room if limit < 0 else min(limit, room)
         query = name_query(clause, offset if limit else 0, limit, sort_by=("c", "DESC"))
         queue_search(pipe, self._history if past else self._words, query, WITH_SORT_KEYS)
 
     def queue_count(self, pipe: Pipeline, clause: str, *, embedded: bool = False, past: bool = False) -> None:
-        """Count the matches, or with `embedded` only the matches with a vector. The reply contains only the total."""
+        """Queue a count of the matches, or with `embedded` only of the matches with a vector. The reply contains only the total."""
         index = self._history if past else self._vectors if embedded else self._words
         _queue_made(pipe, index, _count_command(), clause)
 
     def queue_said(self, pipe: Pipeline, mids: Sequence[str]) -> None:
-        """Read when each memory was created and last stated, in seconds since 1970. Each memory has its own reply."""
+        """Queue commands that read when each memory was created and last stated, in seconds since 1970. Each memory has its own reply."""
         for mid in mids:
             pipe.hmget(self._keys.memory(mid), "c", "ls")
 
     def queue_matches(self, pipe: Pipeline, clause: str, mid: str) -> None:
-        """Check whether the memory `mid` matches. The total in the reply is 1 or 0."""
+        """Queue a check of whether the memory `mid` matches. The total in the reply is 1 or 0."""
         query = name_query(clause, 0, 1)
         query.limit_ids(self._keys.memory(mid))
         queue_search(pipe, self._words, query)

@@ -132,7 +132,7 @@ def _parse_list(reply: list[Any]) -> Hits:
 
 
 def _names(keys: Sequence[bytes]) -> list[str]:
-    """Return the names in the keys of one index. All the keys have the same prefix."""
+    """Extract the names from the keys of one index. All the keys have the same prefix."""
     if not keys:
         return []
     root, kind, _ = keys[0].rsplit(b":", 2)

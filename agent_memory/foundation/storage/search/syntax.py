@@ -51,7 +51,7 @@ def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
         raise AssertionError("search terms come from agent_memory.foundation.text.terms")
     # The clause has weight 0, because tags count in BM25: RediSearch 2.10 gives a huge weight to a tag with more
     # postings than documents, which any rewrite causes (an unsigned difference wraps around). The clause must come
-    # last, because the parser applies the weight of a leading clause to the words, too.
+    # last, because the parser also applies the weight of a leading clause to the words.
     return f"@k:({(' ' if every else '|').join(term_list)}) ({clause})=>{{$weight: 0.0}}"
 
 

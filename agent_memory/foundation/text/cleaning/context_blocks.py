@@ -10,7 +10,7 @@ _TAG = re.compile(r"<(/?)([A-Za-z][\w.:-]*+)(\s[^<>]*+|/)?>")
 
 
 class ContextBlocks:
-    """Find blocks by their tag names, ignoring case and treating `_` like `-`."""
+    """The tag names of the blocks to find. Case is ignored, and `_` equals `-`."""
 
     def __init__(self, tags: str) -> None:
         """`tags` is a comma-separated list of tag names."""

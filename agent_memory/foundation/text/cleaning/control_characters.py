@@ -1,4 +1,4 @@
-"""Truncate texts for display, and remove terminal control characters from texts for search and prompts."""
+"""Truncate text for display, and remove terminal control characters from text for search and prompts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Read dates in English, Chinese, German, Spanish and French texts if the meaning of the dates is certain."""
+"""Recognize unambiguous dates in English, Chinese, German, Spanish and French text."""

@@ -32,7 +32,7 @@ class Span:
 
 
 def asked_time(text: str, now: datetime, zone: tzinfo = UTC) -> Span | None:
-    """Return the time that a question asks about, or None if the time is uncertain or the question asks about no time.
+    """Return the time that a question asks about, or None if there is no such time or it is uncertain.
 
     Relative times count from `now` in the time zone `zone`.
     """

@@ -1,6 +1,6 @@
-"""Find the dates in a text and the days that they mean. An ambiguous date has no days.
+"""Find the dates mentioned in a text and the days they refer to. An ambiguous date gets no days.
 
-"On 3 March 2024" is certain. "On Friday" is certain if its clause is about the past or the future.
+"On 3 March 2024" is unambiguous. "On Friday" is unambiguous if its clause is about the past or the future.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FIRST_YEAR, _LAST_YEAR = 2, 9998
 
 @dataclass(frozen=True, slots=True)
 class NamedTime:
-    """A time in a text whose meaning is certain: its first and last day, and the position of its words."""
+    """An unambiguous time in a text: its first and last day, and the position of its words."""
 
     first: date
     last: date
@@ -55,7 +55,7 @@ class NamedTime:
 
 
 class Mention(NamedTuple):
-    """A date in a text: its time if that is certain, and all possible readings.
+    """A date in a text: its time if it is unambiguous, and all possible readings.
 
     A recurring day (kind "each") may be any day, so it has no readings.
     """
@@ -84,7 +84,7 @@ class _TimeMatch(NamedTuple):
 def only_time(text: str, today: date) -> NamedTime | None:
     """Return the only time in a text, or the most precise of several nested times.
 
-    Return None if the text contains no time, an uncertain time, or times that are not nested.
+    Return None if the text contains no time, an ambiguous time, or times that are not nested.
     """
     mentioned = mentions(text, today)
     times = sorted((each.time for each in mentioned if each.time is not None), key=lambda each: UNITS.index(each.unit))
@@ -179,7 +179,7 @@ def language_table(text: str) -> Table | None:
 
 
 def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
-    """Keep one of several overlapping matches: preferably one with a year, otherwise the longest."""
+    """From overlapping matches, keep only one: preferably one with a year, otherwise the longest."""
     chosen: list[_TimeMatch] = []
     for each in sorted(matches, key=lambda each: (not _has_year(each), each.match.start() - each.match.end(), each.match.start())):
         if all(each.match.end() <= other.match.start() or other.match.end() <= each.match.start() for other in chosen):
@@ -190,7 +190,7 @@ def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
 
 
 def _weekday_beside(matches: Sequence[_TimeMatch], index: int) -> tuple[int, int | None]:
-    """Find the weekday next to a date. Return its index and its day (0 is Monday), or -1 and None."""
+    """Find the weekday next to a date. Return the index of its match and the day (0 is Monday), or -1 and None."""
     each = matches[index]
     if each.kind == "date" and each.match.groupdict().get("weekday") is None:
         for other in (index - 1, index + 1):
@@ -294,14 +294,15 @@ def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatc
 
 
 def moments(time_: NamedTime | Reading, zone: tzinfo) -> tuple[datetime, datetime]:
-    """Return the start and the exclusive end of these days in `zone`, as UTC times."""
+    """Return the start and the exclusive end of a time's days in `zone`, as UTC times."""
     return midnight(time_.first, zone), midnight(time_.last + timedelta(days=1), zone)
 
 
 def midnight(day: date, zone: tzinfo) -> datetime:
     """Return the start of a day in a time zone, as UTC.
 
-    Move a day at the very beginning or end of the calendar a few days inward, because it does not exist in every zone.
+    Days at the very beginning or end of the calendar are moved a few days inward, because they do not exist in every
+    zone.
     """
     near = min(max(day, date(1, 1, 3)), date(9999, 12, 29))
     return datetime.combine(near, time(), zone).astimezone(UTC)

@@ -136,7 +136,7 @@ def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> 
 
 
 def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Reading]:
-    """Choose the likely years of a day by its tense and its distance from today."""
+    """Choose the readings in likely years, based on the tense and the distance from today."""
     behind = max((each for each in candidates if each.first < today), default=None)
     ahead = min((each for each in candidates if each.last >= today), default=None)
     if behind is None or ahead is None or (ahead.first <= today <= ahead.last):
@@ -150,9 +150,9 @@ def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Readin
 
 
 def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -> list[Reading]:
-    """Return the days that a weekday may mean.
+    """Return the days that a weekday may refer to.
 
-    "Last" and "next" are certain if the nearest such day is not in the current week.
+    "Last" and "next" are unambiguous if the nearest such day is not in the current week.
     """
     monday = today - timedelta(days=today.weekday())
     weeks = {"lastweek2": -2, "lastweek": -1, "thisweek": 0, "nextweek": 1, "nextweek2": 2}
@@ -174,7 +174,7 @@ def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -
 
 
 def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
-    """Return the days with this number and weekday in the previous, current or next month: "Friday the 20th"."""
+    """Return the days with this number and weekday in the previous, current or next month, as in "Friday the 20th"."""
     candidates: list[Reading] = []
     for step in (-1, 0, 1):
         index = today.year * 12 + today.month - 1 + step
@@ -204,7 +204,10 @@ def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
 
 
 def _weekends(groups: dict[str, str], today: date, tense: Tense) -> list[Reading]:
-    """Return the possible weekends. "Next weekend" may mean the one in this week, unless today is on a weekend."""
+    """Return the weekends that a phrase may refer to.
+
+    "Next weekend" may refer to the one in this week, unless it is already the weekend.
+    """
     saturday = today - timedelta(days=today.weekday() - 5)
     this, last, following = (
         Reading(day, day + timedelta(days=1), "week") for day in (saturday, saturday - timedelta(days=7), saturday + timedelta(days=7))

@@ -29,7 +29,7 @@ def names_relative_time(text: str) -> bool:
 def same_meaning(text: str, stated_at: datetime) -> tuple[datetime, datetime] | None:
     """Return the interval (UTC) in which a text keeps its meaning, or None if the meaning never changes.
 
-    For "yesterday", the interval is the day that contains `stated_at`. For "this month", it is the month.
+    For "yesterday", this is the day of `stated_at`. For "this month", it is the month of `stated_at`.
     """
     named = _relative(text)
     if not named:

@@ -1,4 +1,4 @@
-"""Compile the TOML tables of date patterns (`text/data/dates`), one for each language, at first use.
+"""Compile each language's TOML table of date patterns (`text/data/dates`) on first use.
 
 A table contains patterns by kind, with the placeholders of `_placeholders`. It also contains words that may precede a
 date ("since", "early"), words that indicate past or future, and question forms. Patterns of kind `each` match recurring
@@ -81,13 +81,13 @@ class Table:
         self.tail: int = questions["tail"]
 
     def count(self, word: str) -> int:
-        """Return the number that a word or a string of digits means, or 0 for any other text."""
+        """Return the number that a word or a string of digits represents, or 0 for any other text."""
         value = self._numbers.get(word.lower())
         return value if value is not None else number(word)
 
 
 def number(numeral: str) -> int:
-    """Read a number from digits, or a number up to 99 or a year from Chinese numerals. Return 0 for any other text."""
+    """Return the value of a string of digits, or of a Chinese numeral (up to 99, or a year). Return 0 for any other text."""
     if numeral.isdecimal():
         return int(numeral)
     if len(numeral) == 4 and all(digit in _CHINESE for digit in numeral):

@@ -43,7 +43,7 @@ class _Lexicon:
     longest: int
 
     def covers(self, words: Sequence[str], shapes: Sequence[bool], numbers: bool) -> bool:
-        """True if the words form a sequence of filler phrases, and at least one of the phrases is filler alone.
+        """True if the words form a sequence of filler phrases, and at least one of the phrases is filler on its own.
 
         `shapes` contains True for each word that is noise, whatever the language.
         """
@@ -228,7 +228,7 @@ def _lexicon(language: Language, more: Mapping[tuple[str, ...], bool]) -> _Lexic
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> frozenset[str]:
-    """Return all words in filler phrases. A text with other words is not filler, which rules out most texts quickly."""
+    """Return all words in filler phrases. Most texts contain other words, so a quick check shows that they are not filler."""
     return frozenset(word for lexicon in _lexicons() for phrase in lexicon.filler for word in phrase)
 
 
@@ -239,7 +239,7 @@ def _beside() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _whole() -> Mapping[tuple[str, ...], bool]:
-    """Return the whole texts that are filler (True) or answers (False)."""
+    """Return a mapping from whole texts to True (filler) or False (answers)."""
     all_languages = languages().values()
     alone = dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("filler alone")), True)
     return alone | dict.fromkeys((phrase for language in all_languages for phrase in language.phrases("answers")), False)

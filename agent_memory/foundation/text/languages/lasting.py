@@ -61,7 +61,10 @@ def _lasting() -> tuple[frozenset[str], re.Pattern[str]]:
 
 
 def _terms(section: str) -> Sequence[str]:
-    """Return the index terms of the words in a section. Scripts without blanks have pairs of characters as terms."""
+    """Return the index terms of the words in a section of the language files.
+
+    In languages without spaces, terms are pairs of characters.
+    """
     collected: dict[str, None] = {}
     for language in languages().values():
         for phrase in language.phrases(section):

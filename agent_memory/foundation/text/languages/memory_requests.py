@@ -36,7 +36,7 @@ class MemoryRequest(NamedTuple):
 
 
 class _Requests:
-    """The requests of a language."""
+    """The patterns for memory requests in one language."""
 
     def __init__(self, language: Language) -> None:
         self._language = language
@@ -92,7 +92,7 @@ class _Requests:
     def _kept_from(self, text_tokens: Sequence[Token], joined: Joined, end: int) -> int:
         """Return the position where the subject begins.
 
-        The last word of the request phrase may already belong to the subject.
+        The last word of the request phrase may also be the first word of the subject.
         """
         count = sum(stop <= end for stop in joined.ends)
         return joined.ends[count - 2] if count > 1 and text_tokens[count - 1].word in self._kept_words else end

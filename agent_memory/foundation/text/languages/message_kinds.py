@@ -55,7 +55,7 @@ def message_features(texts: Sequence[str], vectors: NDArray[np.float32]) -> NDAr
 
 
 def label_probabilities(rows: NDArray[np.float32], weights: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the probability of each label in each row (softmax)."""
+    """Return each row's label probabilities (softmax)."""
     scores = rows @ weights
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)

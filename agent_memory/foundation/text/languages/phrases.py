@@ -3,13 +3,13 @@
 A file has sections, such as `[filler]`. Commas or line breaks separate the phrases of a section; `#` begins a comment.
 In a phrase:
 
-- `a|b` matches either word; `_` is a blank inside a word.
+- `a|b` matches either word; `_` is a space inside a word.
 - `(a)` is optional.
 - `~` matches any word, and `<verbs>` matches any word in the section `[verbs]`.
-- `*` matches the rest, or the words in between.
+- `*` matches the rest of the text, or the words between two parts of the phrase.
 
-In a language whose file has a section `[blankless]`, blanks separate the parts of a phrase but not words. Case,
-accents, apostrophes and punctuation make no difference.
+The section `[blankless]` marks a language that is written without spaces. In its file, spaces separate the parts of a
+phrase but not words. Case, accents, apostrophes and punctuation make no difference.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MARKS = (
 _BLANKLESS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0e7f\U00020000-\U0002fa1f"
 _TOKEN = re.compile(f"[{_BLANKLESS}]|(?:(?![{_BLANKLESS}_])[\\w{_MARKS}])+")
 BLANKLESS = re.compile(f"[{_BLANKLESS}]")
-"""Match one character of a script without blanks."""
+"""Match one character of a script that is written without spaces."""
 _APOSTROPHES = re.compile("['’ʼ`´]")
 _PROLONGED = "ー"
 # Longer words rarely repeat and would fill memory.
@@ -49,7 +49,7 @@ NOTHING = re.compile("(?!)")
 
 
 class Token(NamedTuple):
-    """A folded word and its position. In a script without blanks, each character is a token."""
+    """A folded word and its position. In scripts written without spaces, each character is a token."""
 
     word: str
     start: int
@@ -77,7 +77,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def folded(word: str) -> str:
-    """Return a case-folded word without accents and Arabic vowel signs."""
+    """Return the word case-folded, without accents or Arabic vowel signs."""
     return _folded_short(word) if len(word) <= _MOST_CACHED else _HARAKAT.sub("", fold(word))
 
 
@@ -102,7 +102,7 @@ class Language:
     sections: Mapping[str, Sequence[str]]
 
     def phrases(self, section: str) -> Iterator[tuple[str, ...]]:
-        """Yield each phrase of a section, in all its alternatives, as a tuple of tokens."""
+        """Yield every alternative of each phrase in a section, as a tuple of tokens."""
         for line in self.sections.get(section, ()):
             for choice in product(*map(_alternatives, line.split())):
                 phrase = tuple(token.word for token in tokens(" ".join(choice)))
@@ -110,7 +110,7 @@ class Language:
                     yield phrase
 
     def words(self, section: str) -> frozenset[str]:
-        """Return the phrases of a section as strings. Blanks separate the words, except in languages without blanks."""
+        """Return the phrases of a section as strings. Spaces separate the words if the language uses spaces."""
         return frozenset(self._between.join(phrase) for phrase in self.phrases(section))
 
     def vocabulary(self, *sections: str) -> frozenset[str]:
@@ -126,16 +126,16 @@ class Language:
         return Joined("".join(token.word + self._between for token in text_tokens), ends)
 
     def pattern(self, section: str) -> re.Pattern[str]:
-        """Return a pattern for joined tokens that are a phrase, or that begin with a phrase ending in `*`.
+        """Return a pattern that matches joined tokens if they form a phrase, or begin with a phrase ending in `*`.
 
-        Call the pattern's `match`. For phrases that begin with `*`, use `suffix_pattern`.
+        Use the pattern with `match`. For phrases that begin with `*`, use `suffix_pattern`.
         """
         lines = [line for line in self.sections.get(section, ()) if not line.startswith(REST)]
         # More specific phrases come first.
         return _either(map(self._source, sorted(lines, key=lambda line: REST not in line.split()[:-1])))
 
     def suffix_pattern(self, section: str) -> re.Pattern[str]:
-        """Return a pattern for the end of joined tokens, made from the phrases that begin with `*`."""
+        """Return a pattern that matches the phrases beginning with `*` at the end of joined tokens."""
         lines = [line for line in self.sections.get(section, ()) if line.startswith(REST)]
         return _either((self._source(line[1:]) for line in lines), "" if self.blankless else r"(?<=\s)")
 
@@ -148,7 +148,7 @@ class Language:
         return _either(map(self._source, self.sections.get(section, ())), "" if self.blankless else r"(?<=\s)")
 
     def anywhere(self, section: str) -> re.Pattern[str]:
-        """Return a pattern that finds a phrase anywhere in joined tokens. Call its `search`."""
+        """Return a pattern that finds a phrase anywhere in joined tokens. Use the pattern with `search`."""
         lines = self.sections.get(section, ())
         return _either((self._source(line + REST) for line in lines), "" if self.blankless else r"(?:^|(?<=\s))")
 

@@ -64,7 +64,7 @@ class _Forms:
         return any(token.word in self.interrogatives for token in text_tokens) or whole.rstrip().endswith(self._endings)
 
     def lacks_accent(self, text_tokens: Sequence[Token], sentence: str) -> bool:
-        """True if a longer clause begins with an interrogative without its accent: "Cuando llueve me quedo en casa"."""
+        """True if a longer clause begins with an interrogative that lacks its accent: "Cuando llueve me quedo en casa"."""
         first = text_tokens[0]
         return len(text_tokens) > _UNACCENTED_TOKENS and first.word in self._with_accent and sentence[first.start : first.end].isascii()
 
@@ -133,8 +133,8 @@ def _is_stated(text_tokens: Sequence[Token]) -> bool:
 def without_interrogatives(text: str) -> str:
     """Return a question without its interrogatives: "wo meine Bank ist" becomes "meine Bank ist".
 
-    An interrogative of one language may be an ordinary word of another. In Latin script, the frequent words of the text
-    therefore decide its language. English interrogatives stay, because they are stop words.
+    An interrogative in one language may be an ordinary word in another. In Latin script, the text's frequent words
+    therefore determine its language. English interrogatives stay, because they are stop words.
     """
     spoken, foreign = language_of(text), is_in_other_script(text)
     for form in _forms():
@@ -181,7 +181,7 @@ def _words_of_asking() -> tuple[frozenset[str], re.Pattern[str]]:
 
 
 class _Everything:
-    """The forms of a language's questions about everything."""
+    """One language's ways of asking about everything in memory."""
 
     def __init__(self, language: Language) -> None:
         self._language = language
@@ -195,7 +195,7 @@ class _Everything:
         self.known_words = language.vocabulary("known of me")
 
     def names_what_is_known(self, text_tokens: Sequence[Token]) -> bool:
-        """True if tokens mention the knowledge about the user ("… you know about me") and no other content follows."""
+        """True if the tokens refer to knowledge about the user ("… you know about me") and no other content follows."""
         joined = self._language.join(text_tokens)
         m = self._knowing.search(joined.text)
         if m is None or sum(end <= m.start() for end in joined.ends) > _MOST_TOKENS_AHEAD:
@@ -204,7 +204,7 @@ class _Everything:
         return self.words.issuperset(token.word for token in behind)
 
     def is_made_of_its_words(self, text_tokens: Sequence[Token]) -> bool:
-        """True if all tokens occur in such questions and include words for the user and for knowing."""
+        """True if all tokens occur in questions about everything, and include words for the user and for knowing."""
         text = self._language.join(text_tokens).text
         return (
             self.words.issuperset(token.word for token in text_tokens)

@@ -29,7 +29,7 @@ def speaker_terms(text: str) -> list[str]:
 
 
 def speakers_of(documents: Collection[str]) -> frozenset[str]:
-    """Return the terms of frequent speakers' names. `documents` contain the index terms of memories."""
+    """Return the terms in the names of frequent speakers. `documents` contain the index terms of memories."""
     counts = Counter(term for document in documents for term in set(_leading_names(document)))
     least = max(2.0, _SHARE * len(documents))
     return frozenset(term.removeprefix(_MARK) for term, count in counts.items() if count >= least)
@@ -38,8 +38,8 @@ def speakers_of(documents: Collection[str]) -> frozenset[str]:
 def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
     """Remove the names of speakers from a question. Return the question and the removed names.
 
-    A speaker's name occurs in all of that speaker's statements, so it would outweigh the rest of a question's vector. A
-    question that consists only of names stays unchanged.
+    A speaker's name occurs in all of that speaker's statements, so in a vector it would outweigh the rest of the
+    question. A question that consists only of names stays unchanged.
     """
     if not names:
         return text, []

@@ -28,7 +28,7 @@ Span = tuple[int, int]
 
 
 def split_passages(text: str) -> Sequence[Span]:
-    """Return the passages of a long text, at most 96, or an empty sequence for a short text."""
+    """Return at most 96 passages of a long text, or an empty sequence for a short text."""
     if len(text) * 4 <= LONG_BYTES or len(text.encode()) <= LONG_BYTES:
         return ()
     passages: list[Span] = []
@@ -58,8 +58,8 @@ def beginning(text: str) -> str:
 def ending(text: str) -> str:
     """Return the end of a long text, or the whole text if it is short.
 
-    The end starts with a passage, and has at most 1,200 bytes if possible. It usually contains the question of a long
-    message.
+    The end begins at the start of a passage, and has at most 1,200 bytes if possible. It usually contains a long
+    message's question.
     """
     passages = split_passages(text)
     starts = [start for start, _ in passages if len(text[start:].encode()) <= LONG_BYTES]
@@ -77,11 +77,11 @@ def _tail(sentences: Sequence[tuple[int, int, int]], room: int) -> list[tuple[in
 
 
 def _sentences(text: str) -> Iterator[Span]:
-    """Yield the spans of sentences, including trailing blanks. Split a sentence longer than a passage at blanks."""
+    """Yield the spans of sentences, including trailing spaces. Split a sentence longer than a passage at spaces."""
     ends = [0, *(match.end() for match in _END.finditer(text) if match.end() < len(text)), len(text)]
     for start, end in pairwise(ends):
         while len(text[start:end].encode()) > PASSAGE_BYTES:
-            # `most` is the end of the characters that fit. Cut after the last blank before it.
+            # `most` is the end of the characters that fit. Cut after the last space before it.
             most = start + len(text[start:end].encode()[:PASSAGE_BYTES].decode(errors="ignore"))
             blank = next((place + 1 for place in range(most - 1, start, -1) if _BLANK.match(text, place)), most)
             yield start, blank

@@ -1,4 +1,4 @@
-"""Stem words of languages other than English.
+"""Stem words in languages other than English.
 
 The stems are additional index terms, so a wrong guess of the language loses no results.
 """
@@ -24,7 +24,7 @@ VOWEL_SIGNS = (
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1060\u1062-\u106d\u1071-\u1074\u1082-\u108d"
     "\u17b4-\u17d3"
 )
-"""Vowel signs of scripts without blanks."""
+"""Vowel signs of scripts that are written without spaces."""
 _SCRIPTS = (
     (re.compile("[\u0400-\u052f]"), "russian"),
     (re.compile("[\u0370-\u03ff\u1f00-\u1fff]"), "greek"),
@@ -65,7 +65,7 @@ def frequent_words(language: str) -> frozenset[str]:
 
 
 def foreign_stems(text: str) -> Sequence[str]:
-    """Return the stems of non-English words in order. Words in scripts without blanks have no stems."""
+    """Return the stems of non-English words in order. Words in scripts written without spaces have no stems."""
     language = language_of(text)
     if language is None and text.isascii():
         return ()

@@ -37,7 +37,7 @@ _LEAST_ROOM = 512
 
 
 def examine(overrides: dict[str, str], *, everything: bool = False) -> Answer:
-    """Return the findings, and the settings that are set (or all). The exit code is 1 if `serve` would not run."""
+    """Return the findings and the settings that are set, or all settings with `everything`. The exit code is 1 if `serve` would not run."""
     settings = load_settings(**overrides)
     checks: dict[str, Callable[[], str]] = {"port": lambda: _port(settings), "models": lambda: _models(settings)}
     if settings.models.use_openai_chat:
@@ -86,7 +86,7 @@ def _models(settings: Settings) -> str:
 
 
 async def _context(settings: Settings) -> str:
-    """Return the largest request that the generation model accepts, as reported by its server or learned by workers."""
+    """Describe the largest request that the generation model accepts, as reported by its server or learned by workers."""
     # Importing the SDK takes most of a second. Users without a model server need not wait for it.
     from agent_memory.foundation.llm.openai.chat import OpenAIChat, chat_server
 
@@ -104,7 +104,7 @@ async def _context(settings: Settings) -> str:
 
 
 async def _add_learned(settings: Settings, context: ModelContext) -> None:
-    """Add what workers learned. Does nothing if Redis does not answer, because another finding reports this problem."""
+    """Add to `context` the limit that workers have learned. Do nothing if Redis does not answer, because another finding reports that."""
     options = settings.redis
     url = options.url.get_secret_value() if options.url is not None else running_redis(options.data_dir)
     if url is None:

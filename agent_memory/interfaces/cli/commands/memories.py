@@ -113,7 +113,7 @@ async def show(
 
 @asks
 async def top(api: Api) -> Answer:
-    """Print background work that is waiting, running, or has failed."""
+    """Print background work that is waiting, running, or failed."""
     work = (await api.call("GET", "/v1/ready"))["checks"].get("work", {})
     operations = (await api.call("GET", "/v1/operations", {"limit": _PAGE}))["operations"]
     lines = [f"{'work':12}{'waits':>8}{'dead':>8}{'oldest':>10}"]
@@ -134,7 +134,7 @@ async def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
     undo: Annotated[str | None, typer.Option(metavar="RECEIPT", help="restore forgotten memories")] = None,
 ) -> Answer:
-    """Forget what you describe: facts, the messages that support them, and the sentence in live sessions."""
+    """Forget what you describe: facts, the messages that support them, and matching sentences in live sessions."""
     if undo is not None:
         answer = await api.call("POST", f"{_path(_FORGET, undo)}/undo")
         restored = answer["restored"]
@@ -198,7 +198,7 @@ async def reembed(
     rate: Annotated[float, typer.Option(help="most memories per second; 0: all")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate the cost")] = False,
 ) -> Any:
-    """Change the embedding model in the background, without a gap. Without MODEL, show the progress."""
+    """Change the embedding model in the background, without interrupting searches. Without MODEL, show the progress."""
     if what in ("", "pause", "resume", "confirm", "rollback", "abort"):
         return await api.call("POST" if what else "GET", f"/v1/reembed/{what}".rstrip("/"))
     return await api.call("POST", "/v1/reembed", body=_given(model=what, provider=provider, rate=rate, dry_run=dry_run))
@@ -281,9 +281,9 @@ async def schedule_task(
     task: Annotated[str, typer.Argument(metavar="TASK", help="a task of the archived server, by its path or its name alone")],
     args: Annotated[list[str] | None, typer.Option("--args", "-a", metavar="NAME=VALUE", help="an argument; may be repeated")] = None,
 ) -> Any:
-    """Request a compaction, forgetting, or a refresh of summary views.
+    """Request compaction, forgetting, or a refresh of summary views.
 
-    Workers also do this work by themselves when it is due.
+    Workers also do this work on their own when it is due.
     """
     given = dict(_argument(argument) for argument in args or ())
     name = task.replace(":", ".").rpartition(".")[2].removeprefix("periodic_")

@@ -92,7 +92,7 @@ async def import_file(
 ) -> Answer:
     """Import an export, or another system's files, without changing existing data.
 
-    If you specify another user, agent or namespace, import a copy.
+    If you specify another user, agent or namespace, the data is imported as a copy.
 
     The exit code is 4 if some lines were not imported or the file is incomplete.
     """
@@ -118,7 +118,7 @@ async def import_file(
 
 
 def migrate_prompt() -> None:
-    """Print an instruction for a coding agent that moves a program from Mem0, Zep, Letta or the archived server."""
+    """Print instructions that tell a coding agent how to move a program from Mem0, Zep, Letta or the archived server."""
     from importlib.resources import files
 
     typer.echo(files("agent_memory.features.transfer").joinpath("migrate_prompt.md").read_text("utf-8").rstrip())

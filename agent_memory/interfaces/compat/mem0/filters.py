@@ -25,7 +25,7 @@ _NO_ANSWER = {"not": {"memory_type": {"eq": "message"}, "user_id": {"exists": Tr
 
 
 def shown_selection(*, extracts: bool) -> dict[str, Any]:
-    """Return the selection for every list and search: facts if `extracts` is true, else messages.
+    """Return the selection that all lists and searches use: facts if `extracts` is true, else messages.
 
     `extracts` means that a model extracts facts. An assistant's message to a user is not one of the user's memories.
     Without a user, it is one of the agent's memories.

@@ -42,7 +42,7 @@ def needs_reading(filters: object) -> bool:
 
 
 def indexed_part(filters: object) -> Any:
-    """Return a filter for the index that finds at least all matches of `filters`. None if it would match everything."""
+    """Return a filter for the index that finds at least all matches of `filters`, or None if it would match everything."""
     if not isinstance(filters, Mapping):
         return filters
     indexed: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Serve Mem0's profiles from ours. Changes to memories update our profiles anyway, so a Mem0 job just rebuilds the profile."""
+"""Serve Mem0's profile API from our profiles. They update automatically when memories change, so a Mem0 job just rebuilds a profile."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Mem0Profiles(CompatService):
         }
 
     async def settings(self) -> dict[str, Any]:
-        """Return the schema of profiles as a JSON Schema."""
+        """Return the profile schema as a JSON Schema."""
         schema = await self._services[ProfileService].get_schema(self._scope, self._namespace)
         user = {"schema": _json_schema(schema), "custom_instructions": None}
         return {"enabled": True, "capabilities": {"entity_types": ["user"]}, "entities": {"user": user}}
 
     async def update_settings(self, changes: dict[str, Any]) -> dict[str, Any]:
-        """Replace the schema of profiles. Null restores the default schema. Raises BadInput or NotSupported."""
+        """Replace the profile schema. Null restores the default schema. Raises BadInput or NotSupported."""
         if changes.get("enabled") is False:
             raise NotSupported("profiles: enabled: false")
         entities = changes.get("entities") or {}
@@ -149,7 +149,7 @@ def _sample_size(limit: object) -> int:
 
 
 def _content(profile: Profile) -> dict[str, Any]:
-    """Return a profile's slots in the form of the schema. Include lasting and current facts as texts."""
+    """Return a profile's slots in the form of the schema, with lasting and current facts as strings."""
     topics = {topic: {name: entry.text for name, entry in entries.items()} for topic, entries in profile.slots.items()}
     top = topics.pop(_TOP, {})
     profile_texts = {"static": [entry.text for entry in profile.static], "dynamic": [entry.text for entry in profile.dynamic]}
@@ -168,7 +168,7 @@ def _json_schema(schema: ProfileSchema) -> dict[str, Any]:
 
 
 def _profile_schema(schema: Any) -> ProfileSchema:
-    """Return a JSON Schema as topics. A more deeply nested object becomes a single text. Raises BadInput or ValidationError."""
+    """Convert a JSON Schema to topics. A more deeply nested object becomes a single string. Raises BadInput or ValidationError."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or not properties:
         raise BadInput("must be a JSON schema of an object with properties", field="entities.user.schema")

@@ -30,7 +30,7 @@ _TEXT_PARTS = ("text", "input_text", "output_text", None)
 
 
 def text_id(value: object) -> object:
-    """Return an integer as text, because programs pass their database ids. Return any other value unchanged."""
+    """Return an integer as text, because programs may pass their own database ids. Return any other value unchanged."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -39,7 +39,7 @@ EntityId = Annotated[OptionalIdentifier, BeforeValidator(text_id)]
 
 
 class Message(BaseModel):
-    """A message. `parts` are the parts of its content if some have no text."""
+    """A message. `parts` contains its content parts, but only if some of them are not text."""
 
     role: Annotated[str, Field(min_length=1, max_length=64)] = "user"
     content: FreeText = ""
@@ -61,7 +61,7 @@ class Message(BaseModel):
 
 
 def _part_of(part: dict[str, Any] | str) -> dict[str, Any] | None:
-    """Return a part in the form of chat APIs, or None for a text part without text."""
+    """Return a part in the format of chat APIs, or None for a text part without text."""
     if isinstance(part, dict) and part.get("type") not in _TEXT_PARTS:
         return {**part, "type": str(part["type"])[:64]}
     text = part if isinstance(part, str) else part.get("text")
@@ -125,8 +125,8 @@ class AddRequest(Entities):
     def statements(self) -> tuple[list[Message], list[Message]]:
         """Return the conversation's messages, and the instructions to store as the agent's memories.
 
-        If the request specifies an agent, system messages become the agent's memories, unless the request has a user id
-        and other messages, too. Messages without text are left out. Raises NotSupported if no message has text but some
+        If the request specifies an agent, system messages become the agent's memories, unless the request also has a user
+        id and other messages. Messages without text are left out. Raises NotSupported if no message has text but some
         have other parts, and BadInput if all messages are empty.
         """
         messages = [message for message in self.messages if message.content.strip() or (message.parts and self.keeps_parts(message))]
@@ -140,15 +140,15 @@ class AddRequest(Entities):
         return [message for message in messages if message.role not in PROGRAM_ROLES], instructions
 
     def keeps_parts(self, message: Message) -> bool:
-        """True if a message joins a conversation, which keeps its pictures and files."""
+        """True if a message becomes part of a conversation, which also stores the message's pictures and files."""
         return self.infer is not False and message.role not in PROGRAM_ROLES
 
     def dropped(self) -> list[str]:
-        """Return the positions and types of message parts that are not kept."""
+        """Return the positions and types of message parts that are not stored."""
         return [name for name, _, kept in self._other_parts() if not kept]
 
     def unread(self) -> list[str]:
-        """Return the positions and types of message parts that are kept, but are no pictures."""
+        """Return the positions and types of stored message parts that no model reads, because they are not pictures."""
         return [name for name, part, kept in self._other_parts() if kept and not pictures_of([part])]
 
     def _other_parts(self) -> Iterator[tuple[str, dict[str, Any], bool]]:

@@ -1,4 +1,4 @@
-"""Serve Mem0's paths in the way that its clients 0.1, 1.x and 2.x call them."""
+"""Serve Mem0's paths as its clients 0.1, 1.x and 2.x call them."""
 
 from __future__ import annotations
 
@@ -116,9 +116,9 @@ async def _delete_all(request: Request, service: Mem0Service) -> Any:
 
 
 def _filters_in_query(text: str | None) -> dict[str, str]:
-    """Parse the owner from the filters in a query, which clients write as Python literals or JSON.
+    """Parse the owner from the query parameter for filters. Clients write its value as a Python literal or as JSON.
 
-    Raises NotSupported for any other filters.
+    Raises NotSupported if it is not a filter by owner.
     """
     if text is None:
         return {}

@@ -52,7 +52,7 @@ _CLEARABLE = {"expiration_date": "expires_at", "timestamp": "event_date"}
 
 
 class _Selection(NamedTuple):
-    """The fields of a search, and the filters to apply to its hits."""
+    """The fields of a search, and the filters to apply to the search hits."""
 
     values: dict[str, Any]
     reads: Sequence[Any] = ()
@@ -148,10 +148,10 @@ class Mem0Service(CompatService):
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
-        """If some of the selected memories have no vectors yet, wait for the vectors. Return True if they are ready.
+        """Wait until selected memories without vectors have been embedded. Return True if there were any and their vectors are now ready.
 
-        Programs list memories and search for them immediately afterwards, when the memories may not have been embedded
-        yet.
+        Programs list memories and search for them immediately afterward, perhaps before the memories have been
+        embedded.
         """
         operations, listed = self._services[OperationService], await self._search(**selection, limit=_MOST_LINKS)
         marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
@@ -172,7 +172,7 @@ class Mem0Service(CompatService):
         return [fields_of(memory_answer(hit), request.fields) for hit in page_hits], total
 
     async def _matching(self, selection: _Selection, values: dict[str, Any], most: int = _MOST_READ) -> Sequence[MemoryRecordResult]:
-        """Return the first matching memories. Filters that the index cannot evaluate apply to the first `most` hits."""
+        """Return the first matching memories. If the index cannot evaluate all filters, only the first `most` hits are checked."""
         if not selection.reads:
             return (await self._search(**values)).memories
         limit, passing = values["limit"], list[MemoryRecordResult]()
@@ -337,7 +337,7 @@ class Mem0Service(CompatService):
         return [{"id": record.id, "memory": record.text, "event": "ADD"} for record in body.memories]
 
     def _said_in(self, messages: Sequence[Message]) -> list[str]:
-        """Return the texts without the context blocks of agent harnesses. Omit texts that contain only such blocks."""
+        """Return the messages' texts without the context blocks of agent harnesses. Omit texts that contain only such blocks."""
         blocks = context_blocks(self._runtime.settings.longterm.context_tags)
         pairs = [(message.content, blocks.outside(message.content)) for message in messages]
         return [outside for content, outside in pairs if outside or outside == content]
@@ -390,7 +390,7 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
 
 
 def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
-    """Add `notices` about message parts that were not stored."""
+    """Add `notices` about message parts that were not stored, or that no model reads."""
     unread = [f"{part} is kept, but not read" for part in request.unread()]
     dropped = [f"{part} was not kept: infer=False and instructions take text only" for part in request.dropped()]
     return {**answer, "notices": [*dropped, *unread]} if dropped or unread else answer

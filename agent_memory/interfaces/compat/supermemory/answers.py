@@ -45,7 +45,7 @@ def raw_similarity(hit: MemoryRecordResult, query: str) -> float:
 
 
 def root_of(record: MemoryRecord) -> str:
-    """Return the id of the memory that this memory replaced, or else the memory's own id."""
+    """Return the id of the first memory that `record` replaced, or else the record's own id."""
     return record.supersedes[0] if record.supersedes else record.id
 
 
@@ -69,7 +69,7 @@ def hit_answer(hit: MemoryRecordResult, version: int, *, chunk: bool) -> dict[st
 
 
 def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
-    """Return a search result for clients 5.x."""
+    """Return a search result for 5.x clients."""
     return {
         "id": hit.id,
         "chunk" if chunk else "memory": hit.text,
@@ -82,7 +82,7 @@ def namespace_hit(hit: MemoryRecordResult, *, chunk: bool) -> dict[str, Any]:
 
 
 def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
-    """Return a memory as a list entry for clients 5.x."""
+    """Return a memory as a list entry for 5.x clients."""
     return {
         "id": record.id,
         "memory": record.text,
@@ -97,7 +97,7 @@ def memory_answer(record: MemoryRecord, version: int) -> dict[str, Any]:
 
 
 def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return a message as a list entry for clients 5.x."""
+    """Return a message as a list entry for 5.x clients."""
     own = {} if metadata is None else metadata_of(metadata)
     return {"id": name, "position": position, "content": text, "type": "text", "metadata": own, "system": {"createdAt": moment(made)}}
 
@@ -105,7 +105,7 @@ def chunk_answer(name: str, position: int, text: str, made: datetime, metadata: 
 def document_results(
     hits: Sequence[MemoryRecordResult], whole: Mapping[tuple[str | None, str | None], Mapping[str, Any]] | None
 ) -> list[dict[str, Any]]:
-    """Return results of /v3/search, best document first. `whole` maps a user and an id to a document."""
+    """Return the results of /v3/search, best document first. `whole` maps (user, id) pairs to documents."""
     documents: dict[tuple[str | None, str], dict[str, Any]] = {}
     for hit in hits:
         name = hit.session_id or hit.id
@@ -155,7 +155,7 @@ def document_answer(session: WorkingMemoryResponse, status: str, *, content: boo
 
 
 def file_answer(file: StoredFile, session: WorkingMemoryResponse | None) -> dict[str, Any]:
-    """Return a document that was uploaded as a file. Before a worker has read it, it has no content."""
+    """Return a document that was uploaded as a file. It has no content until a worker has read the file."""
     others = file.metadata.get(TAGS)
     return {
         "id": file.id,

@@ -1,4 +1,4 @@
-"""Serve containers (their context and deletion) and the organization's settings."""
+"""Operations on containers (context and deletion) and on the organization's settings."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ContainerService(SupermemoryService):
         return {"namespace": tag, "supportingContext": rules.instructions, "system": times}
 
     async def prepare_context(self, tag: str | None, context: str | None) -> KeepContext:
-        """Validate a container's context, and return a function that stores it. Raises BadInput, Forbidden."""
+        """Check that a container's context may be stored, and return a function that stores it. Raises BadInput or Forbidden."""
         if not tag:
             raise BadInput("must be given with entityContext", field="containerTag")
         service, scope = self._services[ExtractionRulesService], writing(self._scope)

@@ -1,4 +1,4 @@
-"""Convert documents and conversations to messages of a session.
+"""Conversion of documents and conversations to session messages.
 
 A document has one message, and one more for each part added later under the same id.
 """
@@ -26,9 +26,9 @@ _KEPT = ("tool_calls", "tool_call_id", "name")
 
 
 def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | None, name: str | None = None) -> dict[str, Any]:
-    """Return the message that stores a text. A short note counts as a statement about the container's user.
+    """Return the message that stores a document's text. A short note counts as a statement about the container's user.
 
-    `name` is the message id. A moved document keeps the id, which makes an interrupted move recognizable.
+    `name` is the message id. Moving a document keeps the message id, so that an interrupted move can be recognized.
     """
     remember_as = {**({"metadata": dict(metadata)} if metadata else {}), **({"about_user": True} if _is_note(text) else {})}
     return {
@@ -41,7 +41,7 @@ def message_of(text: str, metadata: Mapping[str, Any], stated_at: datetime | Non
 
 
 def content_of(session: WorkingMemoryResponse) -> str:
-    """Return a document's text. In a conversation, each message starts with its role. The parts of a file have the role tool."""
+    """Return a document's text. Each message starts with its role, unless all roles are `user` (plain documents) or `tool` (files)."""
     spoken = {message.role for message in session.messages} not in ({"user"}, {"tool"})
     return "\n".join(f"{message.role}: {message.content}" if spoken else message.content for message in session.messages)
 
@@ -54,10 +54,10 @@ def metadata_of(session: WorkingMemoryResponse) -> dict[str, Any]:
 
 
 def added_text(parts: Sequence[str], given: str) -> str | None:
-    """Return the text that `given` adds to a document's parts. None if `given` is a new version of the document.
+    """Return the text that `given` adds to a document's parts, or None if `given` is a new version of the document.
 
-    Callers send either only new text or the whole text again. An existing part is a retry and adds nothing. If `given`
-    contains at least half of the document's lines, it is a new version of the whole document.
+    Callers send either only the new text or the whole text again. Text that equals an existing part is a retry and adds
+    nothing. If `given` contains at least half of the document's lines, it is a new version of the whole document.
     """
     whole_text = "\n".join(parts)
     if given == whole_text or given in parts:
@@ -80,8 +80,8 @@ def messages_of(sent: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) 
     """Return a conversation's messages with stable ids and with the metadata for their memories.
 
     Clients resend the whole conversation, so a message's id depends on its content and on the number of equal messages
-    before it. Only texts and pictures are stored. Raises BadInput if no message has any, and NotSupported if the messages
-    contain only other parts.
+    before it. Of the content, only text and pictures are stored. Raises BadInput if there is nothing to store, and
+    NotSupported if the messages contain only parts of other types.
     """
     counts: Counter[str] = Counter()
     messages: list[dict[str, Any]] = []

@@ -81,7 +81,7 @@ class MemoryOperations(CompatService):
         return [(hit, as_chunks or (both and hit.memory_type == "message")) for hit in hits]
 
     async def profile(self, tag: str | None) -> Profile:
-        """Return the profile of a container tag. Raises BadInput without a tag."""
+        """Return the profile of a container tag. Raises BadInput if no tag is given."""
         if not tag:
             raise BadInput("must be given", field="containerTag")
         return await self._services[ProfileService].read(self._scope, tag, self._namespace, limit=MAX_PAGE)
@@ -144,7 +144,7 @@ class MemoryOperations(CompatService):
         return await self._services[MemoryService].patch(writing(self._scope), record.id, body)
 
     async def forget(self, request: NamedMemory) -> str:
-        """Forget a memory and its evidence, and return its id. Undo works as for `/v1/memory/forget`.
+        """Forget a memory and its evidence, and return its id. This can be undone in the same way as `/v1/memory/forget`.
 
         Raises NotFound.
         """
@@ -159,7 +159,7 @@ class MemoryOperations(CompatService):
     async def forget_matching(self, text: str, user: str, *, dry_run: bool) -> list[dict[str, str]]:
         """Forget the memories that a sentence describes, or only return them if `dry_run` is true.
 
-        An ambiguous text counts as a topic and covers everything about that topic.
+        Ambiguous text is treated as a topic: it covers everything about that topic.
         """
         given = {"user_id": user, "dry_run": dry_run}
         forgotten = await self._forget({**given, "text": text})
@@ -168,7 +168,7 @@ class MemoryOperations(CompatService):
         return [] if forgotten.ambiguous else _went(forgotten)
 
     async def existing_ids(self, names: Sequence[str], user: str | None) -> set[str]:
-        """Return the ids that belong to memories of a container."""
+        """Return the ids in `names` that belong to a container's memories."""
         unique_ids = list(dict.fromkeys(names[:MAX_PAGE]))
         records = await self._services[MemoryStore].get(self._scope, unique_ids)
         return {name for name, record in zip(unique_ids, records, strict=True) if record is not None and record.user_id == user}
@@ -195,7 +195,7 @@ class MemoryOperations(CompatService):
         raise NotFound("no memory has this text")
 
     def _kind(self, *, chunks: bool) -> Sequence[dict[str, Any]]:
-        """Return the conditions that select messages (`chunks`) or memories."""
+        """Return the conditions that select messages if `chunks` is true, and memories otherwise."""
         return [{"memory_type": {"eq" if chunks else "ne": "message"}}] if chunks or self._runtime.extracts else _STATEMENTS
 
     async def _selection(self, tags: Sequence[str], filters: object) -> list[dict[str, Any]]:
@@ -209,7 +209,7 @@ class MemoryOperations(CompatService):
         return conditions if condition is None else [*conditions, condition]
 
     async def _texts_under(self, key: str, conditions: Sequence[dict[str, Any]]) -> list[str]:
-        """Return the distinct texts under a metadata key, among the newest memories that have the key."""
+        """Return the distinct strings stored under a metadata key in the newest memories that have this key."""
         texts: dict[str, None] = {}
         having = {"and": [*conditions, {"metadata": {key: {"exists": True}}}]}
         async for page in self._pages(MOST_LOOKED_THROUGH, filter=having):

@@ -1,4 +1,4 @@
-"""Parse requests from Supermemory's clients: 3.x (/v3 and /v4) and 5.x (/ns)."""
+"""Request models for Supermemory's 3.x clients (/v3 and /v4) and 5.x clients (/ns)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Filters = dict[str, Any] | Annotated[str, Field(max_length=64 * 1024)]
 
 
 class Body(BaseModel):
-    """Fields by their wire names. The error for an unsupported field contains the field's name."""
+    """A request body with camelCase field names. Raises NotSupported, with the field's name, for an unsupported field."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -37,7 +37,7 @@ class Body(BaseModel):
 
 
 class Tagged(Body):
-    """Container tags: the first is the user. The others are stored with memories and used as filters."""
+    """Container tags: the first tag is the user. Further tags are stored with memories and used as filters."""
 
     container_tag: OptionalIdentifier = None
     container_tags: Annotated[list[Identifier], Field(max_length=16)] | None = None
@@ -64,7 +64,7 @@ class Filtered(Tagged):
 
 
 class Document(Tagged):
-    """A document to store, which consists of one text."""
+    """A document to store, consisting of a single text."""
 
     content: Text
     custom_id: OptionalIdentifier = None
@@ -80,7 +80,7 @@ class Document(Tagged):
 
     @property
     def stated_at(self) -> datetime | None:
-        """The time of the document: `date`, else a date in the metadata. None if it is missing or in the future."""
+        """The time of the document: `date`, or else a date from the metadata. None if there is neither, or if the time is in the future."""
         date = self.date or stated_date(self.metadata or {})
         return date if date is not None and date <= datetime.now(UTC) else None
 
@@ -103,7 +103,7 @@ class DocumentChanges(Tagged):
 
 
 class ContainerChanges(Body):
-    """The context of a container, which helps to understand its documents. Null deletes the context."""
+    """The new context of a container, which helps to interpret the container's documents. Null deletes the context."""
 
     supporting_context: Context | None
 
@@ -115,7 +115,7 @@ class DocumentBatch(Tagged):
     metadata: Metadata | None = None
 
     def contexts(self) -> dict[str, str]:
-        """Return contexts by container tag. If a tag has several contexts, the last context counts."""
+        """Return contexts by container tag. If a tag has several contexts, the last one is used."""
         contexts: dict[str, str] = {}
         for item in self.documents:
             own = item if isinstance(item, dict) else {}
@@ -127,7 +127,7 @@ class DocumentBatch(Tagged):
 
 
 class DocumentListing(Filtered):
-    """Selection of documents to list."""
+    """A request to list documents, one page at a time."""
 
     page: Annotated[int, Field(ge=1, le=100_000)] = 1
     limit: Annotated[int, Field(ge=1)] = 10
@@ -150,7 +150,7 @@ class BulkDelete(Body):
 
 
 class Search(Filtered):
-    """A search in memories, in the verbatim text of documents (`documents`), or in both (`hybrid`)."""
+    """A search of memories, of the verbatim text of documents (`documents`), or of both (`hybrid`)."""
 
     q: Annotated[FreeText, Field(min_length=1)]
     limit: Annotated[int, Field(ge=1)] = 10
@@ -184,7 +184,7 @@ class NewMemories(Tagged):
 
 
 class TemporalContext(Body):
-    """The time of the event in a memory."""
+    """The time of the event that a memory describes."""
 
     event_date: list[Instant] | None = None
 

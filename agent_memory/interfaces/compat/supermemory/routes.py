@@ -1,4 +1,4 @@
-"""Serve Supermemory's paths for its clients 3.x (/v3, /v4) and 5.x (/ns)."""
+"""Routes for Supermemory's 3.x clients (/v3, /v4) and 5.x clients (/ns)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _name(request: Request) -> str:
 
 
 def _tag(request: Request) -> str | None:
-    """Return the container in the path of a request from a client 5.x, else None."""
+    """Return the container tag from the path of a 5.x client's request, or None."""
     return request.path_params.get("namespace")
 
 
@@ -59,7 +59,7 @@ async def _add(request: Request, service: FileDocuments) -> Any:
 
 
 def _tags_of(tags: str) -> Any:
-    """Return container tags, which clients 3.x send as one tag or as a JSON array."""
+    """Return container tags, which 3.x clients send as one tag or as a JSON array."""
     try:
         return from_json(tags) if tags.startswith("[") else [tags]
     except ValueError:
@@ -122,7 +122,7 @@ async def _memories(service: FileDocuments, records: Sequence[MemoryRecord]) -> 
 
 
 def _namespace_document(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a document in the form for clients 5.x."""
+    """Return a document in the format for 5.x clients."""
     content_fields = {key: document[key] for key in ("id", "title", "type", "summary", "content", "url")}
     state = {"status": document["status"], "dreamingStatus": document["status"]}
     times = {key: document[key] for key in ("createdAt", "updatedAt")}

@@ -1,4 +1,4 @@
-"""Serve Supermemory's operations with our features, in one namespace. The service keeps no state of its own."""
+"""Supermemory's operations, implemented with this server's features in one namespace. The service keeps no state of its own."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SupermemoryService(MemoryOperations):
         return await self._accepted(ref, await self._write(ref, document, may_exist=document.custom_id is not None), keep_context)
 
     async def _accepted(self, ref: SessionRef, answer: dict[str, Any], keep_context: KeepContext | None) -> dict[str, Any]:
-        """Store the container's context, then start the work on the document."""
+        """Store the container's context, then start processing the document if it is queued."""
         if keep_context is not None:
             await keep_context()
         if answer["status"] == "queued":
@@ -79,10 +79,10 @@ class SupermemoryService(MemoryOperations):
     async def _write_once(
         self, ref: SessionRef, document: Document, may_exist: bool, replaces: bool, message_id: str | None
     ) -> dict[str, Any]:
-        """Store a document as in `add`, in one attempt. If `replaces` is true, the text is the whole document.
+        """Store a document as `add` does, in one attempt. If `replaces` is true, the text is the whole document.
 
-        One script writes the new state, and outdated memories are deleted afterwards. Raises VersionMismatch if the
-        document has changed since it was read.
+        A single script writes the new state, and outdated memories are deleted afterwards. Raises VersionMismatch if
+        the document has changed since it was read.
         """
         scope, others = writing(self._scope), document.tags()[1:]
         text, given = document.content, document.metadata or {}
@@ -133,7 +133,7 @@ class SupermemoryService(MemoryOperations):
         await self._services[SessionService].append(writing(self._scope), ref.session_id, request, if_match=if_match, anew=anew)
 
     async def add_batch(self, batch: DocumentBatch, contexts: Mapping[str, KeepContext]) -> dict[str, Any]:
-        """Store documents in order, and report invalid ones. `contexts` contains functions that store contexts."""
+        """Store documents in order, and report invalid ones. `contexts` maps container tags to functions that store their contexts."""
         shared = batch.model_dump(by_alias=True, exclude_none=True, exclude={"documents"})
         results: list[dict[str, Any]] = []
         for item in batch.documents:
@@ -171,7 +171,7 @@ class SupermemoryService(MemoryOperations):
     ) -> dict[str, Any]:
         """Replace a document's text, metadata, id or tags. Raises NotFound.
 
-        A move writes the document to its new place before it deletes the old copy.
+        A move writes the document to its new location before deleting the old copy.
         """
         session = await self._find(name, user) or await self._moving(name, user, changes.tags())
         if session is None:
@@ -220,7 +220,7 @@ class SupermemoryService(MemoryOperations):
         return {"success": not errors, "deletedCount": deleted, **{name: value for name, value in given.items() if value}}
 
     async def list(self, request: DocumentListing) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
-        """Return a page of documents, newest first by default, and the page's position."""
+        """Return a page of documents, newest first by default, and pagination details."""
         size = min(request.limit, MAX_PAGE)
         condition = await self._selection(request.tags(), request.given_filters)
         if len(condition) > (0 if request.user is None else 1):
@@ -240,7 +240,7 @@ class SupermemoryService(MemoryOperations):
     async def _list_fitting(
         self, request: DocumentListing, condition: Sequence[dict[str, Any]], size: int
     ) -> tuple[Sequence[dict[str, Any]], dict[str, Any]]:
-        """Return a page of documents. Considers only the newest 5,000 matching messages."""
+        """Return a page of documents. Only the newest 5,000 matching messages are considered."""
         messages = {"and": [*condition, {"memory_type": {"eq": "message"}}]}
         refs: dict[SessionRef, None] = {}
         async for page in self._pages(MOST_LOOKED_THROUGH, filter=messages):
@@ -251,7 +251,7 @@ class SupermemoryService(MemoryOperations):
         return documents, page_of(request.page, size, len(ordered))
 
     async def _documents(self, refs: Sequence[SessionRef], *, content: bool = True) -> list[dict[str, Any]]:
-        """Return the documents that exist, in order. The number of round trips is constant."""
+        """Return the documents that exist among `refs`, in the same order. The number of round trips is constant."""
         return await self._answers(await self._load_sessions(refs), content=content)
 
     async def _load_sessions(self, refs: Sequence[SessionRef]) -> list[WorkingMemoryResponse]:
@@ -261,12 +261,12 @@ class SupermemoryService(MemoryOperations):
     def _ref(self, name: str, user: str | None) -> SessionRef:
         """Return the session for a document. Raises Forbidden.
 
-        A document without a container has no user, or the only user that the caller may access.
+        A document without a container has no user, or belongs to the only user that the caller may access.
         """
         return session_of(self._scope, name, self._namespace, user)
 
     async def _read(self, ref: SessionRef) -> tuple[WorkingMemoryResponse | None, str]:
-        """Return exactly this document, or None, and the version that a write must expect."""
+        """Return the document stored under exactly this reference, or None, and the version that a write must expect."""
         try:
             sessions = self._services[SessionService]
             answer = await sessions.get(self._scope, ref.session_id, namespace=ref.namespace, user_id=ref.user_id)
@@ -279,8 +279,8 @@ class SupermemoryService(MemoryOperations):
     async def _find(self, name: str, user: str | None) -> WorkingMemoryResponse | None:
         """Return the document with the given id, or None.
 
-        If `user` is None, return the document without a container. Without such a document, return the only document
-        with this id.
+        If `user` is None, prefer the document without a container. If there is none, return the only document with this
+        id.
         """
         try:
             answer = await self._services[SessionService].get(self._scope, name, namespace=self._namespace, user_id=user)
@@ -290,9 +290,9 @@ class SupermemoryService(MemoryOperations):
         return session if session.messages and (user is None or session.user_id == user) else None
 
     async def _moving(self, name: str, user: str | None, tags: Sequence[str]) -> WorkingMemoryResponse | None:
-        """Return the source of an interrupted move that left the document in both containers.
+        """Return the old copy of a document that an interrupted move left in both containers.
 
-        None if there is no such move.
+        Return None if there was no such move.
         """
         if user is not None or not tags:
             return None
@@ -348,7 +348,7 @@ class SupermemoryService(MemoryOperations):
         return [document_answer(session, status, content=content) for session, status in zip(sessions, statuses, strict=True)]
 
     async def _remove(self, ref: SessionRef) -> None:
-        """Delete a document. Delete the session last, so that the same request can find it and finish after a crash."""
+        """Delete a document. The session is deleted last, so that after a crash a retry can find it and finish."""
         scope, sessions = writing(self._scope), self._services[SessionStore]
         await sessions.delete(scope, ref, only_work=True)
         await delete_memories_of(self._services, scope, ref)

@@ -66,7 +66,7 @@ async def show_changes(page: Page) -> Response:
 
 
 async def saved_diff(page: Page) -> Pieces:
-    """Return what the edit that led to this page changed, as a diff."""
+    """Return a diff of the edit that redirected the browser to this page."""
     memory_id = page.query.get("changed")
     if memory_id is None or page.query.get("done") not in ("edit-memory", "undo-edit"):
         return []
@@ -76,7 +76,7 @@ async def saved_diff(page: Page) -> Pieces:
 
 
 async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add the texts of session messages that a proposal would forget. A change names such messages by id only."""
+    """Add the text of session messages that a proposal would forget. A change identifies these messages only by id."""
     for change in changes:
         named = [each for each in change["memories"] if not (each.get("before") or each.get("after"))]
         whose: dict[str, Any] = next((each["before"] for each in change["memories"] if each.get("before")), {})

@@ -1,6 +1,6 @@
-"""Prepare charts of the load over time.
+"""Charts of the server load over time.
 
-Without scripts, browsers show only the lines; with scripts, also axes and values.
+Without scripts, browsers show only the lines; with scripts, they also show axes and values.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _UNITS = {"times": "ms", "healthy": "%", "oldest": "s"}
 
 
 def charts_of(history: Any, names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the charts `names` from an answer of `/v1/metrics/history`, or [] if the caller may not read it."""
+    """Return the named charts from an answer of `/v1/metrics/history`, or [] if the caller may not read the history."""
     return [_chart(name, history) for name in names] if history is not None else []
 
 
 def _chart(name: str, history: Any) -> dict[str, Any]:
-    """Return a chart. `data` is the JSON that the script draws. `paths` are the lines as SVG in a box of 100 × 100."""
+    """Return a chart. `data` is the JSON that the script draws. `paths` are the lines as SVG paths in a 100 × 100 box."""
     lines, is_sum = _LINES[name]
     points = history["points"]
     factor = 100 if name == "healthy" else 1

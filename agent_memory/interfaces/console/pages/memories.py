@@ -1,4 +1,4 @@
-"""Search memories in the same way as programs that use the API, and preview what would be forgotten."""
+"""Search memories as programs do through the API, and preview what would be forgotten."""
 
 from __future__ import annotations
 

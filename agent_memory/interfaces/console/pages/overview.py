@@ -1,4 +1,4 @@
-"""Show the overview: the numbers of memories and sessions, the load over time, and how to begin."""
+"""The overview page: the numbers of memories and sessions, the load over time, and how to get started."""
 
 from __future__ import annotations
 

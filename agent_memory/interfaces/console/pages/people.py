@@ -16,7 +16,7 @@ _SEARCH = "/v1/long-term-memory/search"
 
 
 async def show_people(page: Page) -> Response:
-    """List users, sorted by newest memory. The query's `before` continues the list; `q` is the start of user ids."""
+    """List users, sorted by newest memory. In the query, `before` continues the list, and `q` is a prefix of user ids."""
     begin, before = page.query.get("q"), page.query.get("before")
     people, before = await _users_with_memories(page, begin, before)
     if "before" not in page.query:

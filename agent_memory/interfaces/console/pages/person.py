@@ -84,7 +84,7 @@ def _draw(events: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _ticks(first: date, last: date) -> list[date]:
-    """Return the first days of the months or years between two days; at most 12."""
+    """Return the first days of the months or years between two dates, at most 12."""
     months = [date(year, month, 1) for year in range(first.year, last.year + 2) for month in range(1, 13)]
     months = [day for day in months if first < day < last]
     if len(months) > _MOST_MONTHS:
@@ -100,7 +100,7 @@ async def export_person(page: Page) -> Response:
 
 
 async def show_erasing(page: Page) -> Response:
-    """Before an erasure, show how much it would delete."""
+    """Show how much an erasure would delete, before it is confirmed."""
     user, namespace = page.request.path_params["user_id"], page.query.get("namespace")
     kinds = [*_FACT_KINDS, "message"]
     memories, sessions = await asyncio.gather(

@@ -1,6 +1,6 @@
-"""Show the exact prompt for a query, with one setting or with two settings side by side.
+"""Pages that show the exact prompt for a query, with one set of settings or with two side by side.
 
-The page shows what the prompt contains and why, how many tokens each part needs, and what was left out.
+They show what the prompt contains and why, how many tokens each part uses, and what was left out.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ async def show_prompt(page: Page) -> Response:
 def prompt_of(page: Page, prefix: str = "") -> dict[str, Any]:
     """Build the body of a prompt request from the page's query.
 
-    `prefix` precedes the names of the setting's own fields.
+    Query fields that are specific to one setting have names that start with `prefix`.
     """
     query = page.query
     search: dict[str, Any] = {"explain": True}

@@ -1,4 +1,4 @@
-"""Show the server's state and rules, its API keys, and its background work: waiting, to be retried, or failed for good."""
+"""Pages for the server's state and rules, API keys, and background work (waiting, to be retried, or permanently failed)."""
 
 from __future__ import annotations
 

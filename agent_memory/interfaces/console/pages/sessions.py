@@ -15,7 +15,7 @@ from agent_memory.interfaces.console.frame import Page
 _WINDOW_TOKENS = 16_000
 _MEMORIES = 100
 _MESSAGES = 200
-# Pictures of one page. The others are only named.
+# The most bytes of pictures that a page shows. It only names further pictures.
 _PICTURE_BYTES = 16 * 1024 * 1024
 
 
@@ -48,9 +48,9 @@ async def show_session(page: Page) -> Response:
 
 
 def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, bool]]]]:
-    """Return each message with the addresses of its pictures, and whether the page shows them or only names them.
+    """Yield each message with its pictures. Each picture is a pair: its address, and whether the page shows it.
 
-    The page shows no picture of another server, which would see who reads the conversation.
+    The page does not show pictures from other servers, because these servers would learn who reads the conversation.
     """
     left = _PICTURE_BYTES
     for message in messages:

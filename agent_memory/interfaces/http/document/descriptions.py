@@ -1,6 +1,6 @@
 """Describe fields in the OpenAPI document with the attribute docstrings of the models.
 
-The docstrings are read from the source code when the document is first built. This keeps the start and requests fast,
+The docstrings are read from the source code when the document is first built. This keeps startup and requests fast,
 and MCP schemas small.
 """
 

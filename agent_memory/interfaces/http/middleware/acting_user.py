@@ -1,6 +1,6 @@
-"""Limit a request to one user. An application that serves many users with one API key uses this.
+"""Middleware that limits a request to the user in the `X-Acting-User` header, for applications that serve many users with one API key.
 
-The header limits every operation, also operations that take only an id, as an API key limited to this user does.
+Like an API key limited to that user, the header limits every operation, even operations that take only an id.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MAX_BYTES = 4096
 
 
 class ActingUserMiddleware:
-    """Replace the caller with one that reaches only the user in `X-Acting-User`, or answer with 403 or 422."""
+    """Limit the caller to the user in `X-Acting-User`, or answer with 403 or 422."""
 
     def __init__(self, app: ASGIApp, *, required: bool) -> None:
         self._app = app

@@ -1,8 +1,8 @@
-"""Admit as many requests as the process can serve in time, and refuse the others before reading them.
+"""Admission of as many requests as the process can serve in time. Further requests are refused before they are read.
 
 The limit follows the delay of the event loop: it shrinks while the loop is constantly late, and grows otherwise. The
 signal comes from CoDel: the smallest delay in an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue,
-2012). The limit changes in steps, as in TCP. Tenants share the places by fair queueing (Nagle, RFC 970), which drops
+2012). The limit changes in steps, as in TCP. Tenants share the slots by fair queueing (Nagle, RFC 970), which drops
 requests from the longest queue (Suter et al., INFOCOM 1998).
 """
 
@@ -74,9 +74,9 @@ class AdaptiveLimit:
 
 
 class FairQueue(Generic[Turn]):
-    """Track the running and waiting requests of each tenant. Without `fair`, all requests belong to one tenant.
+    """The running and waiting requests of each tenant. Without `fair`, all requests count as one tenant's.
 
-    The next place goes to the tenant with the fewest running requests. Tenants with equally many take turns.
+    The next slot goes to the tenant with the fewest running requests. Tenants with equal numbers take turns.
     """
 
     def __init__(self, *, fair: bool) -> None:
@@ -118,7 +118,7 @@ class FairQueue(Generic[Turn]):
             self._delete_if_empty(tenant)
 
     def next(self, limit: int, now: float) -> tuple[str, Turn] | None:
-        """Start the next request if one of `limit` places is free. Return its tenant and its turn, or None."""
+        """Start the next request if one of `limit` slots is free. Return its tenant and turn, or None if no request starts."""
         share = limit
         if self._fair:
             # Keep one eighth of all places free for other tenants; a competing tenant gets a quarter at most.
@@ -150,9 +150,9 @@ class FairQueue(Generic[Turn]):
 
 
 class AdmissionMiddleware:
-    """Run at most `most` requests at a time, and refuse others with 503. With `fair`, tenants share the places.
+    """Middleware that runs at most `most` requests at a time and refuses others with 503. With `fair`, tenants share the slots.
 
-    Calls to language models, which take seconds anyway, have a long line of their own.
+    Calls to language models, which take seconds anyway, have their own long queue.
     """
 
     def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
@@ -194,7 +194,7 @@ class _Admission:
         return self._queue.working + self._queue.waiting
 
     async def enter(self, tenant: str, place: ExitStack, *, is_arriving: bool) -> bool:
-        """Wait for a place to run, which `place` gives back. Return False if there are too many requests."""
+        """Wait for a slot to run; closing `place` frees the slot. Return False if there are too many requests."""
         if is_arriving:
             self._arriving.append(tenant)
             place.callback(self._arriving.remove, tenant)
@@ -207,9 +207,9 @@ class _Admission:
         return True
 
     async def _enter(self, tenant: str) -> bool:
-        """Wait for a place to run.
+        """Wait for a slot to run.
 
-        Return False if the queue is full, or if another tenant gets this request's place in the queue.
+        Return False if the queue is full, or if another tenant takes this request's position in the queue.
         """
         now, queue = monotonic(), self._queue
         queue.note_arrival(tenant, now)

@@ -17,7 +17,10 @@ _UNAUDITED_PATHS = frozenset({"/v1/health", "/v1/ready", "/metrics", *pages.PATH
 
 
 class AuditMiddleware:
-    """Audit all requests except monitoring and page requests. `required` is True if the server requires credentials."""
+    """Middleware that audits all requests except monitoring and console page requests.
+
+    `required` is True if the server requires credentials.
+    """
 
     def __init__(self, app: ASGIApp, *, required: bool) -> None:
         self._app = app

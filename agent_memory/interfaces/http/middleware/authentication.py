@@ -41,7 +41,7 @@ def describe(document: dict[str, Any], *, required: bool) -> None:
 class AuthenticationMiddleware:
     """Put the caller's `Principal` into the scope, or answer with 401 or 503. `gate` returns None until the runtime is open.
 
-    `open_paths` are public, too.
+    `open_paths` are public in addition to `OPEN_PATHS`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Read a request's body before the request gets a place, so that slow senders do not occupy places.
+"""Middleware that reads request bodies before admission, so that slow senders do not occupy slots.
 
-Answer a late body with 408 and close the connection. Short bodies are buffered. Long bodies, and requests with `Expect:
-100-continue`, are passed on at once and marked with `BODY_ARRIVING`.
+If a body is late, the client gets a 408 response, and the connection is closed. Short bodies are buffered. Long bodies,
+and requests with `Expect: 100-continue`, are passed on immediately and marked with `BODY_ARRIVING`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SECOND_LOOK_SECONDS = 0.05
 
 
 class BodyDeadlineMiddleware:
-    """Limit the time for a body.
+    """Middleware that limits the time for a body to arrive.
 
     The limit is `seconds`, plus one second for every BYTES_PER_SECOND received, but at most `request_timeout` seconds.
     """

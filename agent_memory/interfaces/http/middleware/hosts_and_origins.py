@@ -1,7 +1,7 @@
-"""Accept only our own host names, so that no web page can reach a server that requires no credentials.
+"""Checks of host names and origins, so that no web page can reach a server that requires no credentials.
 
-With DNS rebinding, a browser treats a page as same-origin, but the `Host` header gives another name. A page of another
-origin can send simple requests; the headers `Origin` and `Sec-Fetch-Site` reveal such a page.
+With DNS rebinding, a browser treats a page as same-origin, but the `Host` header contains a foreign name. A page from
+another origin can send simple requests; the headers `Origin` and `Sec-Fetch-Site` reveal such a page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _MOST_REMEMBERED = 1000
 def allowed_names(settings: Settings, host: str) -> frozenset[str] | None:
     """Return the allowed host names in addition to this machine's own names, or None if any name is allowed.
 
-    Without ALLOWED_HOSTS, any name is allowed if the server requires credentials or listens beyond this machine.
+    Without ALLOWED_HOSTS, any name is allowed if the server requires credentials or does not listen on a loopback
+    address.
     """
     names = _names(settings.server.allowed_hosts)
     if "*" in names or not (names or (is_loopback(host) and not settings.auth.required)):
@@ -38,7 +39,7 @@ def _names(setting: str) -> frozenset[str]:
 
 
 class HostMiddleware:
-    """Answer with 421 for other host names, and with 403 for requests from pages of other origins that change data.
+    """Middleware that answers with 421 for unknown host names, and with 403 for data-changing requests from pages of other origins.
 
     `names` are the server's names (None allows any name). `origins` are the allowed origins (CORS_ALLOWED_ORIGINS).
     """

@@ -1,4 +1,4 @@
-"""Identify callers before admission by recently checked credentials, so that each tenant uses its own share."""
+"""Middleware that identifies callers before admission by recently checked credentials, so that each tenant uses its own share of slots."""
 
 from __future__ import annotations
 

@@ -27,13 +27,13 @@ _MOST_HELD = 256
 
 
 class RateLimitMiddleware:
-    """Answer requests above the limit with 429 and a `Retry-After` header.
+    """Middleware that answers requests above the limit with 429 and a `Retry-After` header.
 
-    The middleware calls `limit` for each request, because the limit exists only after the runtime opens. The server
-    installs the middleware twice. Before admission it handles known callers, so that refusals occupy no place; after
-    authentication it handles the others. At most `most_waiting` requests of a tenant wait here for Redis; the next
-    layer counts the rest. With `required`, operators have no limit, because they must be able to act during a flood of
-    requests.
+    It calls `limit` for each request, because the limit exists only after the runtime opens. The server installs the
+    middleware twice. The first layer, before admission, handles known callers, so that refused requests occupy no
+    slots. The second layer, after authentication, handles all others. In the first layer, at most `most_waiting`
+    requests of a tenant wait for Redis; the second layer counts further requests. With `required`, operators have no
+    limit, because they must be able to act during a flood of requests.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Provide the outermost layer: set request id and deadline, measure and log each request, and handle crashes."""
+"""The outermost layer: it sets the request id and deadline, measures and logs each request, and handles crashes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GUARDS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-re
 
 
 class RequestMiddleware:
-    """Apply the outermost layer. `timeout` is a request's deadline in seconds. Streams remove their deadline."""
+    """The outermost middleware. `timeout` is a request's deadline in seconds. Streams remove their deadline."""
 
     def __init__(self, app: ASGIApp, *, timeout: float) -> None:
         self._app = app
@@ -51,7 +51,7 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 policy = (_POLICY, scope[CONTENT_POLICY]) if CONTENT_POLICY in scope else _DATA_POLICY
-                # An upstream's id belongs to the caller's talk with the upstream.
+                # An upstream's id belongs to the exchange between the caller and the upstream.
                 ids = () if UPSTREAM_ID in scope else ((b"x-request-id", request_id),)
                 message["headers"] = [*message["headers"], *ids, policy, *_GUARDS]
             await send(message)

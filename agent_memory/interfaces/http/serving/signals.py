@@ -1,4 +1,4 @@
-"""Handle SIGINT and SIGTERM: the first signal starts an orderly shutdown, and a second Ctrl-C exits at once."""
+"""Handle SIGINT and SIGTERM: the first signal starts an orderly shutdown, and a second Ctrl-C exits immediately."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Shutdown:
         self._starting: asyncio.Task[object] | None = asyncio.current_task()
 
     def install(self) -> None:
-        """Handle the signals in the running event loop."""
+        """Install handlers for SIGINT and SIGTERM in the running event loop."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._on_signal, number)
 
     def started(self) -> None:
-        """Mark the start as complete. Signals no longer cancel the task; the caller waits for `requested` instead."""
+        """Mark startup as complete. Signals then no longer cancel the starting task; the caller waits for `requested` instead."""
         self._starting = None
 
     def _on_signal(self, number: int) -> None:
@@ -50,7 +50,7 @@ class Shutdown:
 def run_until_stopped(main: Callable[[Shutdown], Awaitable[None]]) -> None:
     """Run `main` on a new uvloop event loop in this thread. Raises StartupError.
 
-    A signal during the start cancels `main` without raising an error.
+    A signal during startup cancels `main` without raising an error.
     """
 
     async def guarded() -> None:

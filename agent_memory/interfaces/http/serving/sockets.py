@@ -1,4 +1,4 @@
-"""Open the listening sockets before anything else starts, so that a port in use gives one clear error line."""
+"""Listening sockets, opened before anything else starts, so that a port already in use causes one clear error line."""
 
 from __future__ import annotations
 

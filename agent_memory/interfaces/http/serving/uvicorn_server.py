@@ -78,7 +78,7 @@ class HttpServer:
         await self._uvicorn.answers.wait()
 
     def drain(self) -> bool:
-        """Close each connection after its next answer, and let readiness report the shutdown. Still answer requests."""
+        """Close each connection after its next answer, and make readiness checks report the shutdown. Requests are still answered."""
         self._draining.begin()
         return True
 

@@ -10,10 +10,10 @@ from agent_memory_client.models._types import Absent, Instant
 
 
 class OperationKind(StrEnum):
-    """What the job works on, such as a session or a deletion.
+    """The kind of a job.
 
-    `follow` jobs update derived data. `order` jobs do requested work such as a rebuild. An `export` runs while its
-    caller reads it. Its operation is a receipt that lists do not include.
+    `follow` jobs update derived data. `order` jobs do requested work, such as a rebuild. An `export` runs while the
+    caller reads it; its operation is only a receipt, and lists do not include it.
     """
 
     DELETION = "deletion"

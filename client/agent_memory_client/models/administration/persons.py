@@ -1,4 +1,4 @@
-"""Reports about imports. An export is a file with one JSON object per line."""
+"""Reports on imports of exported files. Such a file contains one JSON object per line."""
 
 from __future__ import annotations
 

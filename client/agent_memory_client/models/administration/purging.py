@@ -1,4 +1,4 @@
-"""Delete memories by their source."""
+"""Deletion of memories by their source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory_client.models.memories import SourceClass
 
 
 class PurgeRequest(BaseModel):
-    """The source whose memories to delete. A memory must match all given conditions. Give at least one condition."""
+    """The source of the memories to delete. A memory must match all given conditions. Give at least one condition."""
 
     model_config = ConfigDict(extra="forbid")
 

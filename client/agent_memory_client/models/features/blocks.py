@@ -24,7 +24,7 @@ BlockOperation: TypeAlias = Literal["append", "replace", "insert", "rethink"]
 
 
 class BlocksInPrompt(BaseModel):
-    """What a prompt shows about memory in addition to the blocks."""
+    """Information about memory that a prompt shows in addition to the blocks."""
 
     counts: bool = True
     """True to show when a block was last edited, and how many memories and messages the agent can search."""
@@ -175,4 +175,4 @@ class BlockHistoryResponse(BaseModel):
 
 
 class BlockAttachRequest(BlockOwner):
-    """Another owner whose prompts show the block. Give at least one value. All of them must match exactly."""
+    """Another owner whose prompts show the block. Give at least one value. All values must match exactly."""

@@ -76,7 +76,7 @@ class DeleteItem(BaseModel):
 
 
 class SearchItems(BaseModel):
-    """Find values under a path that match a filter, and sort them by how well they match a query."""
+    """Search under a path for values that match a filter, and sort them by how well they match a query."""
 
     op: Literal["search"] = "search"
     prefix: ItemPrefix = Field(default_factory=list[str])
@@ -146,7 +146,7 @@ class ItemPaths(BaseModel):
 
 
 class ItemResult(BaseModel):
-    """The result of one operation in a batch. Only the field for its kind is set, and none for a put or delete."""
+    """The result of one operation in a batch. Only the field for the operation's kind is set; a put or delete sets none."""
 
     item: Item | None = None
     """The item that a get returned. Null if it does not exist."""

@@ -98,7 +98,7 @@ class ProcedureSource(BaseModel):
 
 
 class ProcedureContent(ProcedureOwner):
-    """A procedure's content, without its counts. Edits change it, and an undo restores it."""
+    """A procedure's content, without counts. Edits change the content, and an undo restores it."""
 
     id: str
     when_to_use: str
@@ -299,7 +299,7 @@ class ToolMemory(ProcedureOwner):
 
 
 class ToolMemoryListResponse(BaseModel):
-    """Tool statistics."""
+    """A page of tool statistics, newest first."""
 
     tools: list[ToolMemory]
     """The tools on this page, newest first."""

@@ -83,7 +83,7 @@ class ProfileMove(BaseModel):
 
 
 class ProfileMoves(BaseModel):
-    """The latest moves of a profile, newest first."""
+    """The latest moves of memories in a profile, newest first."""
 
     moves: list[ProfileMove] = Field(default_factory=list[ProfileMove])
     """The moves. The server stores at most 1,000."""

@@ -1,7 +1,7 @@
 """Sections that extensions add to a memory prompt on request.
 
 Each section has a field in `PromptOptions` and a key of the same name in `PromptOptionArguments`. HTTP, the clients and
-MCP use these.
+MCP all use these definitions.
 """
 
 from __future__ import annotations

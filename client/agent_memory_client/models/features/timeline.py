@@ -120,7 +120,7 @@ class TimelineDays(BaseModel):
 
 
 class TimelineQuery(TimelineDays):
-    """Select events and how to group them, as of now or of another time."""
+    """The events to select and how to group them, as of now or another time."""
 
     granularity: Granularity | None = None
     """Group the events by `day`, `week` or `month`."""

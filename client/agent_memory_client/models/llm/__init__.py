@@ -1,4 +1,4 @@
-"""The APIs of language models whose calls get a memory: chat completions, responses, and Anthropic's messages."""
+"""Memory for calls to language models through the Chat Completions, Responses and Anthropic Messages APIs."""
 
 from __future__ import annotations
 

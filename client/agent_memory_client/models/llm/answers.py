@@ -1,4 +1,4 @@
-"""Collect a model's answer from a response, which is JSON or a stream of server-sent events. No I/O."""
+"""Collect a model's answer from a response body, which is JSON or a stream of server-sent events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_CHARS = 4 * 1024 * 1024
 
 
 class AnswerReader(ABC):
-    """Collects the answer from pieces of a response's body. `is_complete` is True once the stream says so."""
+    """Collects the answer from pieces of a response's body. `is_complete` is True after the end of the answer."""
 
     last_events: ClassVar[tuple[str, ...]] = ()
 
@@ -74,7 +74,7 @@ class AnswerReader(ABC):
             self._chars += len(text)
 
     def add_call(self, key: Any, call_id: Any, name: Any, arguments: Any) -> None:
-        """Add a tool call, or more of its arguments."""
+        """Add a tool call, or append arguments to an existing tool call."""
         call = self._calls.setdefault(str(key), {"id": call_id, "name": name, "arguments": []})
         if isinstance(arguments, str) and self._chars + len(arguments) <= _MAX_CHARS:
             call["arguments"].append(arguments)
@@ -82,7 +82,7 @@ class AnswerReader(ABC):
 
 
 class ChatAnswer(AnswerReader):
-    """Reads chat completions: the first of several choices."""
+    """Reads chat completions. If there are several choices, reads only the first."""
 
     def read_answer(self, answer: dict[str, Any]) -> None:
         self.read_event(answer)
@@ -136,7 +136,7 @@ class AnthropicAnswer(AnswerReader):
         if block.get("type") == "text":
             self.add_text(block.get("text"))
         elif block.get("type") == "tool_use":
-            # The arguments of a stream follow as deltas.
+            # In a stream, the arguments follow as deltas.
             self.add_call(index, block.get("id"), block.get("name"), json.dumps(block["input"]) if block.get("input") else "")
 
 

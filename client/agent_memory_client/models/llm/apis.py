@@ -1,4 +1,4 @@
-"""Describe each API: where its requests go, and how to read and change them."""
+"""Descriptions of the model APIs: the paths of their requests, and how to read and change them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Find the new messages of a request, and give each message an id.
+"""The conversation in a request: its new messages, and an id for each message.
 
-Programs send the whole conversation in every request. A message's id is a digest of the messages up to it: a repeated
-request stores nothing twice, but the same words later in the conversation are another message.
+Programs send the whole conversation in every request. A message's id is a digest of all messages up to and including
+it. A repeated request therefore stores nothing twice, but the same words later in the conversation are a new message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _ID_BYTES = 12
 class Conversation:
     """The messages of a request, oldest first, and their ids.
 
-    `new` are the messages after the model's last one, with their pictures and ids. `answer_id` is the id of the model's answer.
+    `new` contains the messages after the model's last message, with their pictures and ids. `answer_id` is the id of
+    the answer to this request.
     """
 
     def __init__(self, body: Body, messages: Sequence[Message]) -> None:
@@ -34,7 +35,7 @@ class Conversation:
             before = digest.copy()
             digest.update(to_json(message))
             if message["role"] == "assistant":
-                # The program may send the answer back in another form than it was stored in.
+                # The program may send the answer back in a form that differs from the stored one.
                 before.update(b"answer")
             self.ids.append((before if message["role"] == "assistant" else digest).hexdigest())
         digest.update(b"answer")
@@ -46,7 +47,7 @@ class Conversation:
 
     @property
     def default_session_id(self) -> str:
-        """A session id for a conversation that has no name: the same for all requests with the same first message."""
+        """The session id to use if the request has none. Requests with the same first message get the same id."""
         return f"chat-{self.ids[0] if self.ids else self.answer_id}"
 
 
@@ -57,7 +58,7 @@ def last_question(messages: Sequence[Message]) -> str:
 
 
 def stored_message(message: Message, message_id: str) -> MemoryMessage:
-    """Return a message for a session. Raises ValidationError if a session cannot store it."""
+    """Return a message as a session stores it. Raises ValidationError if a session cannot store it."""
     return MemoryMessage.model_validate({**message, "id": message_id, "created_at": now()})
 
 

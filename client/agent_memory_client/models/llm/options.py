@@ -1,4 +1,4 @@
-"""Options of a call to a language model with memory: request headers, and the response headers that tell the result."""
+"""Memory options for a call to a language model: request headers, and the response headers that report the result."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class CallOptions(BaseModel):
 
 
 def read_options(headers: Mapping[str, str], body: Mapping[str, Any]) -> CallOptions:
-    """Read options from lowercase headers. Without them, `user`, `metadata` and `conversation` in the body count.
+    """Read options from lowercase headers. Missing ids come from the body's `user`, `metadata` and `conversation`.
 
-    Raises ValidationError.
+    Raises ValidationError for invalid options.
     """
     values: dict[str, Any] = {name: value for name, header in HEADERS.items() if (value := headers.get(header))}
     given = body.get("metadata")
@@ -66,7 +66,7 @@ def memory_headers(
     session_id: str | None = None,
     stored: Literal["yes", "no", "failed"] = "no",
 ) -> dict[str, str]:
-    """Return response headers that say what was added to a request. Ids are percent-encoded, and cut after 4 KB."""
+    """Return response headers that say what was added to a request. Ids are percent-encoded; ids beyond 4 KB are omitted."""
     ids = ""
     for encoded in (quote(name, safe="") for name in memory_ids):
         if len(ids) + len(encoded) >= _MAX_IDS_CHARS:

@@ -1,7 +1,7 @@
 """Read the conversation in a request to a language model, and add context to the request.
 
-Each API has its own form. Messages are returned in the form of chat completions, without instructions (`system`,
-`developer`). Functions accept any JSON: the model's server refuses what is wrong. Pure functions.
+Each API has its own format. All functions are pure, and return messages in the format of chat completions, without
+instructions (`system`, `developer`). They accept any JSON, because the model's server rejects invalid requests.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MAX_PICTURE_BYTES = 6 * 1024 * 1024
 
 
 def objects(value: Any) -> Iterator[dict[str, Any]]:
-    """Return the JSON objects in a list. Anything else counts as an empty list."""
+    """Yield the JSON objects in a list. Yield nothing if `value` is not a list."""
     for item in cast("list[Any]", value) if isinstance(value, list) else ():
         if isinstance(item, dict):
             yield cast("dict[str, Any]", item)
 
 
 def tool_call(call_id: Any, name: Any, arguments: Any) -> dict[str, Any]:
-    """Return a tool call in the form of chat completions. `arguments` is a JSON text."""
+    """Return a tool call in the format of chat completions. `arguments` is JSON text."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -41,7 +41,10 @@ def chat_messages(body: Body) -> list[Message]:
 
 
 def with_chat_context(body: Body, text: str) -> Body:
-    """Add to the first message if it is an instruction. Many chat templates accept only one, and only there."""
+    """Add text to the instruction at the start, or insert an instruction there.
+
+    Many chat templates accept an instruction only at the start.
+    """
     messages: list[Any] = list(body["messages"])
     first = messages[0]
     if isinstance(first, dict) and cast("Message", first).get("role") in INSTRUCTIONS:
@@ -72,7 +75,7 @@ def _message_of_item(item: Mapping[str, Any]) -> Message | None:
 
 
 def with_responses_context(body: Body, text: str) -> Body:
-    """Add to the instructions, which the API does not keep for the next response."""
+    """Add the text to the instructions, which the API does not keep for the next response."""
     return {**body, "instructions": _joined(body.get("instructions"), text)}
 
 
@@ -102,7 +105,7 @@ def with_anthropic_context(body: Body, text: str) -> Body:
 
 
 def without_files(value: Any) -> Any:
-    """Return a message's content with the digest of each encoded file in its place. Texts stay."""
+    """Return a message's content with each encoded file replaced by its digest. Text is not changed."""
     if isinstance(value, list):
         return [without_files(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
@@ -114,7 +117,7 @@ def without_files(value: Any) -> Any:
 
 
 def with_pictures(parts: list[Any]) -> list[Any]:
-    """Return a message's parts like `without_files`, but with its pictures, unless they are too large."""
+    """Return a message's parts as `without_files` does, but keep its pictures unless they are too large."""
     pictures = [_is_picture(part) for part in parts]
     size = sum(len(to_json(part)) for part, picture in zip(parts, pictures, strict=True) if picture)
     if size > _MAX_PICTURE_BYTES:
@@ -123,7 +126,7 @@ def with_pictures(parts: list[Any]) -> list[Any]:
 
 
 def _is_picture(part: Any) -> bool:
-    """True if a part of a message is a picture, in the form of any API."""
+    """True if a part of a message is a picture, in any API's format."""
     return isinstance(part, dict) and "image" in str(cast("dict[str, Any]", part).get("type"))
 
 

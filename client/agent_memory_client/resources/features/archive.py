@@ -37,7 +37,7 @@ _TO = text_rule("The last day, such as 2026-03-31; it counts, too.")
 
 
 class ArchiveTools(ModelTools):
-    """Tools for the archive (long-term memory) and for conversations (session messages stored there)."""
+    """Tools for an agent's archive in long-term memory, and for conversations (session messages in long-term memory)."""
 
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
@@ -78,7 +78,7 @@ class ArchiveTools(ModelTools):
         self._memories = Memories(transport, config)
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return a page of memories with `has_more`, or the `id` of the memory that was stored."""
+        """Run a tool. Return a page of memories with `has_more`, or the `id` of the memory that was stored."""
         if name == ARCHIVAL_MEMORY_INSERT:
             return await self._insert(parse_arguments(ArchiveInsertArguments, values), scope)
         if name == ARCHIVAL_MEMORY_SEARCH:

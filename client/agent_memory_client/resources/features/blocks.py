@@ -31,7 +31,7 @@ class Blocks(Resource):
     async def list(self, *, shown: bool = False, **owner: Unpack[OwnerNames]) -> BlockListResponse:
         """Return the blocks that belong to exactly this owner.
 
-        With `shown`, return all blocks that a prompt for this agent, user and namespace shows.
+        With `shown`, return all blocks shown in prompts for this agent, user and namespace.
         """
         return await self._read(BlockListResponse, Call("GET", _PATH, self._owner(owner) | query(shown=shown or None)))
 
@@ -66,7 +66,7 @@ class Blocks(Resource):
         if_match: int | None = None,
         **owner: Unpack[OwnerNames],
     ) -> BlockEdit:
-        """Edit the text: `append` or `insert` a line, `replace` an exact text, or `rethink` (rewrite) the whole text.
+        """Edit the text: `append` or `insert` a line, `replace` exact text, or `rethink` (rewrite) the whole text.
 
         Raises MemoryNotFoundError. Raises MemoryServerError if the block is full or read-only, or does not contain the
         old text exactly once.
@@ -148,7 +148,7 @@ class BlockTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return the edited block's label, text and size."""
+        """Edit a block, and return its label, text and size."""
         body: dict[str, Any]
         if name == CORE_MEMORY_APPEND:
             appended = parse_arguments(AppendArguments, values)
@@ -164,7 +164,7 @@ class BlockTools(ModelTools):
         return {"summary": f"{label}: {change_text}; it has {size} now", "label": label, "value": edit.block.value}
 
     async def _shown_block(self, label: str, scope: ToolScope) -> Block:
-        """Return a block that this conversation's prompts show. Raises MemoryNotFoundError."""
+        """Return the block with this label from the conversation's prompts. Raises MemoryNotFoundError."""
         params = query(agent_id=scope.agent_id, user_id=scope.user_id, namespace=scope.namespace, shown=True)
         blocks = (await self._read(BlockListResponse, Call("GET", _PATH, params))).blocks
         for block in blocks:

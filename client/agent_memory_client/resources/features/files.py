@@ -1,4 +1,4 @@
-"""Files: documents whose text becomes passages that searches and prompts find."""
+"""Files: documents that are split into passages for searches and prompts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Files(Resource):
         user_id: str | None = None,
         agent_id: str | None = None,
     ) -> StoredFile:
-        """Upload a file, which a worker reads. `jobs.get` with its `operation_id` shows the progress.
+        """Upload a file for a worker to read. To follow the progress, call `jobs.get` with the file's `operation_id`.
 
-        The same bytes again change nothing. Other bytes under the same name or `file_id` replace the file. Without a
-        `media_type`, the name's ending gives the type.
+        Uploading the same bytes again changes nothing. Different bytes with the same name or `file_id` replace the
+        file. Without `media_type`, the extension of `name` determines the type.
         """
         params = query(name=name, file_id=file_id, agent_id=agent_id, **self._scope(namespace, user_id))
         headers = {"Content-Type": media_type or "application/octet-stream"}
@@ -38,7 +38,7 @@ class Files(Resource):
         return await self._read(FileList, Call("GET", _PATH, query(limit=limit, offset=offset, **self._scope(namespace, user_id))))
 
     async def get(self, file_id: str, *, namespace: str | None = None, user_id: str | None = None) -> StoredFile:
-        """Return a file's state, counts and, if the server could not read it, the reason. Raises MemoryNotFoundError."""
+        """Return a file's state and counts. If the server could not read the file, include the reason. Raises MemoryNotFoundError."""
         return await self._read(StoredFile, Call("GET", _path(file_id), query(**self._scope(namespace, user_id))))
 
     async def delete(self, file_id: str, *, namespace: str | None = None, user_id: str | None = None) -> AckResponse:

@@ -83,7 +83,7 @@ class Items(Resource):
         namespace: str | None = None,
         user_id: str | None = None,
     ) -> FoundItems:
-        """Return the items below a path that match a filter.
+        """Return the items under a path that match a filter.
 
         With a query, return the best matches first. Otherwise, sort by path and key.
         """

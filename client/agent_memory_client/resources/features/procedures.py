@@ -139,7 +139,7 @@ class Procedures(Resource):
         limit: int = 20,
         offset: int = 0,
     ) -> ToolMemoryListResponse:
-        """Return tool statistics: successful arguments, counts, durations and costs."""
+        """Return a page of tool statistics: arguments of successful calls, counts, durations and costs."""
         params = query(tool=tool, **self._scope(namespace, user_id), agent_id=agent_id, limit=limit, offset=offset)
         return await self._read(ToolMemoryListResponse, Call("GET", _TOOLS_PATH, params))
 
@@ -171,7 +171,7 @@ class ProcedureTools(ModelTools):
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
-        """Return the matching procedures in `scope`, or the procedure that was stored there."""
+        """Search or store procedures in `scope`. Return the matching procedures or the stored procedure."""
         owner = {"user_id": scope.user_id, "agent_id": scope.agent_id, "namespace": scope.namespace}
         if name == _SEARCH:
             call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})

@@ -20,7 +20,7 @@ class Timelines(Resource):
     """Read the timeline of one user in one namespace. The namespace defaults to the client's."""
 
     async def get(self, user_id: str, namespace: str | None = None, which: TimelineQuery | None = None) -> Timeline:
-        """Return a user's events by day. `which` selects days, a topic or an entity, and groups the events."""
+        """Return a user's events by day. `which` selects days, a topic or an entity, and determines how events are grouped."""
         narrowed = (which or TimelineQuery()).model_dump(mode="json", exclude_none=True, exclude_defaults=True)
         return await self._read(Timeline, Call("GET", _PATH, query(**{**narrowed, **self._scope(namespace, user_id)})))
 

@@ -39,9 +39,9 @@ Features = Mapping[str, float]
 class Background:
     """The number of searched memories, and the share of the query's words (by weight) that none of them contains.
 
-    With `narrowed` (a filter from the caller, or a query for a time alone), any remaining memory may be the answer.
-    `match` is the typical similarity of a question and its answer, from the model's profile: the unit of all
-    similarities.
+    `narrowed` is true for a filter from the caller or a query for a time alone: any remaining memory may then be the
+    answer. `match` is the typical similarity of a question and its answer, from the model's profile. All similarities
+    are divided by it.
     """
 
     memories: int = 0
@@ -51,7 +51,7 @@ class Background:
 
 
 class RelevanceEstimate:
-    """The relevance (0 to 1) of each memory in a list by meaning and a list by words."""
+    """The relevance (0 to 1) of each memory found by meaning or by words."""
 
     def __init__(
         self,
@@ -63,7 +63,10 @@ class RelevanceEstimate:
         in_time: Collection[str] = (),
         time_bonus: float = 0.0,
     ) -> None:
-        """Add `time_bonus` to the scores in `in_time`. `facts` are similarities from a separate list."""
+        """Create an estimate. The scores of memories in `in_time` get `time_bonus` added.
+
+        `facts` contains similarities from a separate list.
+        """
         listed = sorted(similarities.values(), reverse=True)[:_LIST]
         self._top = listed[0] if listed else 0.0
         self._near = similarities if not facts else {**facts, **similarities}
@@ -106,12 +109,12 @@ class RelevanceEstimate:
         }
 
     def _parts(self, name: str) -> tuple[float, float]:
-        """Return a memory's relative scores in both lists, each from 0 to 1."""
+        """Return a memory's relative scores by meaning and by words, each from 0 to 1."""
         above, words = self._near.get(name, self._middle) - self._middle, self._words.get(name, 0.0)
         return (above / self._spread if above > 0 and self._spread > 0 else 0.0), (words / self._best if words else 0.0)
 
     def _known_share(self) -> float:
-        """Return the factor for every relevance, derived from the probability that the store contains any answer."""
+        """Return the factor by which all relevances are multiplied, derived from the probability that the store contains any answer."""
         if self.narrowed:
             return 1.0
         unknown, memories = self._background.unknown, self._background.memories
@@ -124,13 +127,13 @@ def probability(weights: Features, features: Features) -> float:
 
 
 def known_share(known_probability: float, memories: int) -> float:
-    """Return the factor for every relevance, given the probability of any answer and the number of memories."""
+    """Return the factor by which all relevances are multiplied, given the probability that an answer exists and the number of memories."""
     least = _UNKNOWN * min(memories / _MANY, 1.0)
     return min(max((known_probability - least) / (_KNOWN - least), 0.0), 1.0)
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return the lowest relevance in a prompt: 0 if the memories fill half of its places, `MIN_RELEVANCE` if all."""
+    """Return a prompt's lowest relevance: 0 if memories fill at most half of its places, rising to `MIN_RELEVANCE` if they fill all."""
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 

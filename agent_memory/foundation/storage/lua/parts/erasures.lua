@@ -1,6 +1,6 @@
--- Refuses writes for a user, session or agent whose erasure is ordered, or ended since the work began. A guard is
+-- Refuses writes to data while its erasure is requested or running, or if it ended since the work began. A guard is
 -- {root, t, ns, u, s, ag (tags of the owner), whole (data of the whole tenant), since (ms), background, off}: see
--- `storage/erasures.py`. The set `erasing` has the owners of open orders, `erased` those of erasures that ended lately.
+-- `storage/erasures.py`. The set `erasing` has the owners of open orders, `erased` the owners of recently ended ones.
 local clock = require("storage/clock")
 local function digest_of(...) return redis.sha1hex(table.concat({...}, ' ')) end
 local function places_of(tenant, owner)
@@ -37,7 +37,7 @@ local function objection(guard, tenant, owner)
   end
   return nil
 end
--- Returns the same for the owner of a stored document (a memory or a procedure), or nil if there is no document.
+-- Returns this reason for the owner of a stored document (a memory or a procedure), or nil if there is no document.
 local function objection_to_document(guard, key)
   local owner = redis.call('HMGET', key, 't', 'ns', 'u', 's', 'ag')
   return owner[1] and objection(guard, owner[1], {ns = owner[2], u = owner[3], s = owner[4], ag = owner[5]}) or nil
