@@ -99,5 +99,6 @@ async def fields(rig: Rig) -> Counter[str]:
     counts: Counter[str] = Counter()
     for name in await rig.raw_keys():
         if name.split(":")[0] in ("v", "h", "p", "it"):
-            counts.update(field.decode() for field in await rig.rt.client.hkeys(rig.keys.root + name) if field.startswith(b"v_"))
+            keys = cast("list[bytes]", await rig.rt.client.hkeys(rig.keys.root + name))
+            counts.update(field.decode() for field in keys if field.startswith(b"v_"))
     return counts

@@ -24,7 +24,7 @@ from agent_memory.foundation.core.errors import BadInput, Conflict, ModelUnavail
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm import profiles
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
-from agent_memory_client.models import ReembedRequest, SearchRequest
+from agent_memory_client.models import ReembedRequest, SearchModeEnum, SearchRequest
 from agent_memory_worker.memories import reembed
 from agent_memory_worker.privacy.erase import erase
 from tests.support.lookalike import Lookalike
@@ -36,7 +36,7 @@ __all__ = ["store"]
 
 
 async def by_meaning(rig: Rig, text: str) -> list[str]:
-    request = SearchRequest(text=text, search_mode="semantic", limit=20)
+    request = SearchRequest(text=text, search_mode=SearchModeEnum.SEMANTIC, limit=20)
     return [memory.id for memory in (await rig.rt[SearchService].search(SCOPE, request)).memories]
 
 
