@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from redis.asyncio import Redis
 from redisvl.schema import IndexSchema
@@ -174,7 +174,7 @@ class ReembedStore:
             # One pass for all prefixes, because each pass reads all keys of the store.
             with redis_errors():
                 cursor, found = await self._client.scan(max(cursor, 0), match=f"{self._keys.root}*", count=_SCAN)
-            keys = [key for key in found if key.startswith(starts)]
+            keys = [key for key in cast("list[bytes]", found) if key.startswith(starts)]
             if keys:
                 lacking += await self._sift(**names, documents=keys, drop=drop)
                 seen += len(keys)
