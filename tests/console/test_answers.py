@@ -157,7 +157,7 @@ async def test_memory_is_added_and_lines_are_chosen_on_the_page_of_a_person(new_
     page: Page = await new_page(open_url)
     await page.goto("/console/people/ida?namespace=chat")
     await page.get_by_text("Add a memory").click()
-    await page.get_by_label("Text", exact=True).fill("Ida is allergic to nuts.")
+    await page.get_by_role("textbox", name="Add a memory").fill("Ida is allergic to nuts.")
     await page.get_by_role("button", name="Save").first.click()
     await expect(page.locator("#facts .memory.saved")).to_contain_text("Ida is allergic to nuts.")
     search = {"user_id": {"eq": "ida"}, "namespace": {"eq": "chat"}, "memory_type": {"eq": "semantic"}}
