@@ -59,6 +59,7 @@ async def test_navigation_counts_decisions(new_page: Make, open_url: str, api: h
     await page.goto("/console")
     await expect(page.locator("nav .badge")).to_have_text(f"{waits} To review")
     await page.goto("/console/changes?user=di")
+    await page.locator("summary", has_text="Delete").click()
     await page.get_by_role("button", name="Delete").click()
     await expect(page.get_by_role("status")).to_be_visible()
     await expect(page.locator("nav .badge")).to_have_count(1 if waits > 1 else 0)
@@ -73,7 +74,8 @@ async def test_forgetting_and_receipt_of_an_erasure_are_listed(
     await page.goto("/console/changes?tab=all&user=ed")
     await expect(page.locator(".change")).to_contain_text("by somebody without a login")
     await expect(page.locator(".change")).to_contain_text("facts 1")
-    await page.get_by_role("button", name="Undo").click()
+    await page.locator(".change summary").click()
+    await page.get_by_role("button", name="Undo now").click()
     await expect(page.get_by_role("status")).to_contain_text("Undone")
     assert (await api.get("/v1/long-term-memory/ed-0")).status_code == 200
     erased = await api.delete("/v1/users/ed", params={"wait": 20})
