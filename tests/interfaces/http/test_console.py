@@ -180,6 +180,11 @@ async def test_changes_say_what_they_list_and_versions_show_edits(client: httpx.
     assert "<del>Rome</del><ins>Milan</ins>" in (await client.get("/console/history/a1/b")).text
     preview = await client.get("/console/forget?id=a1/b&user=ana")
     assert re.search(r'can be undone until <time datetime="[^"]+">\d', preview.text)
+    await client.post("/v1/memory/forget", json={"ids": ["a1/b"], "user_id": "ana"})
+    week = (await client.get("/console/people/ana")).text
+    assert '<span class="ended">−1</span>' in week
+    assert '<span>facts <span class="number">1</span></span>' in week
+    assert "edits by hand are not counted" in week
 
 
 async def test_session_shows_tool_calls_and_marks_the_source_of_a_fact(client: httpx.AsyncClient) -> None:
