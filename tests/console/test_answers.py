@@ -77,6 +77,7 @@ async def test_forgetting_and_receipt_of_an_erasure_are_listed(
     await page.locator(".change summary").click()
     await page.get_by_role("button", name="Undo now").click()
     await expect(page.get_by_role("status")).to_contain_text("Undone")
+    await expect(page.get_by_role("status").get_by_role("button")).to_have_count(0)
     assert (await api.get("/v1/long-term-memory/ed-0")).status_code == 200
     erased = await api.delete("/v1/users/ed", params={"wait": 20})
     await page.goto("/console/changes?tab=receipts")

@@ -214,11 +214,14 @@ async def test_dead_letter_shows_its_reason_and_is_replayed_or_dropped(
     end: str, new_page: Make, doomed: tuple[str, httpx.AsyncClient]
 ) -> None:
     url, client = doomed
-    page = await visited(new_page, url, "/jobs?tab=dead")
+    page = await visited(new_page, url, "/jobs")
+    await page.locator("td .problem, td.problem").get_by_role("link").click()
+    await expect(page).to_have_url(f"{url}/console/jobs?tab=dead&kind=memory")
     await expect(page.locator(".change")).to_contain_text("no try ended")
     (dead,) = (await listed(client, "/v1/operations", state="dead"))["operations"]
     await page.get_by_role("link", name="Details").click()
     await expect(page.locator(".facts")).to_contain_text(dead["id"])
+    await expect(page.locator(".facts")).to_contain_text(f"tries{dead['attempts']}")
     await page.go_back()
     await page.get_by_role("button", name=end).click()
     await expect(page.get_by_role("status")).to_be_visible()
