@@ -160,6 +160,8 @@ async def test_hostile_texts_are_shown_and_never_run(new_page: Callable[..., Any
     await look(page, f"/console/prompt?q={quoted(texts[7])}&user={quoted(name)}&compare=1&b_limit=3&b_pinned=1", seen)
     await look(page, f"/console/changes?tab=all&user={quoted(name)}&namespace={quoted(texts[8])}", seen)
     await look(page, f"/console/server?namespace={quoted(texts[9])}&user={quoted(name)}", seen)
+    await look(page, "/console/history/h1", seen)
+    await look(page, f"/console/jobs/extraction-x?open=1&session={quoted(name)}&user={quoted(name)}", seen)
     back = quoted('javascript:window.hacked=1//"><script>')
     await look(page, f"/console/forget?id=h1&user={quoted(name)}&back={back}", seen)
     await look(page, f"/console/people?q={quoted(texts[0])}&done={quoted(texts[0])}&undo={quoted('undo-forget:' + texts[0])}", seen)

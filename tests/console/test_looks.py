@@ -37,6 +37,7 @@ PAGES = (
     f"/erase/{USER}",
     "/changes",
     "/changes?tab=all",
+    f"/history/{USER}-fact-1",
     "/jobs",
     "/jobs?tab=dead",
     "/keys",

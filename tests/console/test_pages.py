@@ -50,6 +50,9 @@ async def test_source_opens_the_message_highlighted(new_page: Make, open_url: st
     await page.locator("#facts .memory", has_text=RECIPES).get_by_label("Where this comes from").click()
     await expect(page.locator(".chosen")).to_contain_text("twenty minutes at most")
     await expect(page.locator(".chosen")).to_be_in_viewport()
+    background = "each => getComputedStyle(each).backgroundColor"
+    other = await page.locator(".chat .user:not(.chosen) .bubble").first.evaluate(background)
+    assert await page.locator(".chosen .bubble").evaluate(background) != other
     await expect(page.locator(".chosen .became")).to_contain_text(RECIPES)
 
 

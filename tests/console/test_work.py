@@ -52,6 +52,9 @@ async def test_quarantined_memory_is_approved_or_deleted(new_page: Make, open_ur
         assert (await api.post("/v1/long-term-memory/", json={"memories": [memory]})).status_code == 200
         page = await visited(new_page, open_url, f"/changes?user=victim-{end}")
         await expect(page.locator(".change")).to_contain_text(POISON)
+        if end == "Delete":
+            await page.locator("summary", has_text="Delete").click()
+            assert (await listed(api, "/v1/quarantine", user_id=f"victim-{end}"))["total"] == 1, "it asks first"
         await page.get_by_role("button", name=end).click()
         await expect(page.get_by_role("status")).to_be_visible()
         assert (await listed(api, "/v1/quarantine", user_id=f"victim-{end}"))["total"] == 0
@@ -66,7 +69,10 @@ async def test_proposed_forgetting_shows_texts_and_is_approved_and_undone(new_pa
     page = await visited(new_page, open_url, f"/changes?user={USER}")
     await expect(page.locator(".change del", has_text="robotics company").first).to_be_visible()
     card = page.locator(".change", has_text="the user asked to forget it")
-    await card.get_by_role("button", name="Approve").click()
+    await expect(card).to_contain_text("message in its session")
+    await expect(card).not_to_contain_text("writer unknown")
+    await card.locator("summary", has_text="Approve").click()
+    await card.get_by_role("button", name="Forget all of these").click()
     await expect(page.get_by_role("status")).to_contain_text("Approved")
     gone = [name for name in named if (await api.get(f"/v1/long-term-memory/{name}")).status_code == 404]
     assert gone
@@ -93,7 +99,10 @@ async def test_replaced_fact_is_shown_as_a_diff_and_brought_back(new_page: Make,
     page = await visited(new_page, open_url, "/changes?tab=all&user=zoe&kind=supersede")
     await expect(page.locator(".change del")).to_have_text("Zoe lives in Turin.")
     await expect(page.locator(".change .diff ins")).to_have_text("Zoe lives in Oslo.")
-    await page.locator(".change").get_by_role("button", name="Undo").click()
+    await page.locator(".change summary").dblclick()
+    assert {each["state"] for each in (await listed(api, "/v1/changes", user_id="zoe"))["changes"]} == {"applied"}
+    await page.locator(".change summary").click()
+    await page.locator(".change").get_by_role("button", name="Undo now").click()
     await expect(page.get_by_role("status")).to_contain_text("Undone.")
     (change,) = (await listed(api, "/v1/changes", user_id="zoe", kind="supersede"))["changes"]
     assert change["state"] == "undone"
@@ -107,7 +116,8 @@ async def test_consolidation_is_shown_and_undone(new_page: Make, open_url: str, 
     answer = await api.post("/v1/long-term-memory/compact", params={"user_id": "eve"})
     assert answer.headers["x-pending"] == "false"
     page = await visited(new_page, open_url, "/changes?tab=all&user=eve&kind=merge")
-    await page.locator(".change").get_by_role("button", name="Undo").click()
+    await page.locator(".change summary").click()
+    await page.locator(".change").get_by_role("button", name="Undo now").click()
     await expect(page.get_by_role("status")).to_contain_text("Undone.")
     found = await api.post("/v1/long-term-memory/search", json={"user_id": {"eq": "eve"}})
     assert found.json()["total"] == 2
@@ -120,7 +130,8 @@ async def test_run_of_several_changes_is_undone_as_a_whole(new_page: Make, open_
     answer = await api.post("/v1/long-term-memory/forget", params={"user_id": "ivy", "dry_run": False}, json=policy)
     assert answer.json()["deleted"] == 3
     page = await visited(new_page, open_url, "/changes?tab=all&user=ivy")
-    await page.get_by_role("button", name="Undo all of this run").click()
+    await page.locator("summary", has_text="Undo all of this run").click()
+    await page.locator(".run").get_by_role("button", name="Undo now").click()
     await expect(page.get_by_role("status")).to_contain_text("The whole run is undone.")
     found = await api.post("/v1/long-term-memory/search", json={"user_id": {"eq": "ivy"}})
     assert found.json()["total"] == 3
@@ -203,11 +214,14 @@ async def test_dead_letter_shows_its_reason_and_is_replayed_or_dropped(
     end: str, new_page: Make, doomed: tuple[str, httpx.AsyncClient]
 ) -> None:
     url, client = doomed
-    page = await visited(new_page, url, "/jobs?tab=dead")
+    page = await visited(new_page, url, "/jobs")
+    await page.locator("td .problem, td.problem").get_by_role("link").click()
+    await expect(page).to_have_url(f"{url}/console/jobs?tab=dead&kind=memory")
     await expect(page.locator(".change")).to_contain_text("no try ended")
     (dead,) = (await listed(client, "/v1/operations", state="dead"))["operations"]
     await page.get_by_role("link", name="Details").click()
     await expect(page.locator(".facts")).to_contain_text(dead["id"])
+    await expect(page.locator(".facts")).to_contain_text(f"tries{dead['attempts']}")
     await page.go_back()
     await page.get_by_role("button", name=end).click()
     await expect(page.get_by_role("status")).to_be_visible()

@@ -189,7 +189,10 @@ def _operation(scope: Scope, mark: Mark, now: float, row: Sequence[Any]) -> Oper
     if about is None or (scope.limited and not _reaches(scope, mark, about, subject)):
         return None
     note = about.pop("note", None)
-    failed, lease = (int(part) for part in (tries or b"0 0").split()[:2])
+    record = (tries or b"0 0").split()
+    failed, lease = int(record[0]), int(record[1])
+    if due is None and record[2:] and record[2].startswith(b"d"):
+        failed = int(record[2][1:])
     state = operation_state(marked=due is not None, dead=dead is not None, leased=lease > now, failed=bool(failed or why))
     return OperationRecord(
         id=mark.operation_id,

@@ -384,15 +384,12 @@ class SessionStore:
         If `reason` is empty, the batch keeps the reason of the last attempt.
         """
         k, own = self._keys.session(sid), self._keys.session(f"{sid}.{journal.start}")
-        due, _, reasons, dead = outbox_keys(self._keys, DueKind.EXTRACTION).values()
         reply = await self._set_aside_script(
             k,
             batch_journal=own.journal,
             batch_list=own.journal_list,
             set_aside=k.set_aside,
-            due=due,
-            reasons=reasons,
-            dead=dead,
+            **outbox_keys(self._keys, DueKind.EXTRACTION),
             wake=self._keys.wake,
             epoch=journal.epoch,
             cursor=journal.start,

@@ -169,9 +169,10 @@ async def _approve_change(page: Page, form: Fields) -> str:
 
 
 @_action("undo-change", "POST /v1/changes/{change_id}/undo")
-async def _undo_change(page: Page, form: Fields) -> str:
+async def _undo_change(page: Page, form: Fields) -> str | None:
     change = await page.rest("POST", f"/v1/changes/{form['id']}/undo")
-    return f"undo-change:{change['id']}"
+    # The undo of a request to forget is no change of its own, and cannot be undone.
+    return f"undo-change:{change['id']}" if change["kind"] == "undo" else None
 
 
 @_action("erase", "DELETE /v1/users/{user_id}")

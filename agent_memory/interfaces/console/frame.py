@@ -53,13 +53,19 @@ def _moment(text: str) -> str:
     return f"{moment if moment.tzinfo is None else moment.astimezone(UTC):%-d %b %Y, %H:%M}"
 
 
+def _origin(memory: Any) -> str | None:
+    """Return the id of the first message that a memory rests on."""
+    cited = [name for each in memory.get("evidence") or () for name in each["message_ids"]]
+    return next(iter(memory.get("extracted_from") or cited), None)
+
+
 def _month(text: str) -> str:
     return f"{datetime.fromisoformat(text):%b %Y}"
 
 
 # REST omits fields without a value: templates treat these as false.
 _TEMPLATES = Environment(loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-_TEMPLATES.filters |= {"moment": _moment, "day": _day, "month": _month, "number": "{:,}".format}
+_TEMPLATES.filters |= {"moment": _moment, "day": _day, "month": _month, "origin": _origin, "number": "{:,}".format}
 
 
 class Fields(dict[str, str]):

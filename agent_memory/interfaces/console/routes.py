@@ -14,7 +14,7 @@ from agent_memory.interfaces.console.actions import do_action
 from agent_memory.interfaces.console.assets import serve_asset
 from agent_memory.interfaces.console.frame import Page, page_endpoint
 from agent_memory.interfaces.console.live import show_live
-from agent_memory.interfaces.console.pages.changes import show_changes
+from agent_memory.interfaces.console.pages.changes import show_changes, show_history
 from agent_memory.interfaces.console.pages.memories import show_forgetting, show_memories
 from agent_memory.interfaces.console.pages.overview import show_overview
 from agent_memory.interfaces.console.pages.people import show_people
@@ -36,6 +36,7 @@ _PAGES = {
     "/export/{user_id:path}": export_person,
     "/erase/{user_id:path}": show_erasing,
     "/changes": show_changes,
+    "/history/{memory_id:path}": show_history,
     "/jobs": show_jobs,
     "/jobs/{operation_id}": show_job,
     "/keys": show_keys,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -101,6 +102,17 @@ async def test_corrupt_memory_does_not_block_others(make_rig: MakeRig) -> None:
         assert (backlog.pending, backlog.dead) == (0, 1)
         assert mid in await rig.rt.outbox.reasons(DueKind.MEMORY)
         assert await rig.rt.client.exists(*(rig.keys.vector(rig.rt[MemoryStore].mid(SCOPE, f"plum {n}")) for n in range(10))) == 9
+
+
+async def test_dead_mark_that_is_set_again_starts_without_tries(make_rig: MakeRig) -> None:
+    async with make_rig(**QUICK) as rig:
+        await create(rig, "quince")
+        mid = rig.rt[MemoryStore].mid(SCOPE, "quince")
+        await rig.rt.client.hset(rig.keys.tries(DueKind.MEMORY), mid, "3 0")
+        claim = partial(rig.rt.outbox.claim_kind, DueKind.MEMORY, limit=10, lease_seconds=60, max_attempts=3)
+        assert (await claim()).given_up == 1
+        await rig.rt.outbox.mark_due(DueKind.MEMORY, [mid])
+        assert [(one.member, one.attempt) for one in (await claim()).claims] == [(mid, 1)]
 
 
 async def test_broken_queue_of_one_kind_does_not_block_others(make_rig: MakeRig) -> None:

@@ -198,13 +198,13 @@ async def test_dead_work_can_be_listed_inspected_replayed_and_dropped(redis_url:
                 DueKind.MEMORY, [claim.member for claim in claims.claims], lease_seconds=0.001, max_attempts=2
             )
         (dead,) = (await client.get("/v1/operations", params={"state": "dead"})).json()["operations"]
-        assert dead["state"] == "dead"
+        assert (dead["state"], dead["attempts"]) == ("dead", 2)
         assert "no try ended" in dead["reason"]
         assert (await client.get("/v1/operations", params={"state": "pending", "kind": "memory"})).json()["operations"] == []
         listed = await asyncio.to_thread(_command, tmp_path, "call", "GET", "/v1/operations?state=dead", "--url", url)
         assert json.loads(listed)["operations"] == [dead]
         replayed = (await client.post(f"/v1/operations/{dead['id']}/replay")).json()
-        assert replayed["state"] == "pending"
+        assert (replayed["state"], replayed["attempts"]) == ("pending", 0)
         assert (await client.post(f"/v1/operations/{dead['id']}/replay")).status_code == 409
         while not (await runtime.outbox.claim_kind(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=0)).given_up:
             pass

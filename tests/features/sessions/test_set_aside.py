@@ -47,6 +47,7 @@ async def given_up(rig: Rig, lookalike: Lookalike) -> str:
     )
     (dead,) = listed.operations
     assert (dead.session_id, dead.user_id, dead.namespace) == ("s", "ann", "n")
+    assert dead.attempts == rig.rt.settings.worker.max_attempts
     assert dead.reason is not None
     assert "ModelAnswerInvalid" in dead.reason
     return dead.id

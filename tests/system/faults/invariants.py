@@ -125,7 +125,8 @@ class Checker:
             due = await self._client.zcard(self._keys.due(kind))
             dead = [member.decode() for member in await self._client.zrange(self._keys.dead(kind), 0, -1)]
             why = {member.decode(): reason.decode() for member, reason in (await self._client.hgetall(self._keys.why(kind))).items()}
-            tries = await self._client.hkeys(self._keys.tries(kind))
+            # Dead letters keep their count.
+            tries = {member.decode() for member in await self._client.hkeys(self._keys.tries(kind))}.difference(dead)
             if due:
                 self._found.wrong.append(f"{due} marks of {kind} are still due")
             for member in dead:
@@ -134,7 +135,7 @@ class Checker:
             if why:
                 self._found.wrong.append(f"reasons of {kind} without a dead letter: {list(why.items())[:3]}")
             if tries:
-                self._found.wrong.append(f"{len(tries)} counts of tries of {kind} are left: {tries[:3]}")
+                self._found.wrong.append(f"{len(tries)} counts of tries of {kind} are left: {sorted(tries)[:3]}")
 
     async def _check_session(self, session: SessionModel) -> None:
         sid = self._sid(session)

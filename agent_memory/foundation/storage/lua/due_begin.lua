@@ -14,7 +14,7 @@ for i = members_at, #ARGV do
   if not redis.call('ZSCORE', due, member) then
     claims[#claims + 1] = {'-1', 0}
   elseif retry_limit.is_reached(failed) then
-    retry_limit.give_up(member)
+    retry_limit.give_up(member, failed)
     claims[#claims + 1] = {'-1', 0}
   else
     -- The work that begins now covers all marks set until now, so the record drops "marked again".

@@ -34,7 +34,7 @@ for i = 1, #marks, 2 do
     redis.call('ZADD', due, leased_until, member)
     redis.call('HSET', tries, member, failed .. ' ' .. leased_until .. begun .. ' 1')
   elseif retry_limit.is_reached(failed) then
-    retry_limit.give_up(member)
+    retry_limit.give_up(member, failed)
     given_up = given_up + 1
   elseif share > 0 and not tenant_share.take(member) then
     deferred = deferred + 1

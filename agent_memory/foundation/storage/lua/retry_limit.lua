@@ -4,9 +4,10 @@
 local clock = require("storage/clock")
 local function is_reached(failed) return failed >= max_attempts end
 -- Keeps the reason of the last failure. If the workers died before they stored one, the reason is `never_ended`.
-local function give_up(member)
+-- The record "0 0 d<failed tries>" tells how often work failed; a mark that is set again starts with 0 tries.
+local function give_up(member, failed)
   redis.call('ZREM', due, member)
-  redis.call('HDEL', tries, member)
+  redis.call('HSET', tries, member, '0 0 d' .. failed)
   redis.call('ZADD', dead, clock.ms, member)
   redis.call('HSETNX', reasons, member, never_ended)
 end

@@ -19,6 +19,7 @@ from agent_memory.interfaces.console.rest import RestError
 KINDS = ("update", "supersede", "merge", "forget", "undo")
 _PAGE = 20
 _MOST_NAMED = 100
+_MOST_SESSIONS = 5
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|.", re.DOTALL)
 # Longer texts are shown whole, because the time to compare them grows with the square of their length.
 _MOST_COMPARED = 4000
@@ -39,6 +40,7 @@ async def show_changes(page: Page) -> Response:
     offset = query.number("offset", 0)
     await page.count_decisions()
     if tab == "receipts":
+        await page.name_keys()
         receipts = await page.rest("GET", "/v1/operations", state="done", kind="deletion", limit=_PAGE, offset=offset)
         return page.render("erasures/receipts.html", tab=tab, found=receipts, size=_PAGE)
     if tab == "waiting":
@@ -89,6 +91,26 @@ async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
             for match in plan["matches"]:
                 if match["id"] in unknown:
                     unknown[match["id"]]["before"] = {"text": match["text"], "session_id": match.get("session_id"), **owner}
+                    unknown[match["id"]]["kind"] = f"match_{match['kind']}"
+            await _add_writers(page, unknown, owner)
+
+
+async def _add_writers(page: Page, messages: dict[str, dict[str, Any]], owner: dict[str, Any]) -> None:
+    """Add who wrote the session messages."""
+    sessions = {each["before"]["session_id"] for each in messages.values() if each.get("before", {}).get("session_id")}
+    for session in sorted(sessions)[:_MOST_SESSIONS]:
+        found = await page.read_if_allowed(f"/v1/working-memory/{session}", recent_messages_limit=_MOST_NAMED, **owner) or {"messages": []}
+        for said in found["messages"]:
+            if said["id"] in messages:
+                messages[said["id"]]["before"]["written_by"] = said.get("written_by")
+
+
+async def show_history(page: Page) -> Response:
+    """Show all versions of a memory, each compared with the version before it."""
+    found = await page.rest("GET", f"/v1/long-term-memory/{page.request.path_params['memory_id']}/history")
+    await page.name_keys()
+    texts = [*(each["record"]["text"] for each in found["versions"]), ""]
+    return page.render("history.html", versions=list(zip(found["versions"], map(compare, texts[1:], texts), strict=False)))
 
 
 def shown_change(change: dict[str, Any]) -> dict[str, Any]:
@@ -108,6 +130,7 @@ def _line(changed: dict[str, Any]) -> dict[str, Any]:
         "session_id": whose.get("session_id"),
         "message": (whose.get("extracted_from") or [changed["memory_id"] if whose.get("session_id") else None])[0],
         "written_by": whose.get("written_by"),
+        "kind": changed.get("kind") or (f"kind_{whose['memory_type']}" if "memory_type" in whose else None),
         "pieces": [("del", after["text"])] if ends else compare(before.get("text", ""), after.get("text", "")),
         "fields": fields,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from starlette.responses import Response
@@ -101,7 +101,10 @@ async def show_forgetting(page: Page, form: Fields | None = None) -> Response:
     """Preview what a request would forget, without forgetting anything."""
     form = page.query if form is None else form
     plan = await page.rest("POST", "/v1/memory/forget", {**forget_body(page, form), "dry_run": True})
-    return page.render("forget.html", plan=plan, form=form, ids=chosen_ids(page, form), back=page.local(form.get("back")))
+    seconds = page.settings.longterm.forget_undo_seconds
+    until = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat() if seconds else None
+    back, ids = page.local(form.get("back")), chosen_ids(page, form)
+    return page.render("forget.html", plan=plan, form=form, ids=ids, back=back, undo_until=until)
 
 
 def forget_body(page: Page, form: Fields) -> dict[str, Any]:

@@ -17,6 +17,7 @@ _CHARTS = ("memories", "sessions", "users", "requests", "times", "pending", "mod
 async def show_overview(page: Page) -> Response:
     rest = page.rest
     await page.count_decisions()
+    await page.name_keys()
     memories, sessions, demo, readiness, history = await asyncio.gather(
         rest("POST", "/v1/long-term-memory/search", {"limit": 5}),
         rest("GET", "/v1/working-memory/", limit=5, identities=True),

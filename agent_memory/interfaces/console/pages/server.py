@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from agent_memory.foundation.core.errors import NotFound
 from agent_memory.foundation.core.scope import Role
 from agent_memory.interfaces.console.frame import Page
 from agent_memory.interfaces.console.live import work_counters
@@ -14,6 +15,7 @@ from agent_memory.interfaces.console.pages.charts import PERIODS, charts_of
 
 KINDS = ("deletion", "session", "extraction", "memory", "follow", "item", "order")
 _PAGE = 20
+_FACTS = 5
 
 
 async def show_server(page: Page) -> Response:
@@ -60,4 +62,24 @@ async def show_job(page: Page) -> Response:
     if page.query.get("format") == "json":
         return page.rest.forward("GET", f"/v1/operations/{name}", {"content-disposition": 'attachment; filename="receipt.json"'})
     await page.name_keys()
-    return page.render("job.html", job=await page.rest("GET", f"/v1/operations/{name}"))
+    job = await page.read_if_allowed(f"/v1/operations/{name}") if "open" in page.query else await page.rest("GET", f"/v1/operations/{name}")
+    is_unlisted = job is None
+    if job is None:
+        # The page that has led here showed the operation: it has ended since.
+        query = page.query
+        whose = {"user_id": query.get("user"), "namespace": query.get("namespace"), "session_id": query.get("session")}
+        job = {"id": name, "kind": name.partition("-")[0], "state": "done", **whose}
+        if job["kind"] not in KINDS:
+            raise NotFound(page.words["no_page"])
+    if job["state"] in ("done", "dead") and page.query.get("done") == "replay-job":
+        del page.query["done"]
+    return page.render("job.html", job=job, is_unlisted=is_unlisted, facts=await _facts_of(page, job))
+
+
+async def _facts_of(page: Page, job: dict[str, Any]) -> list[Any]:
+    """Return the newest facts of the session that an extraction has worked on."""
+    if job["kind"] != "extraction" or job["state"] != "done" or not job.get("session_id"):
+        return []
+    filters = {name: {"eq": job[name]} for name in ("session_id", "user_id", "namespace") if job.get(name)}
+    found = await page.rest("POST", "/v1/long-term-memory/search", {**filters, "memory_type": {"ne": "message"}, "limit": _FACTS})
+    return found["memories"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -24,12 +25,14 @@ async def show_session(page: Page) -> Response:
     window = query.number("window", _WINDOW_TOKENS)
     whose: dict[str, Any] = {"user_id": query.get("user"), "namespace": query.get("namespace")}
     filters = {name: {"eq": value} for name, value in whose.items() if value is not None}
-    session, results = await asyncio.gather(
+    search = {"session_id": {"eq": session_id}, "limit": _MEMORIES, **filters}
+    session, results, facts = await asyncio.gather(
         page.rest("GET", f"/v1/working-memory/{session_id}", context_window_max=window, recent_messages_limit=_MESSAGES, **whose),
-        page.rest("POST", "/v1/long-term-memory/search", {"session_id": {"eq": session_id}, "limit": _MEMORIES, **filters}),
+        page.rest("POST", "/v1/long-term-memory/search", search),
+        page.rest("POST", "/v1/long-term-memory/search", {**search, "memory_type": {"ne": "message"}}),
     )
     made: defaultdict[str, list[Any]] = defaultdict(list)
-    for memory in results["memories"]:
+    for memory in {each["id"]: each for each in (*results["memories"], *facts["memories"])}.values():
         for message in {
             *(memory.get("extracted_from") or ()),
             *(name for each in memory.get("evidence") or () for name in each["message_ids"]),
@@ -40,10 +43,10 @@ async def show_session(page: Page) -> Response:
         "session.html",
         session=session,
         made=made,
-        memories=results,
+        facts=facts,
         window=window,
         chosen=query.get("message"),
-        parts=[(each, text_of(each["content"] or ""), pictures) for each, pictures in _with_pictures(session["messages"])],
+        parts=[(each, text_of(each["content"] or ""), pictures, _calls_of(each)) for each, pictures in _with_pictures(session["messages"])],
     )
 
 
@@ -60,6 +63,27 @@ def _with_pictures(messages: list[Any]) -> Iterator[tuple[Any, list[tuple[str, b
             left -= len(address) if shown else 0
             pictures.append((address if shown or not is_data_url(address) else "", shown))
         yield message, pictures
+
+
+def _calls_of(message: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the name and the arguments of each tool that a message calls, in the form of chat APIs or of content blocks."""
+    calls: list[tuple[str, str]] = []
+    for call in message.get("tool_calls") or ():
+        body = call.get("function") if isinstance(call, dict) else None
+        body = body if isinstance(body, dict) else call
+        calls.append(_call(body, "arguments", "args") if isinstance(body, dict) else ("", _as_text(call)))
+    for part in message.get("content_parts") or ():
+        if isinstance(part, dict) and str(part.get("type")).endswith("tool_use"):
+            calls.append(_call(part, "input"))
+    return calls
+
+
+def _call(body: dict[str, Any], *names: str) -> tuple[str, str]:
+    return str(body.get("name") or ""), _as_text(next((body[name] for name in names if body.get(name)), ""))
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def text_of(content: Any) -> str:
