@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from time import monotonic
 from typing import Any, cast
 
 from docket import CurrentExecution, Docket, Execution, Timeout
@@ -25,6 +26,7 @@ from agent_memory.runtime import Runtime
 from agent_memory_worker.extraction.extract import extract_facts
 from agent_memory_worker.extraction.set_aside import set_aside_failed
 from agent_memory_worker.memories.indexing import index_memories
+from agent_memory_worker.memories.long_texts import LongTexts
 from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.periodic_runner import register_jobs
 from agent_memory_worker.privacy.erase import erase
@@ -43,8 +45,6 @@ _PARKED_SECONDS = 1.0
 _TIMEOUT = Timeout(timedelta(hours=1))
 # Seconds that running embeddings get when a worker stops.
 _CLOSE_SECONDS = 3.0
-# Batches of long texts that are embedded at the same time.
-_LONG_TEXTS = 2
 _DUE_WORK = {kind: function for feature in FEATURES for kind, function in feature.due_work.items()}
 
 
@@ -54,7 +54,7 @@ class Tasks:
     def __init__(self, runtime: Runtime) -> None:
         self._opened = runtime
         self._embedding: set[asyncio.Task[None]] = set()
-        self._long_texts = asyncio.Semaphore(_LONG_TEXTS)
+        self._long_texts = LongTexts()
 
     @property
     def _runtime(self) -> Runtime:
@@ -63,10 +63,12 @@ class Tasks:
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
         """Wait up to `seconds` for running embeddings, and then cancel the rest."""
-        if self._embedding:
-            _, slow = await asyncio.wait(self._embedding, timeout=seconds)
-            for task in slow:
-                task.cancel()
+        end = monotonic() + seconds
+        # An embedding that ends may start the next one.
+        while self._embedding and monotonic() < end:
+            await asyncio.wait(self._embedding, timeout=end - monotonic(), return_when=asyncio.FIRST_COMPLETED)
+        for task in self._embedding:
+            task.cancel()
 
     def register(self, docket: Docket) -> None:
         """Register every task and the periodic jobs. Startup fails if a task has no implementation."""
@@ -146,11 +148,15 @@ class Tasks:
             log.warning("memories not embedded yet: %s", error)
 
     async def _embed(self, members: Sequence[str]) -> None:
-        """Embed memories that are due. The script that makes a memory searchable also removes its outbox entry."""
+        """Embed memories that are due, and start embedding long texts that waited for them.
+
+        The script that makes a memory searchable also removes its outbox entry.
+        """
         size = self._runtime.settings.worker.index_batch
         for start in range(0, len(members), size):
             async with self._begun(DueKind.MEMORY, members[start : start + size], ends=False) as claims:
                 await index_memories(self._runtime, claims, self._long_texts)
+        self._embed_beside(self._long_texts.next())
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:
