@@ -10,7 +10,7 @@ from agent_memory.features.memories.store import MemoryStore
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.base import EmbeddingModel, Vectors
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
-from tests.features.jobs.test_dispatch import QUICK, eventually, working
+from tests.features.jobs.test_dispatch import QUICK, eventually, rest, working
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
 
@@ -88,3 +88,20 @@ async def erase_and_say(rig: Rig) -> None:
         return bool(await rig.rt.client.exists(rig.keys.vector(rig.rt[MemoryStore].mid(SCOPE, texts["I own a boat"].id))))
 
     await eventually(rig, done, "the erasure and the message")
+
+
+async def test_many_memories_do_not_delay_erasures_and_messages(make_rig: MakeRig, local: EmbeddingModel) -> None:
+    held = HeldEmbedder(local)
+    async with make_rig(embedder=held, WORKER_CONCURRENCY=4, WORKER_INDEX_BATCH=1, **QUICK) as rig:
+        await rig.rt[MemoryStore].write(SCOPE, [record(f"Row {number} is for beets", user_id="hog") for number in range(40)])
+        await rig.rt[MemoryStore].write(SCOPE, [record("Vic grows figs", user_id="vic")])
+        async with working(rig), held:
+
+            async def begun() -> bool:
+                return held.held > 0
+
+            await eventually(rig, begun, "the first memory")
+            await erase_and_say(rig)
+            assert len(await rig.marks(DueKind.MEMORY)) == 40
+            held.let_go.set()
+            await rest(rig)

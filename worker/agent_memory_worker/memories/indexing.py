@@ -28,27 +28,22 @@ _SPENT_SECONDS = 300
 async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: LongTexts | None = None) -> int:
     """Embed the claimed memories in one call, and end the claims; return the number of memories that became searchable.
 
-    Tenants with a token budget get separate calls, and wait when the budget is spent. Long texts that do not fit into
-    `long_texts` wait there; without it, they are due again at once. Raises ModelUnavailable and ModelAnswerInvalid.
+    Tenants with a token budget get separate calls, and wait when the budget is spent. With `long_texts`, long texts are
+    not embedded but wait there. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, missing = await runtime[MemoryStore].index_jobs(list(leases))
     for mid in missing:
         await runtime.outbox.end_claim(DueKind.MEMORY, leases[mid])
     passages = await run_in_thread(lambda: {job.mid: _passages(job) for job in jobs}, _characters(jobs))
-    done = await _index_by_tenant(runtime, [job for job in jobs if not passages[job.mid]], leases, passages)
-    long = [LongText(job.mid, (job.tenant, job.record.user_id), len(passages[job.mid])) for job in jobs if passages[job.mid]]
-    wait_seconds, long_texts = (0.0, LongTexts()) if long_texts is None else (WAIT_SECONDS, long_texts)
-    taken = long_texts.take(long)
-    try:
-        now = {text.mid for text in taken}
-        for text in long:
-            if text.mid not in now:
-                reason = "long texts wait for each other"
-                await runtime.outbox.fail_claim(DueKind.MEMORY, leases[text.mid], reason, delay_seconds=wait_seconds, forgive=True)
-        return done + await _index_by_tenant(runtime, [job for job in jobs if job.mid in now], leases, passages)
-    finally:
-        long_texts.free(taken)
+    if long_texts is None:
+        return await _index_by_tenant(runtime, jobs, leases, passages)
+    for job in jobs:
+        if passages[job.mid]:
+            reason = "long texts wait for each other"
+            await runtime.outbox.fail_claim(DueKind.MEMORY, leases[job.mid], reason, delay_seconds=WAIT_SECONDS, forgive=True)
+            long_texts.wait(LongText(job.mid, (job.tenant, job.record.user_id), len(passages[job.mid])))
+    return await _index_by_tenant(runtime, [job for job in jobs if not passages[job.mid]], leases, passages)
 
 
 async def _index_by_tenant(

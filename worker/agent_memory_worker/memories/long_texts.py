@@ -33,34 +33,28 @@ class LongTexts:
         self._free = _PASSAGES
         self._waiting: dict[str, tuple[LongText, float]] = {}
 
-    def take(self, texts: Iterable[LongText]) -> list[LongText]:
-        """Reserve passages for the texts that fit, which `free` gives back. The others wait."""
-        texts = list(texts)
-        taken = self._fitting(texts)
-        self._free -= sum(text.passages for text in taken)
-        self._waiting |= {text.mid: (text, monotonic() + WAIT_SECONDS) for text in texts}
+    def wait(self, text: LongText) -> None:
+        self._waiting[text.mid] = (text, monotonic() + WAIT_SECONDS)
+
+    def take(self) -> list[LongText]:
+        """Return the waiting texts that fit now, and reserve their passages until `free`."""
+        now = monotonic()
+        # Another worker may have the memories that waited too long.
+        self._waiting = {mid: waiting for mid, waiting in self._waiting.items() if waiting[1] > now}
+        taken = self._fitting()
         for text in taken:
             del self._waiting[text.mid]
+        self._free -= sum(text.passages for text in taken)
         return taken
 
     def free(self, texts: Iterable[LongText]) -> None:
         self._free += sum(text.passages for text in texts)
 
-    def next(self) -> list[str]:
-        """Return the waiting memories that fit now. They stop waiting."""
-        now = monotonic()
-        # Another worker may have the memories that waited too long.
-        self._waiting = {mid: waiting for mid, waiting in self._waiting.items() if waiting[1] > now}
-        fitting = [text.mid for text in self._fitting(text for text, _ in self._waiting.values())]
-        for mid in fitting:
-            del self._waiting[mid]
-        return fitting
-
-    def _fitting(self, texts: Iterable[LongText]) -> list[LongText]:
-        """Return the texts that fit: the shortest of each owner, then the next of each owner."""
+    def _fitting(self) -> list[LongText]:
+        """Return the waiting texts that fit: the shortest of each owner, then the next of each owner."""
         places: dict[tuple[str, str | None], int] = defaultdict(int)
         order: list[tuple[int, LongText]] = []
-        for text in sorted(texts, key=lambda text: text.passages):
+        for text in sorted((text for text, _ in self._waiting.values()), key=lambda text: text.passages):
             order.append((places[text.owner], text))
             places[text.owner] += 1
         turns = [text for _, text in sorted(order, key=lambda entry: entry[0])]
