@@ -34,6 +34,7 @@ class LongTexts:
         self._waiting: dict[str, tuple[LongText, float]] = {}
 
     def wait(self, text: LongText) -> None:
+        """Add a text that `take` returns when it fits."""
         self._waiting[text.mid] = (text, monotonic() + WAIT_SECONDS)
 
     def take(self) -> list[LongText]:
@@ -48,6 +49,7 @@ class LongTexts:
         return taken
 
     def free(self, texts: Iterable[LongText]) -> None:
+        """Free the passages of texts that `take` returned."""
         self._free += sum(text.passages for text in texts)
 
     def _fitting(self) -> list[LongText]:
