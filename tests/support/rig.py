@@ -100,6 +100,7 @@ class Rig:
                 batched = kind in (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM)
                 if batched and claims:
                     await task([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
+                    await tasks.close(seconds=60)
                 for claim in () if batched else claims:
                     await task(claim.member, claim.lease, claim.attempt)
                     await tasks.close(seconds=60)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from time import monotonic
 from typing import Any, cast
 
 from docket import CurrentExecution, Docket, Execution, Timeout
@@ -25,6 +26,7 @@ from agent_memory.runtime import Runtime
 from agent_memory_worker.extraction.extract import extract_facts
 from agent_memory_worker.extraction.set_aside import set_aside_failed
 from agent_memory_worker.memories.indexing import index_memories
+from agent_memory_worker.memories.long_texts import LongText, LongTexts
 from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.periodic_runner import register_jobs
 from agent_memory_worker.privacy.erase import erase
@@ -43,8 +45,10 @@ _PARKED_SECONDS = 1.0
 _TIMEOUT = Timeout(timedelta(hours=1))
 # Seconds that running embeddings get when a worker stops.
 _CLOSE_SECONDS = 3.0
-# Batches of long texts that are embedded at the same time.
-_LONG_TEXTS = 2
+# Embedding has at most this part of a worker's places, because it may wait long for the model.
+_EMBEDDING_SHARE = 4
+# Delay of work that found no place. The relay hands over little of it.
+_FULL_SECONDS = 0.1
 _DUE_WORK = {kind: function for feature in FEATURES for kind, function in feature.due_work.items()}
 
 
@@ -54,19 +58,27 @@ class Tasks:
     def __init__(self, runtime: Runtime) -> None:
         self._opened = runtime
         self._embedding: set[asyncio.Task[None]] = set()
-        self._long_texts = asyncio.Semaphore(_LONG_TEXTS)
+        self._long_texts = LongTexts()
+        self._embedding_tasks = 0
 
     @property
     def _runtime(self) -> Runtime:
         """The runtime for one piece of work. Its embedding model does not change during that work."""
         return self._opened.current
 
+    @property
+    def embeds_enough(self) -> bool:
+        """True if embedding has all the places that it may have. The others stay free for erasures and sessions."""
+        return self._embedding_tasks >= max(1, self._opened.settings.worker.concurrency // _EMBEDDING_SHARE)
+
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
         """Wait up to `seconds` for running embeddings, and then cancel the rest."""
-        if self._embedding:
-            _, slow = await asyncio.wait(self._embedding, timeout=seconds)
-            for task in slow:
-                task.cancel()
+        end = monotonic() + seconds
+        # An embedding that ends may start the next one.
+        while self._embedding and monotonic() < end:
+            await asyncio.wait(self._embedding, timeout=end - monotonic(), return_when=asyncio.FIRST_COMPLETED)
+        for task in self._embedding:
+            task.cancel()
 
     def register(self, docket: Docket) -> None:
         """Register every task and the periodic jobs. Startup fails if a task has no implementation."""
@@ -106,7 +118,9 @@ class Tasks:
             raise failure
 
     async def index_memories(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
-        await self._embed(members)
+        async with self._embedding_place(DueKind.MEMORY, members, leases, attempts) as place:
+            if place:
+                await self._embed(members)
 
     async def follow_memories(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
         async with self._begun(DueKind.FOLLOW, members) as claims:
@@ -114,8 +128,10 @@ class Tasks:
                 await follower.follow_memories([claim.member for claim in claims])
 
     async def index_items(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
-        async with self._begun(DueKind.ITEM, members) as claims:
-            await import_name(_DUE_WORK[DueKind.ITEM])(self._runtime, [claim.member for claim in claims])
+        async with self._embedding_place(DueKind.ITEM, members, leases, attempts) as place:
+            if place:
+                async with self._begun(DueKind.ITEM, members) as claims:
+                    await import_name(_DUE_WORK[DueKind.ITEM])(self._runtime, [claim.member for claim in claims])
 
     async def carry_out(self, member: str, lease: int, attempt: int) -> None:
         async with self._begun(DueKind.ORDER, [member]) as claims:
@@ -146,9 +162,12 @@ class Tasks:
         If too many embeddings are running, do nothing: the outbox starts the work a moment later.
         """
         if members and len(self._embedding) < self._runtime.settings.worker.concurrency:
-            task = asyncio.create_task(self._embed(members))
-            self._embedding.add(task)
-            task.add_done_callback(self._embedded)
+            self._start(self._embed(members))
+
+    def _start(self, embedding: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(embedding)
+        self._embedding.add(task)
+        task.add_done_callback(self._embedded)
 
     def _embedded(self, task: asyncio.Task[None]) -> None:
         self._embedding.discard(task)
@@ -161,6 +180,36 @@ class Tasks:
         for start in range(0, len(members), size):
             async with self._begun(DueKind.MEMORY, members[start : start + size], ends=False) as claims:
                 await index_memories(self._runtime, claims, self._long_texts)
+            self._embed_waiting()
+
+    def _embed_waiting(self) -> None:
+        """Embed the waiting long texts that fit now in the background, where they occupy no place of a task."""
+        while texts := self._long_texts.take():
+            self._start(self._embed_long(texts))
+
+    async def _embed_long(self, texts: Sequence[LongText]) -> None:
+        try:
+            async with self._begun(DueKind.MEMORY, [text.mid for text in texts], ends=False) as claims:
+                await index_memories(self._runtime, claims)
+        finally:
+            self._long_texts.free(texts)
+        self._embed_waiting()
+
+    @asynccontextmanager
+    async def _embedding_place(
+        self, kind: DueKind, members: Sequence[str], leases: Sequence[int], attempts: Sequence[int]
+    ) -> AsyncGenerator[bool]:
+        """Yield True for a place to embed in. If there is none, put the work back and yield False."""
+        if self.embeds_enough:
+            for claim in map(Claim, members, leases, attempts):
+                await self._runtime.outbox.put_back(kind, claim, delay_seconds=_FULL_SECONDS)
+            yield False
+            return
+        self._embedding_tasks += 1
+        try:
+            yield True
+        finally:
+            self._embedding_tasks -= 1
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,39 +19,31 @@ from agent_memory.foundation.storage.outbox import Claim
 from agent_memory.foundation.text.passages.splitting import beginning, split_passages
 from agent_memory.foundation.text.retrieval_units import needs_context, passage_terms, unit_terms, unit_vector
 from agent_memory.runtime import Runtime
+from agent_memory_worker.memories.long_texts import WAIT_SECONDS, LongText, LongTexts
 from agent_memory_worker.memories.message_kinds import act_on_kinds, kinds_of, with_question_mark
 
 _SPENT_SECONDS = 300
-# Passages per step; a local model takes seconds for them. More would outlast the lease.
-_PASSAGES = 128
-_BUSY_SECONDS = 3
 
 
-async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: asyncio.Semaphore | None = None) -> int:
+async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: LongTexts | None = None) -> int:
     """Embed the claimed memories in one call, and end the claims; return the number of memories that became searchable.
 
-    Tenants with a token budget get separate calls, and wait when the budget is spent. The semaphore `long_texts` limits
-    the number of tasks that embed long texts at the same time. Raises ModelUnavailable and ModelAnswerInvalid.
+    Tenants with a token budget get separate calls, and wait when the budget is spent. With `long_texts`, long texts are
+    not embedded but wait there. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, missing = await runtime[MemoryStore].index_jobs(list(leases))
     for mid in missing:
         await runtime.outbox.end_claim(DueKind.MEMORY, leases[mid])
     passages = await run_in_thread(lambda: {job.mid: _passages(job) for job in jobs}, _characters(jobs))
-    done = await _index_by_tenant(runtime, [job for job in jobs if not passages[job.mid]], leases, passages)
-    long = sorted((job for job in jobs if passages[job.mid]), key=lambda job: len(passages[job.mid]))
-    if not long:
-        return done
-    busy = long_texts is not None and long_texts.locked()
-    totals = accumulate(len(passages[job.mid]) for job in long)
-    # A memory with more than `_PASSAGES` passages is embedded alone.
-    now = [] if busy else [job for job, total in zip(long, totals, strict=True) if total <= _PASSAGES] or long[:1]
-    for job in long[len(now) :]:
-        await runtime.outbox.fail_claim(
-            DueKind.MEMORY, leases[job.mid], "long texts wait for each other", delay_seconds=_BUSY_SECONDS if busy else 0, forgive=True
-        )
-    async with long_texts or nullcontext():
-        return done + await _index_by_tenant(runtime, now, leases, passages)
+    if long_texts is None:
+        return await _index_by_tenant(runtime, jobs, leases, passages)
+    for job in jobs:
+        if passages[job.mid]:
+            reason = "long texts wait for each other"
+            await runtime.outbox.fail_claim(DueKind.MEMORY, leases[job.mid], reason, delay_seconds=WAIT_SECONDS, forgive=True)
+            long_texts.wait(LongText(job.mid, (job.tenant, job.record.user_id), len(passages[job.mid])))
+    return await _index_by_tenant(runtime, [job for job in jobs if not passages[job.mid]], leases, passages)
 
 
 async def _index_by_tenant(

@@ -1,0 +1,64 @@
+"""Let memories with long texts wait for each other without occupying the worker."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+from time import monotonic
+
+# A waiting memory becomes due again after this time, so that another worker takes it if this one dies.
+WAIT_SECONDS = 60.0
+# Passages that are embedded at the same time. A local model takes seconds for them; more would outlast the lease.
+_PASSAGES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class LongText:
+    """A long memory of an owner, and the number of its passages."""
+
+    mid: str
+    owner: tuple[str, str | None]
+    passages: int
+
+
+class LongTexts:
+    """Limits the passages that are embedded at the same time, and holds the memories that wait.
+
+    A step takes at most half of the free passages, so that shorter texts find room beside longer ones.
+    """
+
+    def __init__(self) -> None:
+        self._free = _PASSAGES
+        self._waiting: dict[str, tuple[LongText, float]] = {}
+
+    def wait(self, text: LongText) -> None:
+        """Add a text that `take` returns when it fits."""
+        self._waiting[text.mid] = (text, monotonic() + WAIT_SECONDS)
+
+    def take(self) -> list[LongText]:
+        """Return the waiting texts that fit now, and reserve their passages until `free`."""
+        now = monotonic()
+        # Another worker may have the memories that waited too long.
+        self._waiting = {mid: waiting for mid, waiting in self._waiting.items() if waiting[1] > now}
+        taken = self._fitting()
+        for text in taken:
+            del self._waiting[text.mid]
+        self._free -= sum(text.passages for text in taken)
+        return taken
+
+    def free(self, texts: Iterable[LongText]) -> None:
+        """Free the passages of texts that `take` returned."""
+        self._free += sum(text.passages for text in texts)
+
+    def _fitting(self) -> list[LongText]:
+        """Return the waiting texts that fit: the shortest of each owner, then the next of each owner."""
+        places: dict[tuple[str, str | None], int] = defaultdict(int)
+        order: list[tuple[int, LongText]] = []
+        for text in sorted((text for text, _ in self._waiting.values()), key=lambda text: text.passages):
+            order.append((places[text.owner], text))
+            places[text.owner] += 1
+        turns = [text for _, text in sorted(order, key=lambda entry: entry[0])]
+        totals = accumulate(text.passages for text in turns)
+        return [text for text, total in zip(turns, totals, strict=True) if total <= self._free // 2]
