@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -154,13 +153,13 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
     async with AsyncExitStack() as stack:
         bucket_redises = await locate_buckets(redis_url, buckets, display_url=shown_url(redis_url), command_timeout=timeout)
         settings = await _with_stores_model(settings, bucket_redises[0], buckets[0])
-        settings, models, embedder, spec = await _open_embedder(settings, stack)
+        own, models, embedder, spec = await _open_embedder(settings, stack)
         # The first bucket opens first: it checks the number of buckets before any index is created.
         file = None if data_dir is None else StoreFile(data_dir)
         home, *others = [
             _open_features(
                 await stack.enter_async_context(
-                    open_foundation(settings, bucket_redis, keys, models, embedder, spec, _schemas(keys, spec), file, begin=begin)
+                    open_foundation(own, bucket_redis, keys, models, embedder, spec, _schemas(keys, spec), file, begin=begin)
                 )
             )
             for bucket_redis, keys in zip(bucket_redises, buckets, strict=True)
@@ -169,13 +168,13 @@ async def open_runtime(settings: Settings, redis_url: str, *, data_dir: Path | N
         embedder.keep_mean_in(EmbeddingMeans(home.client, home.keys, spec))
         if home.bucket_redis.clustered:
             movable = [
-                Bucket(keys, bucket_redis, partial(prepare_bucket, settings, keys, _schemas(keys, spec).values()))
+                Bucket(keys, bucket_redis, partial(prepare_bucket, own, keys, _schemas(keys, spec).values()))
                 for keys, bucket_redis in zip(buckets, bucket_redises, strict=True)
             ]
             await stack.enter_async_context(following(movable, command_timeout=timeout))
         switch = _model_switch(settings, opened, stack)
         if begin:
-            await switch.follow()
+            await switch.follow(other=False)
             await stack.enter_async_context(switch.running())
         home, *others = [replace(bucket, switch=switch) for bucket in opened]
         yield replace(home, others=tuple(others)) if others else home
@@ -205,7 +204,8 @@ def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExi
         for bucket in opened:
             schemas = _schemas(bucket.keys, spec)
             for schema in schemas.values():
-                await ensure_index(bucket.client, bucket.keys, schema)
+                # Writes go on: no search needs this index's word statistics until all vectors are there.
+                await ensure_index(bucket.client, bucket.keys, schema, hold=False)
             base = Foundation(**{part.name: getattr(bucket, part.name) for part in fields(Foundation)})
             described = models.description
             parts.append(
@@ -234,10 +234,8 @@ async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys
             stored_model, replacement = cast("list[bytes | None]", await client.hmget(keys.config, ["model", "choice"]))
     finally:
         await client.aclose()
-    if replacement is not None:
-        change = json.loads(replacement)
-        if list(EmbeddingChoice.of(models)) in [change["choice"], *change["replaces"]]:
-            return EmbeddingChoice(*change["choice"]).applied(settings)
+    if (successor := EmbeddingChoice.of(models).successor(replacement)) is not None:
+        return successor.applied(settings)
     if models.use_openai_embeddings or "local_model" in models.model_fields_set:
         return settings
     model = models.local_model if stored_model is None else stored_model.decode()

@@ -1,8 +1,8 @@
 """Measure the proxy for calls to language models: `python -m benchmarks.proxy`.
 
 First, the same calls go to a model server directly, through the proxy without memory, and with it, in turns. Beside them
-stands the recall alone. Then many streams run at a time: each event has the time at which the model server sent it, so
-the command can print the delay of events, and it checks that each stream arrived in full and that its answer is stored.
+stands the recall alone. Then many streams run at a time, and end together: each event has the time at which the model server sent it, so
+the command can print the delay of events. It checks that each byte arrived, and that everything is stored once.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import re
+import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Set
+from hashlib import sha256
 from pathlib import Path
+from typing import ClassVar, cast
 from urllib.parse import urlsplit
 
 import httptools
@@ -28,12 +32,20 @@ from benchmarks.setup.stack import Process, Stack, child_environment, free_port,
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n"
 _SENT = re.compile(rb'"content": "([0-9.]+) "')
+_DIGEST = b'data: {"digest": "'  # of all events before it
+_FAILED = b": x-memory-stored: failed\n"
 _QUESTIONS = 40
-_PER_SECOND = 25  # new streams
+_USERS = 200
 
 
 class _Model(asyncio.Protocol):
-    """A model server whose answers are the times at which it sends their words."""
+    """A model server whose answers are the times at which it sends their words.
+
+    A stream (`stream`: how many there will be) sends its last word when all have begun.
+    """
+
+    begun: ClassVar[list[_Model]] = []
+    all_begun: ClassVar = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
@@ -48,21 +60,33 @@ class _Model(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         body, self._body = json.loads(self._body), b""
-        self._task = asyncio.ensure_future(self._answer(body.get("words", 1), body.get("pause", 0.0), bool(body.get("stream"))))
+        self._task = asyncio.ensure_future(self._answer(body.get("words", 1), body.get("pause", 0.0), body.get("stream", 0)))
 
-    async def _answer(self, words: int, pause: float, streams: bool) -> None:
+    async def _answer(self, words: int, pause: float, streams: int) -> None:
         write = self._transport.write  # type: ignore[attr-defined]
         if not streams:
             answer = json.dumps({"choices": [{"index": 0, "message": {"role": "assistant", "content": "Understood."}}]}).encode()
             write(_HEAD % b"application/json" + b"%x\r\n%s\r\n0\r\n\r\n" % (len(answer), answer))
             return
         write(_HEAD % b"text/event-stream")
-        for _ in range(words):
+        digest = sha256()
+        self.begun.append(self)
+        if len(self.begun) == streams:
+            self.all_begun.set()
+        for number in range(words):
             await asyncio.sleep(pause)
+            if number == words - 1:
+                await self.all_begun.wait()
             event = {"choices": [{"index": 0, "delta": {"content": f"{time.monotonic():.6f} "}}]}
             line = f"data: {json.dumps(event)}\n\n".encode()
+            digest.update(line)
             write(b"%x\r\n%s\r\n" % (len(line), line))
-        write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+        line = _DIGEST + _end_of(digest.hexdigest())
+        write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(line), line))
+
+
+def _end_of(digest: str) -> bytes:
+    return f'{digest}"}}\n\ndata: [DONE]\n\n'.encode()
 
 
 async def _serve_model(port: int) -> None:
@@ -107,7 +131,7 @@ async def measure_latency(stack: Stack, model: str, requests: int) -> None:
     }
     seconds: dict[str, list[float]] = {name: [] for name in kinds}
     cpu = dict.fromkeys(kinds, 0.0)
-    (pid,) = stack.pids["api"]
+    pid = stack.pids["api"][0]
     for number in range(requests + _QUESTIONS):
         for name, call in kinds.items():
             begun, used = time.perf_counter(), cpu_seconds(pid)
@@ -123,56 +147,143 @@ async def measure_latency(stack: Stack, model: str, requests: int) -> None:
         print(f"added beside recall and the model, {mode}: p50 {p50s[f'proxy, {mode}'] - p50s['recall alone'] - p50s['direct']:.2f} ms")
 
 
-async def measure_streams(stack: Stack, streams: int, words: int, pause: float) -> None:
-    """Print the delays of events while this many streams run at a time."""
-    (pid,) = stack.pids["api"]
+class _Talk(asyncio.Protocol):
+    """A caller's stream. `ended` is True once the whole answer has arrived."""
+
+    def __init__(self, delays: list[float]) -> None:
+        self._delays = delays
+        self._parser = httptools.HttpResponseParser(self)
+        self._place = 0
+        self.headers: dict[bytes, bytes] = {}
+        self.body = bytearray()
+        self.status = 0
+        self.ended = False
+        self.closed = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+        now = time.monotonic()
+        for sent in _SENT.finditer(self.body, self._place):
+            self._delays.append(now - float(sent[1]))
+            self._place = sent.end()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+
+    def on_body(self, body: bytes) -> None:
+        self.body += body
+
+    def on_message_complete(self) -> None:
+        self.ended = True
+        self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def is_whole(self, words: int) -> bool:
+        """True if each byte of the answer arrived."""
+        events, _, end = bytes(self.body).rpartition(_DIGEST)
+        return len(_SENT.findall(events)) == words and end == _end_of(sha256(events).hexdigest())
+
+    def text(self) -> str:
+        return "".join(f"{word.decode()} " for word in _SENT.findall(self.body))
+
+
+async def measure_streams(stack: Stack, streams: int, words: int, pause: float, *, per_second: float, history: int, kill: bool) -> None:
+    """Print the delays of events while this many streams run at a time, and whether everything is stored, once.
+
+    With `kill`, the API that has all streams is killed when half of them have ended, and another API is asked afterwards.
+    """
+    pid = stack.pids["api"][0]
     delays: list[float] = []
-    under_way = most = in_full = 0
+    talks: dict[int, _Talk] = {}
     refusals = Counter[str]()
-    where = urlsplit(stack.apis[0])
+    host, port = urlsplit(stack.apis[0]).netloc.split(":")
+    loop = asyncio.get_running_loop()
+    most = peak = 0
 
     async def talk(number: int) -> None:
-        nonlocal under_way, most, in_full
-        await asyncio.sleep(number / _PER_SECOND)
-        body = {"model": "m", "stream": True, "words": words, "pause": pause}
-        body["messages"] = [{"role": "user", "content": f"Person {number % _QUESTIONS} talks about stream {number}."}]
-        call = _call("/proxy/v1/chat/completions", body, X_Memory_User=f"user{number}", X_Memory_Session="s")
+        await asyncio.sleep(number / per_second)
+        said = [{"role": "user", "content": "x" * history}, {"role": "assistant", "content": "Yes."}] if history else []
+        messages = [*said, {"role": "user", "content": _question(number)}]
+        body = {"model": "m", "stream": streams, "words": words, "pause": pause, "messages": messages}
+        call = _call("/proxy/v1/chat/completions", body, X_Memory_User=_user(number), X_Memory_Session=f"s{number}")
         while True:
-            reader, writer = await asyncio.open_connection(where.hostname, where.port)
-            writer.write(call)
-            if b" 200 " in (status := await reader.readline()):
+            try:
+                _, made = await loop.create_connection(lambda: _Talk(delays), host, int(port))
+            except OSError as error:
+                refusals[f"no connection: {type(error).__name__}"] += 1
+                break
+            made.transport.write(call)
+            talks[number] = made
+            await made.closed
+            if made.status == 200 or killed.done():
                 break
             # The SDKs of model providers try again, too.
-            refusals[status.decode().strip()] += 1
-            writer.close()
+            refusals[f"{made.status} {made.headers.get(b'retry-after', b'').decode()} {made.body[:120].decode()}"] += 1
             await asyncio.sleep(1)
-        under_way += 1
-        most = max(most, under_way)
-        rest, count = b"", 0
-        while b"0\r\n\r\n" not in rest[-5:] and (piece := await reader.read(65536)):
-            now = time.monotonic()
-            rest = rest[-400:] + piece
-            for sent in _SENT.finditer(rest):
-                delays.append(now - float(sent[1]))
-                count += 1
-            rest = rest[max((sent.end() for sent in _SENT.finditer(rest)), default=0) :]
-        under_way -= 1
-        in_full += count == words and b"[DONE]" in rest
-        writer.close()
 
-    used, begun = cpu_seconds(pid), time.monotonic()
+    async def watch() -> None:
+        nonlocal most, peak
+        while True:
+            under_way = sum(talk.status == 200 and not talk.closed.done() for talk in talks.values())
+            most, peak = max(most, under_way), max(peak, rss_bytes(pid))
+            if kill and not killed.done() and sum(talk.ended for talk in talks.values()) >= streams // 2:
+                os.kill(pid, signal.SIGKILL)
+                killed.set_result(None)
+                return
+            await asyncio.sleep(0.1)
+
+    killed = loop.create_future()
+    before, used, begun = rss_bytes(pid), cpu_seconds(pid), time.monotonic()
+    watcher = asyncio.create_task(watch())
     await asyncio.gather(*(talk(number) for number in range(streams)))
-    took, used = time.monotonic() - begun, cpu_seconds(pid) - used
+    watcher.cancel()
+    took = time.monotonic() - begun
     p50, p95, p99 = (1000 * percentile(delays, share) for share in (0.5, 0.95, 0.99))
     print(f"refused and tried again: {dict(refusals)}")
-    print(f"streams: {streams}, at a time {most}, in full {in_full}; {len(delays) / took:.0f} events/s")
-    print(f"delay of an event: p50 {p50:.1f} ms, p95 {p95:.1f} ms, p99 {p99:.1f} ms")
-    print(f"API: CPU {100 * used / took:.0f} % of a core, {rss_bytes(pid) / 2**20:.0f} MiB")
-    api, stored = await connect(stack.apis[0]), 0
-    for number in range(streams):
-        session = json.loads(await api.expect(request("GET", f"/v1/working-memory/s?user_id=user{number}")))
-        stored += len(session["messages"]) == 2 and session["messages"][1]["content"].count(".") == words
-    print(f"stored in full: {stored}")
+    whole = {number for number, talk in talks.items() if talk.is_whole(words)}
+    print(f"streams: {streams} in {took:.0f} s, at a time {most}, whole {len(whole)}; {len(delays) / took:.0f} events/s")
+    print(f"delay of an event: p50 {p50:.1f} ms, p95 {p95:.1f} ms, p99 {p99:.1f} ms; load {os.getloadavg()[0]:.1f}")
+    print(_warnings(stack.folder / "api-0.log"))
+    print(f"memory of the API: before {before / 2**20:.0f} MiB, at most {peak / 2**20:.0f} MiB")
+    if not kill:
+        print(f"API: CPU {100 * (cpu_seconds(pid) - used) / took:.0f} % of a core, at the end {rss_bytes(pid) / 2**20:.0f} MiB")
+    await _check_sessions(stack.apis[-1], talks, whole)
+
+
+def _warnings(log: Path) -> str:
+    """Return how often the log has which messages, without their numbers."""
+    lines = Counter(re.sub(r"[0-9a-f]*\d[0-9a-f.:+-]*", "#", line) for line in log.read_text("utf-8", "replace").splitlines())
+    return "log: " + "\n".join(f"{count} × {line[:300]}" for line, count in lines.most_common(5))
+
+
+async def _check_sessions(url: str, talks: Mapping[int, _Talk], whole: Set[int]) -> None:
+    """Print how many questions and answers are stored once, and how many are lost though their caller was told otherwise."""
+    api, stored, lost, twice = await connect(url), 0, 0, 0
+    for number, talk in talks.items():
+        status, answer = await api.send(request("GET", f"/v1/working-memory/s{number}?user_id={_user(number)}"))
+        said = [message["content"] for message in json.loads(answer)["messages"]] if status == 200 else []
+        stored += said == [_question(number), talk.text()]
+        twice += len(said) > 2
+        is_told = _FAILED in talk.body or talk.headers.get(b"x-memory-stored") != b"yes"
+        lost += not is_told and (said[:1] != [_question(number)] or (number in whole and said[1:] != [talk.text()]))
+    print(f"stored in full, once: {stored}; acknowledged and lost: {lost}; stored twice: {twice}")
+
+
+def _question(number: int) -> str:
+    return f"Person {number % _QUESTIONS} talks about stream {number}."
+
+
+def _user(number: int) -> str:
+    return f"user{number % _USERS}"
 
 
 async def main() -> None:
@@ -180,6 +291,9 @@ async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.proxy", description=__doc__)
     parser.add_argument("--requests", type=int, default=400)
     parser.add_argument("--streams", type=int, default=1000)
+    parser.add_argument("--per-second", type=float, default=25, help="new streams a second")
+    parser.add_argument("--history", type=int, default=0, help="bytes of the conversation before each stream")
+    parser.add_argument("--kill", action="store_true", help="kill the API when half of the streams have ended")
     parser.add_argument("--words", type=int, default=60)
     parser.add_argument("--pause", type=float, default=1.0, help="seconds between two words of a stream")
     parser.add_argument("--model", type=int, help=argparse.SUPPRESS)
@@ -193,10 +307,21 @@ async def main() -> None:
         process = Process("llm", [sys.executable, "-m", "benchmarks.proxy", "--model", str(port)], Path(folder), child_environment())
         try:
             await process.wait_for_output("(listens)")
-            async with running(Path(folder) / "stack", local=True, settings={"PROXY_UPSTREAMS": f"main={model}/v1"}) as stack:
+            async with running(
+                Path(folder) / "stack", local=True, apis=1 + arguments.kill, settings={"PROXY_UPSTREAMS": f"main={model}/v1"}
+            ) as stack:
                 await _fill(stack)
-                await measure_latency(stack, model, arguments.requests)
-                await measure_streams(stack, arguments.streams, arguments.words, arguments.pause)
+                if arguments.requests:
+                    await measure_latency(stack, model, arguments.requests)
+                await measure_streams(
+                    stack,
+                    arguments.streams,
+                    arguments.words,
+                    arguments.pause,
+                    per_second=arguments.per_second,
+                    history=arguments.history,
+                    kill=arguments.kill,
+                )
         finally:
             process.end()
 

@@ -1,136 +1,279 @@
 """Change the embedding model of a used store, with kills: `python -m benchmarks.reembed --memories 50000`.
 
-One caller searches and another one writes during the whole change. The worker is killed every few seconds. The command
-prints the failed requests, the memories without a vector of the new model, and the seconds.
+Two API processes and two workers run. Callers search, measure recall, write, edit and delete during the whole change,
+which is paused once. In turn, each process is killed with SIGKILL and started again. A request to a killed process goes
+to the other one; every other failure counts. The command prints the progress, the latencies of each phase, the
+failures, the least recall, and the memories that are lost or have not exactly one vector.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import signal
+import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import httpx
+import numpy as np
 import redis.asyncio
 
+from agent_memory.foundation.storage.keyspace import Keys
 from benchmarks.setup import corpus
 from benchmarks.setup.preload import PER_USER, preload
-from benchmarks.setup.stack import COMMAND, Process, Stack, running
+from benchmarks.setup.stack import COMMAND, Process, Stack, free_port, running
 
-_KILL_SECONDS = 20.0
+_KILL_SECONDS = 15.0
+_QUESTIONS = 50
 _MODEL = "text-embedding-other"
+_DIMENSIONS = 512
+
+
+class Member:
+    """A process that is killed and started again. An API keeps its port."""
+
+    def __init__(self, stack: Stack, name: str) -> None:
+        self.name = name
+        self.http = httpx.AsyncClient()
+        self.kills = self._starts = 0
+        self.down = True
+        self._stack = stack
+        port = str(free_port())
+        is_api = name.startswith("api")
+        self._command = [*COMMAND, "api", "--port", port] if is_api else [*COMMAND, "worker"]
+        self._says = r"agent-memory listens on (\S+)" if is_api else "(worker ready)"
+        self._process: Process | None = None
+
+    async def start(self) -> None:
+        environment = {**self._stack.environment, "LOG_LEVEL": "INFO"}
+        self._starts += 1
+        if self._process is not None:
+            await asyncio.to_thread(self._process.end)
+        # Not in a thread: a cancellation would leave the process behind.
+        self._process = Process(f"{self.name}-{self._starts}", self._command, self._stack.folder, environment)
+        url = await self._process.wait_for_output(self._says)
+        # A new client, because the connections to the killed process are of no use.
+        await self.http.aclose()
+        self.http = httpx.AsyncClient(base_url=url if url.startswith("http") else "", timeout=60)
+        self.down = False
+
+    async def kill(self) -> None:
+        assert self._process is not None
+        self.kills += 1
+        self.down = True
+        os.kill(self._process.pid, signal.SIGKILL)
+        await asyncio.to_thread(self._process.end)
+
+    async def end(self) -> None:
+        await self.http.aclose()
+        if self._process is not None:
+            await asyncio.to_thread(self._process.end)
 
 
 class Callers:
-    """Search and write until cancelled, and count answers and failures."""
+    """Send requests until cancelled. Note answers, failures, latencies by phase, and the recall of each round of questions."""
 
-    def __init__(self, http: httpx.AsyncClient, memories: int) -> None:
+    def __init__(self, apis: Sequence[Member], memories: int) -> None:
+        self.apis = apis
+        self.phase = "none"
         self.counts: Counter[str] = Counter()
-        self.written: list[str] = []
-        self._http = http
+        self.seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        self.written: set[str] = set()
+        self.deleting: set[str] = set()
+        self.deleted: set[str] = set()
+        self.recall: list[float] = []
         self._users = memories // PER_USER
+        self._turn = itertools.count()
 
-    async def _send(self, kind: str, path: str, body: dict[str, Any]) -> bool:
-        try:
-            status = (await self._http.post(path, json=body)).status_code
-        except httpx.HTTPError as error:
-            status = type(error).__name__
-        self.counts[kind if status == 200 else f"{kind} failed: {status}"] += 1
-        return status == 200
+    async def send(self, kind: str, method: str, path: str, **more: Any) -> httpx.Response:
+        """Send a request to each API in turn until a living process answers."""
+        while True:
+            api = self.apis[next(self._turn) % len(self.apis)]
+            if api.down:
+                await asyncio.sleep(0.01)
+                continue
+            kills, began, phase = api.kills, time.monotonic(), self.phase
+            try:
+                answer = await api.http.request(method, path, **more)
+            except httpx.HTTPError as error:
+                known = api.kills != kills
+                self.counts["sent again after a kill" if known else f"{kind} failed: {error!r}"] += 1
+                continue
+            self.seconds[phase, kind].append(time.monotonic() - began)
+            fine = answer.status_code in (200, 202)
+            self.counts[kind if fine else f"{kind} failed: {answer.status_code} {answer.text[:200]}"] += 1
+            return answer
+
+    async def measure(self) -> float:
+        """Return the share of questions whose memory is among the first five by meaning."""
+        found = 0
+        for number in range(_QUESTIONS):
+            owner, place = 2 * (number * 7 % (self._users // 2)) + 1, number * 13 % PER_USER
+            body = {"text": corpus.question(owner, place), "search_mode": "semantic", "limit": 5, "user_id": {"eq": corpus.user(owner)}}
+            answer = (await self.send("recall", "POST", "/v1/long-term-memory/search", json=body)).json()
+            found += corpus.fact(owner, place) in [memory["text"] for memory in answer.get("memories", ())]
+        return found / _QUESTIONS
 
     async def search(self) -> None:
-        for number in range(1 << 30):
+        for number in itertools.count():
             owner = number % self._users
             body = {"text": corpus.question(owner, number % PER_USER, str(number)), "user_id": {"eq": corpus.user(owner)}, "limit": 5}
-            await self._send("search", "/v1/long-term-memory/search", body)
-            await asyncio.sleep(0.02)
-
-    async def write(self) -> None:
-        for number in range(1 << 30):
-            memory = {"id": f"new-{number}", "text": f"{corpus.fact(number, 1)} {number}", "user_id": corpus.user(number % self._users)}
-            if await self._send("write", "/v1/long-term-memory/", {"memories": [{**memory, "memory_type": "semantic"}]}):
-                self.written.append(memory["id"])
+            await self.send("search", "POST", "/v1/long-term-memory/search", json=body)
             await asyncio.sleep(0.05)
 
+    async def ask(self) -> None:
+        while True:
+            self.recall.append(await self.measure())
 
-async def _kill(stack: Stack, started: list[Process]) -> None:
-    pid = stack.pids["worker"][0]
-    while True:
+    async def write(self) -> None:
+        for number in itertools.count():
+            name, owner = f"new-{number}", 2 * (number % (self._users // 2 - 1)) + 2
+            memory = {"id": name, "text": f"{corpus.fact(number, 1)} {number}", "user_id": corpus.user(owner), "memory_type": "semantic"}
+            if (await self.send("write", "POST", "/v1/long-term-memory/", json={"memories": [memory]})).status_code == 200:
+                self.written.add(name)
+            if number % 5 == 1:
+                edit = {"text": f"{corpus.fact(number, 2)} edited {number}"}
+                await self.send("edit", "PATCH", f"/v1/long-term-memory/new-{number - 1}", json=edit)
+            if number % 20 == 19:
+                self.deleting.add(name := f"new-{number - 10}")
+                await self.send("delete", "DELETE", "/v1/long-term-memory", params={"memory_ids": [name]})
+                self.deleted.add(name)
+            await asyncio.sleep(0.1)
+
+    async def reembed(self, what: str = "", **body: Any) -> httpx.Response:
+        """Change the model, or read the state without arguments."""
+        method = "POST" if what or body else "GET"
+        return await self.send("reembed", method, f"/v1/reembed/{what}".rstrip("/"), **({"json": body} if body else {}))
+
+    async def reach(self, phase: str, done: int = 0) -> None:
+        last = ""
+        while True:
+            status = (await self.reembed()).json()
+            self.phase = status["phase"]
+            if (line := " ".join(f"{name}={value}" for name, value in status.items() if value)) != last:
+                print(f"{time.strftime('%X')} {line}", flush=True)
+            last = line
+            if status["phase"] == phase and status["done"] >= done:
+                return
+            await asyncio.sleep(2)
+
+
+async def _kill(members: Sequence[Member]) -> None:
+    for member in itertools.cycle(members):
         await asyncio.sleep(_KILL_SECONDS)
-        os.kill(pid, signal.SIGKILL)
-        environment = {**stack.environment, "LOG_LEVEL": "INFO"}
-        process = await asyncio.to_thread(Process, f"again-{len(started)}", [*COMMAND, "worker"], stack.folder, environment)
-        started.append(process)
-        pid = process.pid
-        await process.wait_for_output(r"(worker ready)")
+        print(f"{time.strftime('%X')} kill {member.name}", flush=True)
+        await member.kill()
+        await member.start()
 
 
-async def _reach(http: httpx.AsyncClient, phase: str) -> dict[str, Any]:
-    while (status := (await http.get("/v1/reembed")).json())["phase"] != phase:
-        print(json.dumps(status), flush=True)
-        await asyncio.sleep(5)
-    return status
+async def _change(callers: Callers) -> None:
+    half = (await callers.reembed(model=_MODEL, dimensions=_DIMENSIONS)).json()["texts"]
+    while not half:
+        await asyncio.sleep(0.5)
+        half = (await callers.reembed()).json()["texts"] // 2
+    await callers.reach("filling", half // 2)
+    await callers.send("erasure", "DELETE", f"/v1/users/{corpus.user(0)}")
+    await callers.reach("filling", half)
+    await callers.reembed("pause")
+    await callers.reach("paused")
+    await asyncio.sleep(3)
+    await callers.reembed("resume")
+    await callers.reach("swapped")
+    await asyncio.sleep(2 * _KILL_SECONDS)
+    await callers.reach("swapped")
+    while (answer := await callers.reembed("confirm")).status_code == 409:
+        callers.counts[f"reembed failed: 409 {answer.text[:200]}"] -= 1
+        print("confirm:", answer.json()["detail"], flush=True)
+        await asyncio.sleep(2)
+    await callers.reach("none")
 
 
-async def _rest(http: httpx.AsyncClient) -> None:
+async def _rest(callers: Callers) -> None:
     """Wait until no background work is pending."""
     pending = True
     while pending:
         await asyncio.sleep(1)
-        pending = any(work["pending"] for work in (await http.get("/v1/ready")).json()["checks"]["work"].values())
+        pending = any(work["pending"] for work in (await callers.send("ready", "GET", "/v1/ready")).json()["checks"]["work"].values())
 
 
-async def _lost(url: str, written: list[str]) -> dict[str, int]:
-    """Count memories without exactly one vector, and vectors of each model."""
-    client = redis.asyncio.Redis.from_url(url)
-    counts: Counter[str] = Counter(written=len(written))
-    async for key in client.scan_iter(match="am:{0}:m:*", count=1000):
-        fields = cast("list[bytes]", await client.hkeys(key.replace(b":m:", b":v:")))
-        vectors = [name.decode() for name in fields if name.startswith(b"v_")]
-        counts.update(memories=1, lost=len(vectors) != 1, **dict.fromkeys(vectors, 1))
+async def _stored(url: str, callers: Callers, memories: int) -> tuple[dict[str, int], int]:
+    """Count documents by their number of vectors, and vectors of each model. A former version may have none.
+
+    Also return how many memories are lost, or exist although they were deleted or erased.
+    """
+    client, keys = redis.asyncio.Redis.from_url(url), Keys("am")
+    counts: Counter[str] = Counter()
+    for prefix in (keys.vector_prefix, keys.history_prefix):
+        async for key in client.scan_iter(match=f"{prefix}*", count=1000):
+            fields = cast("list[bytes]", await client.hkeys(key))
+            vectors = [name.decode() for name in fields if name.startswith(b"v_")]
+            counts.update([f"{prefix[-2]} with {len(vectors)} vectors", *vectors])
+    present = {key.decode() async for key in client.scan_iter(match=f"{keys.memory_prefix}*", count=1000)}
     await client.aclose()
-    return dict(counts)
+    kept = {f"bench-{number:08d}" for number in range(PER_USER, memories)} | callers.written - callers.deleting
+    gone = {f"bench-{number:08d}" for number in range(PER_USER)} | callers.deleted
+    counts["m"] = len(present)
+    kept_keys, gone_keys = ({keys.memory(keys.mid("default", name)) for name in names} for names in (kept, gone))
+    return dict(counts), len(kept_keys - present) + len(gone_keys & present)
 
 
-async def _run(memories: int, folder: Path) -> None:
-    async with running(folder) as stack, httpx.AsyncClient(base_url=stack.apis[0], timeout=60) as http:
+def _report(callers: Callers) -> None:
+    for (phase, kind), seconds in sorted(callers.seconds.items()):
+        if kind in ("search", "recall", "write", "edit", "delete"):
+            p50, p99 = np.percentile(seconds, [50, 99]) * 1000
+            print(f"{phase:8} {kind:7} {len(seconds):6} requests, p50 {p50:5.0f} ms, p99 {p99:5.0f} ms, most {max(seconds) * 1000:5.0f} ms")
+
+
+async def _run(memories: int, folder: Path) -> int:
+    async with running(folder, apis=0, workers=0, settings={"WORKER_NICENESS": "0"}) as stack:
         filled = await preload(stack.redis_url, dict(stack.environment), 0, memories)
         print(f"{memories} memories in {filled.seconds:.0f} s", flush=True)
-        callers, started = Callers(http, memories), list[Process]()
-        began = time.monotonic()
-        tasks = [asyncio.create_task(work) for work in (callers.search(), callers.write(), _kill(stack, started))]
+        members = [Member(stack, name) for name in ("api-0", "worker-0", "api-1", "worker-1")]
+        callers = Callers([member for member in members if member.name.startswith("api")], memories)
         try:
-            (await http.post("/v1/reembed", json={"model": _MODEL, "dimensions": 384})).raise_for_status()
-            await _reach(http, "swapped")
-            swapped = time.monotonic() - began
-            (await http.post("/v1/reembed/confirm")).raise_for_status()
-            await _reach(http, "none")
-        finally:
+            await asyncio.gather(*(member.start() for member in members))
+            before = await callers.measure()
+            began = time.monotonic()
+            tasks = [asyncio.create_task(work) for work in (callers.search(), callers.ask(), callers.write(), _kill(members))]
+            changing = asyncio.create_task(_change(callers))
+            await asyncio.wait([changing, *tasks], return_when=asyncio.FIRST_COMPLETED)
             for task in tasks:
                 task.cancel()
-            results = await asyncio.gather(*tasks, return_exceptions=True)
-        print("callers ended:", *{type(result).__name__ for result in results})
-        await _rest(http)
-        print(f"swapped after {swapped:.0f} s, over after {time.monotonic() - began:.0f} s, {len(started)} kills of the worker")
-        print(dict(callers.counts), await _lost(stack.redis_url, callers.written))
-        for process in started:
-            await asyncio.to_thread(process.end)
+            ends = [end for end in await asyncio.gather(*tasks, return_exceptions=True) if not isinstance(end, asyncio.CancelledError)]
+            print(f"callers that ended: {ends}", flush=True)
+            await changing
+            print(f"over after {time.monotonic() - began:.0f} s; kills: { ({member.name: member.kills for member in members}) }")
+            await asyncio.gather(*(member.start() for member in members if member.down))
+            await _rest(callers)
+            after = await callers.measure()
+            _report(callers)
+            stored, lost = await _stored(stack.redis_url, callers, memories)
+        finally:
+            for member in members:
+                await member.end()
+    failures = {name: count for name, count in callers.counts.items() if "failed" in name and count}
+    print(json.dumps({"requests": {name: count for name, count in callers.counts.items() if "failed" not in name}, "stored": stored}))
+    print(f"recall before {before}, least of {len(callers.recall)} {min(callers.recall)}, after {after}")
+    print(f"errors {sum(failures.values())} {failures or ''}, lost or not deleted {lost}")
+    single = stored["v with 1 vectors"] == stored["m"] and not stored.keys() & {f"{kind} with 2 vectors" for kind in ("v", "h")}
+    return 0 if single and not failures and not lost and not ends and min(callers.recall) >= before <= after else 1
 
 
 def main() -> None:
-    """Read the arguments and run the benchmark."""
+    """Read the arguments and run the benchmark. The exit code is 1 if anything failed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reembed", description=__doc__)
     parser.add_argument("--memories", type=int, default=50_000)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(_run(arguments.memories, Path(folder)))
+        sys.exit(asyncio.run(_run(arguments.memories, Path(folder))))
 
 
 if __name__ == "__main__":

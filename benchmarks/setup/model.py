@@ -1,6 +1,6 @@
 """Serve embeddings in 0 ms: `python -m benchmarks.setup.model PORT`.
 
-Vectors are deterministic and have 384 dimensions. The server counts its calls.
+Vectors are deterministic, and have 384 dimensions or as many as a request asks for. The server counts its calls.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def _embeddings(request: Request) -> JSONResponse:
 
 
 def _encoded(text: str, body: dict[str, object]) -> object:
-    vector = embed(text, DIMENSIONS)
+    vector = embed(text, int(str(body.get("dimensions") or DIMENSIONS)))
     if body.get("encoding_format") == "base64":
         return base64.b64encode(vector.astype(np.float32).tobytes()).decode()
     return vector.tolist()

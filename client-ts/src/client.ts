@@ -1,6 +1,6 @@
 /** The client: one attribute for each noun of the API. */
 
-import { Blocks, Items, LongTermMemory, Procedures, Profiles, Prompts, Timelines, WorkingMemory } from "./resources.ts";
+import { Blocks, Files, Items, LongTermMemory, Procedures, Profiles, Prompts, Timelines, WorkingMemory } from "./resources.ts";
 import { Transport } from "./transport.ts";
 import type { CallOptions, MemoryClientConfig } from "./transport.ts";
 
@@ -18,6 +18,7 @@ export class MemoryClient {
   readonly blocks: Blocks;
   readonly procedures: Procedures;
   readonly items: Items;
+  readonly files: Files;
   readonly #transport: Transport;
 
   constructor(config: MemoryClientConfig) {
@@ -31,6 +32,7 @@ export class MemoryClient {
     this.blocks = new Blocks(transport);
     this.procedures = new Procedures(transport);
     this.items = new Items(transport);
+    this.files = new Files(transport);
   }
 
   /** Whether the server answers, and its version. */

@@ -310,6 +310,31 @@ export class Items extends Resource {
   }
 }
 
+type FilePath = "/v1/files/{file_id}";
+
+/** Files: documents whose text becomes passages that searches and prompts find. */
+export class Files extends Resource {
+  /** Uploads a file, which a worker then reads. Other bytes under the same name replace it; the same bytes change nothing. */
+  upload(name: string, data: string | Uint8Array<ArrayBuffer> | Blob, options: Omit<Options<"POST /v1/files">, "name"> = {}) {
+    return this.transport.request("POST /v1/files", {}, this.within({ ...options, name }), data as Body<"POST /v1/files">);
+  }
+
+  /** A user's files, newest first. */
+  list(options: Options<"GET /v1/files"> = {}) {
+    return this.transport.request("GET /v1/files", {}, this.within(options));
+  }
+
+  /** A file: its state, its counts, and why the server could not read it. Rejects with MemoryNotFoundError. */
+  get(fileId: string, options: Options<`GET ${FilePath}`> = {}) {
+    return this.transport.request("GET /v1/files/{file_id}", { file_id: fileId }, this.within(options));
+  }
+
+  /** Deletes a file, its passages, and the facts that came only from it. */
+  delete(fileId: string, options: Options<`DELETE ${FilePath}`> = {}) {
+    return this.transport.request("DELETE /v1/files/{file_id}", { file_id: fileId }, this.within(options));
+  }
+}
+
 /** The options of an item's call without what says which item. */
 type Owned<Name extends keyof Operations> = Omit<Options<Name>, "path" | "key">;
 

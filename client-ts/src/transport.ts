@@ -28,6 +28,8 @@ export interface CallOptions {
   idempotencyKey?: string;
   /** The version that what is changed must have. */
   ifMatch?: number;
+  /** The media type of a file; the ending of its name counts when not given. */
+  mediaType?: string;
 }
 
 /** The parameters of an operation's query, as the server names them, and those of the call. */
@@ -74,6 +76,8 @@ const UNDER_A_KEY = new Set<OperationName>([
   "POST /v1/procedures/{procedure_id}/feedback",
   "POST /v1/procedures/{procedure_id}/undo",
 ]);
+/** Operations whose body is a file, sent as it is. */
+const SENT_AS_IS = new Set<OperationName>(["POST /v1/files"]);
 /** What would count twice, and has no key. */
 const SENT_ONCE = new Set<OperationName>(["PATCH /v1/blocks/{label}", "POST /v1/memory/forget"]);
 
@@ -108,15 +112,17 @@ export class Transport {
     options: Options<Name>,
     body?: Body<Name>,
   ): Promise<Answer<Name>> {
-    const { signal, timeout, idempotencyKey, ifMatch, ...query } = options as CallOptions & Record<string, unknown>;
+    const { signal, timeout, idempotencyKey, ifMatch, mediaType, ...query } = options as CallOptions & Record<string, unknown>;
     const [method = "", template = ""] = name.split(" ");
     const place = filled(template, path as Record<string, string>);
     const headers: Record<string, string> = { ...this.#headers };
     if (ifMatch !== undefined) headers["If-Match"] = `"${ifMatch}"`;
     if (UNDER_A_KEY.has(name))
       headers["Idempotency-Key"] = idempotencyKey === undefined ? newId() : printable("idempotencyKey", idempotencyKey);
-    if (body !== undefined) headers["Content-Type"] = "application/json";
-    const init: RequestInit = { method, headers, redirect: "manual", body: body === undefined ? undefined : jsonOf(body) };
+    const isFile = SENT_AS_IS.has(name);
+    if (body !== undefined) headers["Content-Type"] = isFile ? (mediaType ?? "application/octet-stream") : "application/json";
+    const sent = body === undefined ? undefined : isFile ? (body as BodyInit) : jsonOf(body);
+    const init: RequestInit = { method, headers, redirect: "manual", body: sent };
     const url = this.#base + place + queryOf(query);
     const attempt = { url, init, place: `${method} ${place}`, signal, timeout: (timeout ?? this.#timeout) + waitMs(query["wait"]) };
     for (let failed = 1; ; failed += 1) {

@@ -166,6 +166,34 @@ test("items are put, read, searched, listed and deleted", async () => {
   assert.equal(await client.items.get(["settings", "ui"], "theme", { user_id }), undefined);
 });
 
+test("files are uploaded, read, listed, found and deleted", async () => {
+  const user_id = unique();
+  const file = await client.files.upload("visit.md", "The greenhouse opens at nine.", { user_id });
+  assert.deepEqual([file.media_type, file.size], ["text/markdown", 29]);
+  const bytes = new TextEncoder().encode("<p>Boots are in the shed.</p>");
+  const page = await client.files.upload("boots", new Blob([bytes]), { user_id, mediaType: "text/html" });
+  assert.equal((await client.files.upload("copy", bytes, { user_id, mediaType: "text/html" })).id, page.id);
+  for (const { id } of [file, page]) {
+    await until(async () => ((await client.files.get(id, { user_id })).state === "ready" ? true : undefined));
+  }
+  const listed = await client.files.list({ user_id });
+  assert.deepEqual(
+    [listed.total, listed.files.map(({ id, passages }) => [id, passages])],
+    [
+      2,
+      [
+        [page.id, 1],
+        [file.id, 1],
+      ],
+    ],
+  );
+  const found = await client.longTermMemory.search({ text: "boots", user_id: { eq: user_id } });
+  assert.equal(found.memories[0]?.text, "Boots are in the shed.");
+  await client.files.delete(page.id, { user_id });
+  await assert.rejects(client.files.get(page.id, { user_id }), MemoryNotFoundError);
+  assert.equal((await client.files.list({ user_id })).total, 1);
+});
+
 test("two users never meet", async () => {
   const [session, secret, ada, bob] = [unique("s"), unique("secret"), unique("ada"), unique("bob")];
   await client.workingMemory.put(session, { messages: [{ role: "user", content: secret }] }, { user_id: ada });

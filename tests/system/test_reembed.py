@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import signal
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +17,7 @@ import pytest
 from redis.asyncio import Redis
 from ulid import ULID
 
+from tests.support.lookalike import Lookalike
 from tests.support.processes import Running, start
 from tests.support.waiting import wait_until
 
@@ -48,6 +51,9 @@ class Store:
         }
         self.redis = Redis.from_url(redis_url)
         self.running: list[Running] = []
+
+    def set(self, **environment: str) -> None:
+        self._environment |= environment
 
     async def begin(self, command: str) -> Running:
         arguments = (command,) if command == "worker" else (command, "--port", "0")
@@ -155,7 +161,8 @@ async def test_model_changes_under_load_with_kills(store: Store) -> None:
             await wait_until(lambda: is_at(http, "swapped"), "the switch", seconds=400)
             count = len(shares)
             await wait_until(lambda: longer(shares, count + 3), "searches after the switch", seconds=300)
-        assert (await http.post("/v1/reembed/confirm")).json()["phase"] == "ending"
+        # A killed process may count as one that still uses the old model.
+        await wait_until(lambda: accepted(http, "confirm"), "the confirmation", seconds=60)
         await wait_until(lambda: is_at(http, "none"), "the end", seconds=300)
         assert (await status(http))["model"] == _NEW
         assert await recall(http) >= before
@@ -184,3 +191,99 @@ async def is_at(http: httpx.AsyncClient, phase: str, done: int = 0) -> bool:
 
 async def longer(values: list[float], count: int) -> bool:
     return len(values) >= count
+
+
+async def test_provider_changes_while_processes_sleep(store: Store, lookalike: Lookalike) -> None:
+    """From a local model to a model server and back: an abortion, a rollback and a confirmation. A sleeping process misses each switch."""
+    store.set(EMBEDDING_PROVIDER="local", EMBEDDING_BASE_URL=lookalike.url, EMBEDDING_API_KEY="sk-test-0000")
+    first, sleeper, worker, late = await asyncio.gather(*(store.begin(command) for command in ("api", "api", "worker", "worker")))
+    urls = await first.base_url(), await sleeper.base_url()
+    async with httpx.AsyncClient(base_url=urls[0], timeout=60) as http, httpx.AsyncClient(base_url=urls[1], timeout=60) as other:
+        await write(http, {f"m{n}": f"Entry number {n} of the logbook" for n in range(20)}, user_id="bob")
+        await write(http, {f"q{n}": text for n, text in enumerate(_LABELLED.values())}, user_id="ada")
+        await wait_until(lambda: embedded(store), "one vector each", seconds=60)
+        (local,) = await store.fields()
+        written = 0
+
+        async def check(client: httpx.AsyncClient) -> None:
+            """A new memory is found by its words' meaning, and the others by both models' state."""
+            nonlocal written
+            written += 1
+            name = f"w{written}"
+            await write(client, {name: f"Zebra number {written} sleeps"}, user_id=name)
+            await wait_until(lambda: found(client, name, f"Zebra number {written} sleeps"), f"{name} is found", seconds=60)
+            assert await count(client) == len(_LABELLED)
+
+        async def begin(rate: int) -> None:
+            answer = await http.post("/v1/reembed", json={"model": "other", "provider": "openai", "rate": rate, "dimensions": 256})
+            assert answer.json()["phase"] == "filling", answer.text
+
+        await begin(5)
+        await wait_until(lambda: is_at(http, "filling", 3), "three are filled", seconds=60)
+        await check(other)
+        assert (await http.post("/v1/reembed/pause")).json()["phase"] == "paused"
+        await check(other)
+        assert (await http.post("/v1/reembed/abort")).json()["phase"] == "ending"
+        await wait_until(lambda: is_at(http, "none"), "the end of the abortion", seconds=60)
+        assert list(await store.fields()) == [local]
+
+        for action, kept in (("rollback", "first"), ("confirm", "second")):
+            await begin(8)
+            await wait_until(partial(announced, store, 4), "the announcements of all processes")
+            for one in (sleeper, late):
+                one.process.send_signal(signal.SIGSTOP)
+            await wait_until(lambda: is_at(http, "swapped"), "the switch", seconds=60)
+            await check(http)
+            if action == "confirm":
+                assert (await http.post("/v1/reembed/confirm")).status_code == 409
+            else:
+                for one in (sleeper, late):
+                    one.process.send_signal(signal.SIGCONT)
+            await check(http)
+            await wait_until(partial(acted, store, http, action), action, seconds=60)
+            await wait_until(lambda: is_at(http, "none"), "the end", seconds=60)
+            for one in (sleeper, late):
+                one.process.send_signal(signal.SIGCONT)
+            await check(http)
+            await wait_until(lambda: answers(other), "an answer of the process that slept", seconds=60)
+            await check(other)
+            await worker.kill()
+            worker = await store.begin("worker")
+            await check(other)
+            await wait_until(lambda: embedded(store), "one vector each", seconds=60)
+            assert (list(await store.fields()) == [local]) == (kept == "first")
+        assert (await status(other))["model"] == "other"
+
+
+async def count(http: httpx.AsyncClient) -> int:
+    request = {"text": "anything", "search_mode": "semantic", "limit": 50, "user_id": {"eq": "ada"}}
+    answer = await http.post("/v1/long-term-memory/search", json=request)
+    assert answer.status_code == 200, answer.text
+    return len(answer.json()["memories"])
+
+
+async def answers(http: httpx.AsyncClient) -> bool:
+    request = {"text": "anything", "search_mode": "semantic", "user_id": {"eq": "ada"}}
+    return (await http.post("/v1/long-term-memory/search", json=request)).status_code == 200
+
+
+async def found(http: httpx.AsyncClient, user: str, text: str) -> bool:
+    request = {"text": text, "search_mode": "semantic", "user_id": {"eq": user}}
+    answer = await http.post("/v1/long-term-memory/search", json=request)
+    assert answer.status_code == 200, answer.text
+    return len(answer.json()["memories"]) == 1
+
+
+async def acted(store: Store, http: httpx.AsyncClient, action: str) -> bool:
+    """End the change as soon as it may. What sleeping processes have announced is forgotten, as after 30 seconds."""
+    if action == "confirm":
+        await store.redis.delete(f"{store.prefix}:{{0}}:re:processes")
+    return await accepted(http, action)
+
+
+async def accepted(http: httpx.AsyncClient, action: str) -> bool:
+    return (await http.post(f"/v1/reembed/{action}")).status_code == 200
+
+
+async def announced(store: Store, count: int) -> bool:
+    return await cast("Any", store.redis.hlen(f"{store.prefix}:{{0}}:re:processes")) == count

@@ -91,9 +91,19 @@ class Tasks:
         async with self._begun(DueKind.EXTRACTION, [member]) as claims:
             for claim in claims:
                 if claim.attempt <= self._runtime.settings.worker.max_attempts or not await set_aside_failed(self._runtime, member):
-                    await extract_facts(self._runtime, member)
-                    await describe_pictures(self._runtime, member)
+                    await self._extract(member)
                 await _settle(self._runtime, member)
+
+    async def _extract(self, member: str) -> None:
+        """Describe pictures, then extract facts, which sees the descriptions. No picture keeps facts from being extracted."""
+        failure: AgentMemoryError | None = None
+        try:
+            await describe_pictures(self._runtime, member)
+        except AgentMemoryError as error:
+            failure = error
+        await extract_facts(self._runtime, member)
+        if failure is not None:
+            raise failure
 
     async def index_memories(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
         await self._embed(members)

@@ -49,6 +49,8 @@ class StoredBlock:
     updated: int
     base: str
     attached_to: tuple[BlockOwner, ...]
+    imported: str = ""
+    """The tag of the import that stored the block, if it has not changed since."""
 
     def model(self, tokens: int) -> Block:
         """Return the wire model. `tokens` is the size of the block's text."""
@@ -74,13 +76,15 @@ class StoredBlock:
 def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock:
     body = from_json(raw)
     targets = tuple(sorted(map(decode_owner, body["to"].values()), key=str))
-    return StoredBlock(owner, label, **{name: kind(body[short]) for name, (short, kind) in _STORED.items()}, attached_to=targets)
+    fields = {name: kind(body[short]) for name, (short, kind) in _STORED.items()}
+    return StoredBlock(owner, label, **fields, attached_to=targets, imported=body.get("im", ""))
 
 
 def encode_block(block: StoredBlock, names: Mapping[str, BlockOwner], tokens: int) -> str:
     """Return a block as JSON. `names` contains the owners to which the block is attached, by their names in Redis keys."""
     body: dict[str, Any] = {short: getattr(block, name) for name, (short, _) in _STORED.items()}
     body |= {"ca": str(block.created), "ua": str(block.updated), "tk": tokens}
+    body |= {"im": block.imported} if block.imported else {}
     return json.dumps(body | {"to": {name: encode_owner(owner) for name, owner in names.items()}}, ensure_ascii=False)
 
 

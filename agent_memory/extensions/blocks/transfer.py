@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
@@ -18,6 +19,7 @@ from agent_memory.foundation.core.input.validation import validated
 from agent_memory.foundation.core.permissions import permit_writing
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.tokens import TokenCounter
+from agent_memory.foundation.storage.keyspace import tag
 from agent_memory_client.models import OptionalIdentifier
 from agent_memory_client.models.features.blocks import (
     MAX_BLOCK_CHARS,
@@ -85,7 +87,7 @@ class BlockTransfer:
         read = validated(_BlockLine, line)
         namespace, user = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))
         owner = BlockOwner(namespace, user, target.agent(read.agent_id))
-        block = _block_of(read, owner)
+        block = replace(_block_of(read, owner), imported=tag(target.source))
         reply = await self._store.restore(scope, block, read.changes, await self._counter.count_aside(block.value))
         if reply.state == "many":
             raise BadInput(f"the limit of {MAX_BLOCKS} blocks an owner is reached: delete some first", field="label")
@@ -103,6 +105,15 @@ class BlockTransfer:
                 except Forbidden:
                     continue  # The importer may not change that owner's prompts. The block itself is stored.
         return "new"
+
+    async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
+        """Delete the owner's blocks that the import stored and nobody has changed since."""
+        counts: Counter[str] = Counter()
+        for whose in await self._store.owners_of(scope, owner):
+            for block in await self._store.load_all(scope, whose):
+                if block.imported == tag(source):
+                    counts["blocks"] += dry_run or (await self._store.delete(scope, whose, block.label, str(block.version))).state == "ok"
+        return counts
 
     async def erase_owner(self, scope: Scope, owner: Owner | AgentOwner) -> Counter[str]:
         """Delete the owner's blocks and attachments. Returns the number of deleted blocks."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from agent_memory.extensions.files.service import READ_FILE, FileService
 from agent_memory.extensions.files.store import FileStore
 from agent_memory.extensions.files.transfer import FileTransfer
+from agent_memory.features.jobs.order_store import OrderStore
 from agent_memory.foundation.core.feature import Feature, KeySpace, Services
 from agent_memory.foundation.foundation import Foundation
 
 
 def open_files(foundation: Foundation, services: Services) -> None:
-    store = FileStore(foundation.client, foundation.keys)
-    services.add(store, FileService(services, store), FileTransfer(store))
+    store = FileStore(foundation.client, foundation.keys, services[OrderStore])
+    services.add(store, FileService(services, store), FileTransfer(services, store))
 
 
 FEATURE = Feature(
@@ -34,4 +35,5 @@ FEATURE = Feature(
     jobs={READ_FILE: "agent_memory_worker.files:read_file"},
     exporter=FileTransfer,
     eraser=FileTransfer,
+    purger=FileTransfer,
 )

@@ -62,7 +62,7 @@ def messages_of(settings: Settings, file: StoredFile, passages: Sequence[Passage
     messages: list[MemoryMessage] = []
     for number, passage in enumerate(passages):
         place = {**file.metadata, "file": file.name, _FILE_ID: file.id, "page": passage.page, "start": passage.start, "end": passage.end}
-        remember_as = {"metadata": place, **({} if file.agent_id is None else {"agent_id": file.agent_id})}
+        remember_as = {"metadata": place, "document": True, **({} if file.agent_id is None else {"agent_id": file.agent_id})}
         values = {
             "id": f"{file.digest[:16]}-{file.updated_at.timestamp():.6f}-{number}",
             "role": "tool",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from agent_memory.extensions.files.media_types import media_type_of
 from agent_memory.extensions.files.passages import is_session_of_file
-from agent_memory.extensions.files.store import FileRow, FileStore, may_reach, ref_of
+from agent_memory.extensions.files.store import FileRow, FileStore, may_reach, raw_of, ref_of
 from agent_memory.features.jobs.operation_store import Mark
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.service import MemoryService
@@ -70,7 +70,7 @@ class FileService:
         for _ in range(_TRIES):
             same = await self._same(scope, new)
             if same is not None:
-                if same.state == "queued":  # The process may have died before it placed the order.
+                if same.state == "queued":  # The operation may have been given up.
                     await self._services[OrderStore].place_orders(order_of(scope, same))
                 return same
             row = await self._store.load(scope, ref_of(new))
@@ -79,8 +79,7 @@ class FileService:
             counts = {"created_at": former.created_at, "pages": former.pages, "passages": former.passages}
             order = order_of(scope, new)
             stored = new.model_copy(update={**counts, "operation_id": Mark(DueKind.ORDER, order.name).operation_id})
-            if await self._store.swap(scope, ref_of(stored), row, stored, upload.data):
-                await self._services[OrderStore].place_orders(order)
+            if await self._store.swap(scope, ref_of(stored), row, stored, upload.data, order):
                 return stored
         raise Conflict("the file is being changed by others all the time: try again")
 
@@ -122,7 +121,7 @@ class FileService:
             # From now on, the worker does not store the file. Delete the record last, so that a repeated call can finish.
             gone = row.file.model_copy(update={"state": "failed", "reason": "deleted", "operation_id": None})
             if gone == row.file or await self._store.swap(scope, ref_of(gone), row, gone):
-                row = FileRow(gone.model_dump_json(), gone)
+                row = FileRow(raw_of(gone), gone)
                 await remove_derived(self._services, scope, ref_of(gone))
                 if await self._store.swap(scope, ref_of(gone), row, None):
                     return

@@ -9,16 +9,18 @@ from dataclasses import dataclass, replace
 
 from redis.asyncio import Redis
 
+from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.foundation.core.feature import AgentOwner, Owner
 from agent_memory.foundation.core.scope import Scope, SessionRef
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.erasures import guard_of
 from agent_memory.foundation.storage.keyspace import Keys, digest
-from agent_memory.foundation.storage.scripts import Script
+from agent_memory.foundation.storage.scripts import Script, compact
 from agent_memory_client.models.features.files import StoredFile
 
 _BYTES_SECONDS = 7 * 24 * 3600
 _READ_AT_ONCE = 2
+_IMPORT_FIELD = "im"
 _MOST_HOLDERS = 100
 
 
@@ -29,6 +31,11 @@ class FileRow:
     raw: str
     file: StoredFile | None = None
 
+    @property
+    def imported(self) -> str | None:
+        """The tag of the import that stored the record, if nobody has changed it since."""
+        return json.loads(self.raw or "{}").get(_IMPORT_FIELD)
+
 
 def ref_of(file: StoredFile) -> SessionRef:
     """Return the session that stores the file's text."""
@@ -36,8 +43,9 @@ def ref_of(file: StoredFile) -> SessionRef:
 
 
 class FileStore:
-    def __init__(self, client: Redis, keys: Keys) -> None:
+    def __init__(self, client: Redis, keys: Keys, orders: OrderStore) -> None:
         self._client = client
+        self._orders = orders
         self._root = keys.root
         self._swap = Script(client, "files/file_swap")
         self.reading = asyncio.Semaphore(_READ_AT_ONCE)
@@ -59,27 +67,36 @@ class FileStore:
         raw = (await read(self._client, lambda pipe: pipe.hget(self._files(scope, ref.user_id), _field(ref))))[0]
         return FileRow("") if raw is None else FileRow(raw.decode(), StoredFile.model_validate_json(raw))
 
-    async def swap(self, scope: Scope, ref: SessionRef, before: FileRow, after: StoredFile | None, data: bytes | None = None) -> bool:
-        """Store a record, or delete it if `after` is None. Return False if `before` is outdated. Without `data`, delete the upload's bytes.
+    async def swap(
+        self,
+        scope: Scope,
+        ref: SessionRef,
+        before: FileRow,
+        after: StoredFile | None,
+        data: bytes | None = None,
+        order: JobOrder | None = None,
+        imported: str | None = None,
+    ) -> bool:
+        """Store a record, or delete it if `after` is None. Return False if `before` is outdated. Without `data`, delete the bytes.
 
-        Raises ErasureUnderWay.
+        The same step places `order`. `imported` is the tag of an import. Raises ErasureUnderWay.
         """
-        if data is not None:
-            with redis_errors():
-                await self._client.set(self._bytes(scope, ref), data, ex=_BYTES_SECONDS)
         agent_id = None if after is None else after.agent_id
         done = await self._swap(
             files=self._files(scope, ref.user_id),
             users=self._users(scope),
             holders=self._holders(scope, ref),
+            bytes=self._bytes(scope, ref),
             file=_field(ref),
             expected=before.raw,
-            value="" if after is None else after.model_dump_json(),
+            value="" if after is None else raw_of(after, imported),
             user=json.dumps(ref.user_id),
             guard=guard_of(self._root, scope.tenant, ref.namespace, ref.user_id, ref.session_id, agent_id),
+            has_data=data is not None,
+            seconds=_BYTES_SECONDS,
+            data=data or b"",
+            **self._orders.placement(order),
         )
-        if done and data is None:
-            await self.delete_bytes(scope, ref)
         return bool(done)
 
     async def find_only(self, scope: Scope, ref: SessionRef) -> StoredFile | None:
@@ -94,10 +111,6 @@ class FileStore:
 
     async def load_bytes(self, scope: Scope, ref: SessionRef) -> bytes | None:
         return (await read(self._client, lambda pipe: pipe.get(self._bytes(scope, ref))))[0]
-
-    async def delete_bytes(self, scope: Scope, ref: SessionRef) -> None:
-        with redis_errors():
-            await self._client.unlink(self._bytes(scope, ref))
 
     async def list_files(self, scope: Scope, user_id: str | None) -> list[StoredFile]:
         """Return a user's readable files, newest first. If `user_id` is None, return files without a user."""
@@ -122,6 +135,12 @@ class FileStore:
 
 def may_reach(scope: Scope, file: StoredFile) -> bool:
     return scope.reaches(file.namespace, file.user_id) and (scope.agents is None or file.agent_id in scope.agents)
+
+
+def raw_of(file: StoredFile, imported: str | None = None) -> str:
+    """Return a file's record as stored, with the tag of the import that stores it."""
+    raw = file.model_dump_json()
+    return raw if imported is None else compact(json.loads(raw) | {_IMPORT_FIELD: imported})
 
 
 def _field(ref: SessionRef) -> str:

@@ -1,23 +1,28 @@
-"""Export, import and erase file records. The text of the files is in sessions and memories."""
+"""Export, import, erase and purge file records. The text of the files is in sessions and memories."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 
+from agent_memory.extensions.files.service import remove_derived
 from agent_memory.extensions.files.store import FileRow, FileStore, ref_of
+from agent_memory.features.privacy.derived_memories import load_memories_of
 from agent_memory.foundation.api.principals import place_of
-from agent_memory.foundation.core.feature import AgentOwner, ExportLine, Owner, RestoreTarget
+from agent_memory.foundation.core.feature import AgentOwner, ExportLine, Group, Owner, RestoreTarget, Services
 from agent_memory.foundation.core.input.validation import validated
 from agent_memory.foundation.core.permissions import permit_writing
 from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.storage.keyspace import tag
+from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models.features.files import StoredFile
 
 
 class FileTransfer:
     kinds = ("file",)
 
-    def __init__(self, store: FileStore) -> None:
+    def __init__(self, services: Services, store: FileStore) -> None:
+        self._services = services
         self._store = store
 
     async def export_lines(self, scope: Scope, owner: Owner | AgentOwner) -> AsyncIterator[ExportLine]:
@@ -35,10 +40,19 @@ class FileTransfer:
         namespace, user_id = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))
         owner = {"namespace": namespace, "user_id": user_id, "agent_id": target.agent(read.agent_id)}
         file = read.model_copy(update={**owner, "state": "ready", "reason": None, "operation_id": None})
-        if await self._store.swap(scope, ref_of(file), FileRow(""), file):
+        if await self._store.swap(scope, ref_of(file), FileRow(""), file, imported=tag(target.source)):
             return "new"
         here = (await self._store.load(scope, ref_of(file))).file
         return "same" if here is not None and here.digest == file.digest else "other"
+
+    async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
+        """Delete the records that the import stored and nobody has changed since."""
+        counts: Counter[str] = Counter()
+        for file in await self._store.list_of(scope, owner):
+            row = await self._store.load(scope, ref_of(file))
+            if row.imported == tag(source):
+                counts["files"] += dry_run or await self._store.swap(scope, ref_of(file), row, None)
+        return counts
 
     async def erase_owner(self, scope: Scope, owner: Owner | AgentOwner) -> Counter[str]:
         return Counter(files=sum([await self._erase(scope, ref_of(file)) for file in await self._store.list_of(scope, owner)]))
@@ -47,6 +61,23 @@ class FileTransfer:
 
     async def erase_session(self, scope: Scope, session: SessionRef) -> Counter[str]:
         return Counter(files=await self._erase(scope, session))
+
+    async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
+        """Correct the counts of files that lost passages, and delete files that lost all. A dry run does nothing."""
+        sessions = {(group.session_id, group.namespace, group.user_id) for group in groups if group.session_id is not None}
+        counts: Counter[str] = Counter()
+        for ref in () if dry_run else [SessionRef(session_id or "", *owner) for session_id, *owner in sessions]:
+            row = await self._store.load(scope, ref)
+            if row.file is None or row.file.state == "queued":
+                continue
+            memories = await load_memories_of(self._services, scope, ref)
+            left = sum(is_turn(memory.record) for memory in memories.values())
+            if left < row.file.passages:
+                after = row.file.model_copy(update={"passages": left}) if left else None
+                if await self._store.swap(scope, ref, row, after) and after is None:
+                    await remove_derived(self._services, scope, ref)
+                    counts["files"] += 1
+        return counts
 
     async def _erase(self, scope: Scope, ref: SessionRef) -> int:
         row = await self._store.load(scope, ref)

@@ -66,11 +66,12 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """The times at which an imported item was created, was last updated, and expires."""
+    """The times at which an imported item was created, was last updated, and expires. `imported` is the tag of the import."""
 
     created: datetime | None = None
     updated: datetime | None = None
     ends: datetime | None = None
+    imported: str | None = None
 
 
 _NOW = ItemTimes()
@@ -130,6 +131,7 @@ class ItemStore:
         self._paths = Script(client, "items/item_paths")
         self._refresh = Script(client, "items/item_refresh")
         self._erase = Script(client, "items/item_erase")
+        self._undo = Script(client, "items/item_undo")
         self._embed = Script(client, "items/item_embed")
 
     async def write_items(self, scope: Scope, owner: ItemOwner, changes: Sequence[PutItem | DeleteItem], times: ItemTimes = _NOW) -> None:
@@ -147,6 +149,7 @@ class ItemStore:
             created_at=_millis(times.created),
             updated_at=_millis(times.updated),
             ends_at=_millis(times.ends),
+            imported=times.imported,
             guard=guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id),
             changes=values,
         )
@@ -219,6 +222,14 @@ class ItemStore:
         count = 0
         while erased := int(await self._erase(**keys)):
             count += erased
+        return count
+
+    async def undo_import(self, scope: Scope, owner: ItemOwner, imported: str, *, dry_run: bool) -> int:
+        """Delete or count the items that an import stored and nobody has put since. Raises Forbidden."""
+        keys, count = self._item_keys.of(scope.tenant, owner_digest(scope, owner)), 0
+        entries = [stored.entry async for stored in self.scan_items(scope, owner, [])]
+        for start in range(0, len(entries), PAGE):
+            count += int(await self._undo(**keys, imported=imported, dry=dry_run, members=entries[start : start + PAGE]))
         return count
 
     async def embed_jobs(self, iids: Sequence[str]) -> list[EmbedJob]:

@@ -10,9 +10,10 @@ from typing import Any
 from agent_memory.extensions.items.service import owner_of
 from agent_memory.extensions.items.store import ItemOwner, ItemStore, ItemTimes
 from agent_memory.foundation.core.clock import iso
-from agent_memory.foundation.core.feature import ExportLine, Owner, RestoreTarget
+from agent_memory.foundation.core.feature import AgentOwner, ExportLine, Owner, RestoreTarget
 from agent_memory.foundation.core.input.validation import validated
 from agent_memory.foundation.core.scope import Scope
+from agent_memory.foundation.storage.keyspace import tag
 from agent_memory_client.models import Instant, OptionalIdentifier, PutItem
 
 
@@ -58,9 +59,14 @@ class ItemTransfer:
         if here is not None:
             return "same" if here.item.value == read.value else "other"
         updated = min(read.updated_at, datetime.now(UTC))  # the time of an item cannot be in the future
-        times = ItemTimes(min(read.created_at, updated), updated, read.ends_at)
+        times = ItemTimes(min(read.created_at, updated), updated, read.ends_at, tag(target.source))
         await self._store.write_items(scope, owner, [read], times)
         return "new"
+
+    async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
+        """Delete the user's items that the import stored and nobody has put since. Agents have no items."""
+        owners = await self._owners(scope, owner) if isinstance(owner, Owner) else []
+        return Counter(items=sum([await self._store.undo_import(scope, other, tag(source), dry_run=dry_run) for other in owners]))
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         counts: Counter[str] = Counter()

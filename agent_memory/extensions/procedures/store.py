@@ -74,6 +74,7 @@ class ProcedureStore:
         self._index = procedure_index_name(keys, spec)
         self._write = Script(client, "procedures/procedure_write", fsync=fsync)
         self._feedback = Script(client, "procedures/procedure_feedback", fsync=fsync)
+        self._undo = Script(client, "procedures/procedure_undo", fsync=fsync)
         self._looked = Script(client, "procedures/procedure_looked")
         self._store_vector = Script(client, "procedures/procedure_index")
 
@@ -195,6 +196,24 @@ class ProcedureStore:
                 pipe.srem(self._procedure_keys.failing, *pids)
                 return sum((await pipe.execute())[:-1:2])
 
+    async def undo_import(self, pids: Sequence[str], imported: str, *, dry_run: bool) -> int:
+        """Delete or count the procedures or tool statistics that an import stored and nobody has changed since."""
+        keys = self._procedure_keys
+        return sum(
+            [
+                await self._undo(
+                    record=keys.procedure(pid),
+                    changes=keys.changes(pid),
+                    feedback=keys.feedback(pid),
+                    failing=keys.failing,
+                    pid=pid,
+                    imported=imported,
+                    dry=dry_run,
+                )
+                for pid in pids
+            ]
+        )
+
     async def drop_counters(self, owners: Sequence[str]) -> None:
         """Delete the owners' learning counters. `owners` contains the owners' digests."""
         if owners:
@@ -207,16 +226,16 @@ class ProcedureStore:
             await self._client.delete(self._procedure_keys.changes(pid))
 
     async def bring_in(
-        self, scope: Scope, procedure: Procedure, history: ProcedureHistory, marks: Mapping[str, str]
+        self, scope: Scope, procedure: Procedure, history: ProcedureHistory, marks: Mapping[str, str], imported: str
     ) -> Literal["new", "same", "other"]:
-        """Store an exported procedure with counts, history and `marks` (the `MARKS` hash fields).
+        """Store an exported procedure with counts, history, `marks` and the tag of its import.
 
         Returns "new" if the procedure was stored. If its id already exists, returns "same" for equal content, and
         "other" for different content.
         """
         content = StoredProcedure("", procedure).content
         arguments = self.write_arguments(scope, content, None)
-        counts = {"h": procedure.helped, "f": procedure.failed, **marks}
+        counts = {"h": procedure.helped, "f": procedure.failed, **marks, "im": imported}
         arguments["fields"] += [str(part) for item in counts.items() for part in item]
         change = change_record("create", content, "import")
         if await self._write(**arguments, guard=self._guard(scope, content), expected=0, change=change) is None:

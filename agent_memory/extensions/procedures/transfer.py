@@ -95,7 +95,7 @@ class ProcedureTransfer:
         if procedure.state == "active" and screened(self._settings, procedure).state != "active":
             procedure = procedure.model_copy(update={"state": "quarantined"})
         history = read.history.model_copy(update={"changes": changes})
-        return await self._store.bring_in(scope, procedure, history, read.marks)
+        return await self._store.bring_in(scope, procedure, history, read.marks, tag(target.source))
 
     async def _restore_tool(self, scope: Scope, target: RestoreTarget, line: _ToolLine) -> str:
         try:
@@ -103,7 +103,16 @@ class ProcedureTransfer:
         except (ValueError, KeyError, TypeError) as error:
             raise BadInput("must be the statistics of a tool, as an export writes them", field="fields") from error
         owner = ProcedureOwner(**_owner(scope, target, line))
-        return "new" if await self._tools.bring_in(scope, owner, line.tool, line.fields) else "same"
+        return "new" if await self._tools.bring_in(scope, owner, line.tool, line.fields, tag(target.source)) else "same"
+
+    async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
+        """Delete the owner's procedures and tool statistics that the import stored and nobody has changed since."""
+        counts: Counter[str] = Counter()
+        whose = ProcedureOwner(**owner._asdict())
+        for name, clause in (("procedures", procedures_of(scope, state=None)), ("tools", tools_of(scope))):
+            pages = [page async for page in self._store.walk_pids(owned_by(clause, whose))]
+            counts[name] += sum([await self._store.undo_import(page, tag(source), dry_run=dry_run) for page in pages])
+        return counts
 
     async def erase_owner(self, scope: Scope, owner: Owner | AgentOwner) -> Counter[str]:
         counts: Counter[str] = Counter()

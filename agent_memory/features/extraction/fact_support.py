@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from agent_memory.features.extraction.fact_wording import Claim, Wording, joined
 from agent_memory.features.sessions.codec import StoredMessage
@@ -48,10 +49,15 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 
 @dataclass(frozen=True, slots=True)
 class ExtractionMessage:
-    """A message to extract facts from. `text` is what its author wrote, with secrets removed."""
+    """A message from which to extract facts. `text` is what its author wrote, without secrets.
+
+    `pictures` are a model's descriptions of its pictures. `is_document` is True for a passage of a document.
+    """
 
     stored: StoredMessage
     text: str
+    pictures: tuple[str, ...] = ()
+    is_document: bool = False
 
     @property
     def id(self) -> str:
@@ -67,15 +73,19 @@ class ExtractionMessage:
 
     @property
     def states(self) -> bool:
-        """True unless the message is from a program or a tool."""
-        return self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES
+        """True unless the message is from a program or a tool, and no passage of a document."""
+        return self.is_document or (self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES)
+
+    @property
+    def source(self) -> Literal["user", "assistant", "tool"]:
+        return "tool" if self.is_document else "assistant" if self.role == "assistant" else "user"
 
 
 class Grounds:
     """Finds support for facts in a batch's messages and the messages before them.
 
     With `translated`, the facts are in a different language from the messages. The class then checks only the numbers
-    or, without numbers, a single word or name.
+    or, without numbers, a single word or name. A message also holds what its pictures show.
     """
 
     def __init__(
@@ -84,7 +94,9 @@ class Grounds:
         self._messages = [*before, *messages]
         self._first = len(before)
         self._translated = translated
-        self._wordings = [Wording(message.text, message.said_at, message.role) for message in self._messages]
+        self._wordings = [
+            Wording("\n".join((message.text, *message.pictures)), message.said_at, message.role) for message in self._messages
+        ]
         self._says = [message.states for message in self._messages]
         self._usable = [index for index in range(self._first, len(self._messages)) if self._says[index] and self._tells(index)]
 
@@ -111,6 +123,15 @@ class Grounds:
         if self._quotes_assistant(text, chosen):
             return []
         return sorted(index - self._first for index in chosen)
+
+    def needs_pictures(self, text: str, entities: Sequence[str]) -> bool:
+        """True if a fact has a word that only a description of a picture has."""
+        claim = Claim.of(text, entities)
+        said, seen = (
+            Wording("\n".join(texts), self._messages[-1].said_at)
+            for texts in zip(*((message.text, "\n".join(message.pictures)) for message in self._messages), strict=True)
+        )
+        return any(seen.holds_word(word) and not said.holds_word(word) for word in claim.words | claim.names)
 
     def supported(self, text: str) -> str:
         """Return a fact's text without the sentences that no message supports."""

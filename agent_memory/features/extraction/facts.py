@@ -12,7 +12,7 @@ from functools import lru_cache
 from agent_memory.features.extraction import prompts, reconcile_prompts, thread_prompts
 from agent_memory.features.extraction.fact_dates import event_day, instant
 from agent_memory.features.extraction.fact_support import ExtractionMessage, Grounds
-from agent_memory.features.extraction.prompts import VERSION, ExtractedFact
+from agent_memory.features.extraction.prompts import DOCUMENT_ROLE, VERSION, ExtractedFact
 from agent_memory.features.extraction.rules import Rules
 from agent_memory.features.memories.annotations import annotate, annotations_of
 from agent_memory.features.memories.records import TRUST, join_writers
@@ -26,7 +26,7 @@ from agent_memory.foundation.text.terms import words
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord
 
 _QUOTE_CHARS = 1000
-_ROLES = frozenset({"", "user", "assistant", *PROGRAM_ROLES, *TOOL_ROLES})
+_ROLES = frozenset({"", "user", "assistant", DOCUMENT_ROLE, *PROGRAM_ROLES, *TOOL_ROLES})
 _NO_SLOT = re.compile(r"[^\w.]+")
 
 
@@ -57,12 +57,15 @@ def candidates(
     """
     by_words: dict[object, Candidate] = {}
     grounds = Grounds(messages, before, translated=rules.language is not None)
+    has_pictures = any(message.pictures for message in (*before, *messages))
     for fact in facts:
         places = [n - 1 for n in dict.fromkeys(fact.messages) if 1 <= n <= len(messages)]
         text = grounds.supported(clean(clean_text(fact.text)))
         fact = fact.model_copy(update={"text": text})
         cited = [] if repeats_instructions(text) else [messages[place] for place in grounds.find(text, fact.entities, places)]
         candidate = _candidate(ref, rules, fact, cited, model, clean) if cited else None
+        if candidate is not None and has_pictures and grounds.needs_pictures(text, fact.entities):
+            candidate = _seen_candidate(candidate)
         if candidate is None:
             continue
         words = normal_text(candidate.record.text), candidate.record.event_date
@@ -70,6 +73,13 @@ def candidates(
         if same is not candidate:
             by_words[words] = _merged_candidate(same, candidate)
     return sorted(by_words.values(), key=lambda candidate: candidate.record.created_at)
+
+
+def _seen_candidate(candidate: Candidate) -> Candidate:
+    """Return a fact that rests on what a model saw in a picture: it has no more trust than the model's description."""
+    record, least = candidate.record, TRUST["inference"]
+    record.trust = least if record.trust is None else min(record.trust, least)
+    return candidate
 
 
 def _merged_candidate(first: Candidate, second: Candidate) -> Candidate:
@@ -103,13 +113,13 @@ def _candidate(
     begins, ends, over = (instant(value, zone) for value in (fact.valid_from, fact.valid_to, fact.expires))
     if ends is not None and ends <= (begins or said_at):
         begins, ends = (begins, None) if begins is None or ends <= begins else (begins, ends)
-    users = [message for message in cited if message.role != "assistant"]
+    users = [message for message in cited if message.source == "user"]
+    sources = {message.source for message in cited}
+    source = "user" if "user" in sources else "assistant" if "assistant" in sources else "tool"
     role = _speaker(fact.speaker, (users or cited)[0].role)
     ids = [message.id for message in cited]
     quote = "\n".join(message.text for message in cited)[:_QUOTE_CHARS]
-    evidence = Evidence(
-        session_id=ref.session_id, message_ids=ids, role=role, quote=quote, source="user" if users else "assistant", at=said_at
-    )
+    evidence = Evidence(session_id=ref.session_id, message_ids=ids, role=role, quote=quote, source=source, at=said_at)
     record = MemoryRecord.model_validate(
         {
             "id": fact_memory_id(ref, text, ids),
@@ -135,7 +145,7 @@ def _candidate(
             "evidence": [evidence],
             "source_class": evidence.source,
             # A fact is as trusted as the least trusted message that it cites.
-            "trust": None if len(users) == len(cited) else TRUST["assistant"],
+            "trust": None if len(users) == len(cited) else min(TRUST[message.source] for message in cited),
             "model": model,
             "prompt_version": VERSION,
             "written_by": join_writers(message.stored.message.written_by for message in cited),

@@ -12,10 +12,12 @@ from typing import Any, Literal, Self, cast
 from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, field_validator, model_validator
 
 from agent_memory.foundation.llm.base import ChatMessage
-from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
+from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, described_pictures, fence, message_lines
 
 VERSION = "extract/3"
 """The version of the prompt. Each extracted memory stores it. Change it whenever the prompt changes."""
+DOCUMENT_ROLE = "document"
+"""The role that a prompt shows for the passages of a document."""
 
 _TO_KEEP = {
     "discrete": """- Lasting facts: who people are, relations, homes, work, skills, possessions, health, preferences, plans, goals, \
@@ -227,6 +229,10 @@ def extract_messages(
     """
     task = task or ExtractionTask()
     parts: list[str] = []
+    if note := described_pictures([*context, *new]):
+        parts.append(note.strip())
+    if any(item.role == DOCUMENT_ROLE for item in new):
+        parts.append(f'Messages of the role "{DOCUMENT_ROLE}" are passages of a file: keep the facts that they state.')
     if context:
         lines = fence(message_lines(context, task.zone), "context")
         parts.append(f"Context messages (understand only, one JSON object per line):\n{lines}")

@@ -15,15 +15,17 @@ from redis.asyncio import Redis
 
 from agent_memory.foundation.api.principals import shared_place_of
 from agent_memory.foundation.core.clock import zone_of
-from agent_memory.foundation.core.feature import ExportLine, Owner, RestoreTarget
+from agent_memory.foundation.core.feature import AgentOwner, ExportLine, Owner, RestoreTarget
 from agent_memory.foundation.core.input.validation import validated
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
 from agent_memory.foundation.storage.erasures import ErasureGuard
-from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.keyspace import Keys, tag
+from agent_memory.foundation.storage.scripts import Script, compact
 from agent_memory_client.models import ExtractionRules, OptionalIdentifier
 
 RuleOwner = tuple[str | None, str | None]
+_IMPORT_FIELD = "im"
 
 
 class _RulesLine(BaseModel):
@@ -40,6 +42,7 @@ class RuleStore:
         self._client = client
         self._keys = keys
         self._erasures = ErasureGuard(client, keys)
+        self._delete = Script(client, "extraction/rules_delete")
 
     async def load(self, scope: Scope, owners: Sequence[RuleOwner]) -> list[ExtractionRules | None]:
         """Return each owner's rules in one round trip, with None for an owner without rules."""
@@ -57,8 +60,10 @@ class RuleStore:
         """Return a user's time zone: the zone in the narrowest rules that specify one, or UTC if no rules do."""
         return parse_zone((await read(self._client, lambda pipe: self.queue_zone(pipe, scope, namespace, user_id)))[0])
 
-    async def save(self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None) -> None:
-        """Store an owner's rules, or delete them if `rules` is None. Raises ErasureUnderWay."""
+    async def save(
+        self, scope: Scope, namespace: str | None, user_id: str | None, rules: ExtractionRules | None, imported: str | None = None
+    ) -> None:
+        """Store an owner's rules, or delete them if `rules` is None. `imported` is an import's tag. Raises ErasureUnderWay."""
         key, name = self._keys.rules(scope.tenant), _field(namespace, user_id)
         if rules is not None and user_id is not None:
             await self._erasures.require_none(scope.tenant, namespace, user_id)
@@ -66,7 +71,8 @@ class RuleStore:
             if rules is None:
                 await self._client.hdel(key, name)
             else:
-                await self._client.hset(key, name, rules.model_dump_json(exclude_unset=True))
+                raw = rules.model_dump_json(exclude_unset=True)
+                await self._client.hset(key, name, raw if imported is None else compact(json.loads(raw) | {_IMPORT_FIELD: imported}))
 
     async def export_lines(self, scope: Scope, owner: Owner) -> AsyncIterator[ExportLine]:
         """Yield one line for each namespace in which the user has rules.
@@ -91,9 +97,21 @@ class RuleStore:
         namespace, user = shared_place_of(scope, "extraction rules", target.namespace(restored.namespace), target.user_id)
         here = (await self.load(scope, [(namespace, user)]))[0]
         if here is None:
-            await self.save(scope, namespace, user, restored.rules)
+            await self.save(scope, namespace, user, restored.rules, tag(target.source))
             return "new"
         return "same" if here == restored.rules else "other"
+
+    async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
+        """Delete the user's rules that the import stored and nobody has changed since."""
+        counts: Counter[str] = Counter()
+        key = self._keys.rules(scope.tenant)
+        stored = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0] if isinstance(owner, Owner) else {}
+        for name, raw in stored.items():
+            namespace, user_id = json.loads(name)
+            is_theirs = user_id == getattr(owner, "user_id", None) and owner.namespace in (None, namespace)
+            if is_theirs and scope.reaches(namespace, user_id) and json.loads(raw).get(_IMPORT_FIELD) == tag(source):
+                counts["rules"] += int(dry_run or await self._delete(rules=key, field=name, expected=raw))
+        return counts
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         """Delete the user's rules. Return no counts, because erasure receipts do not count rules."""

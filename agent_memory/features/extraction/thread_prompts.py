@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from agent_memory.features.extraction.prompts import ExtractedFact
 from agent_memory.foundation.llm.base import ChatMessage
-from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, fence, message_lines
+from agent_memory.foundation.text.data_fences import DATA_RULE, PromptMessage, described_pictures, fence, message_lines
 
 VERSION = "thread/1"
 
@@ -50,7 +50,7 @@ def summarize_thread(
     language: str | None = None,
 ) -> list[ChatMessage]:
     """Return the messages for a model call that updates a summary. Expects `new` in order, oldest first."""
-    parts = [f"New messages, one JSON object per line:\n{fence(message_lines(new, zone), 'messages')}"]
+    parts = [f"New messages, one JSON object per line:{described_pictures(new)}\n{fence(message_lines(new, zone), 'messages')}"]
     if previous and previous.strip():
         parts.insert(0, f"Summary so far:\n{fence(previous.strip(), 'summary')}")
     parts.append(f"Now write the new summary, at most {max_words} words.")

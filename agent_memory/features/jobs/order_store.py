@@ -63,6 +63,17 @@ class OrderStore:
                 pipe.ltrim(self._keys.wake, 0, 0)
                 await pipe.execute()
 
+    def placement(self, order: JobOrder | None) -> Mapping[str, str | int | None]:
+        """Return the arguments with which a script places an order in the step that makes it necessary (`lua/orders.lua`).
+
+        Without an order, they are None.
+        """
+        k, kind = self._keys, DueKind.ORDER
+        if order is None:
+            return dict.fromkeys(("order", "order_dead", "order_due", "wake", "order_name", "order_body", "order_seconds"))
+        keys = {"order": k.order_of_work(order.name), "order_dead": k.dead(kind), "order_due": k.due(kind), "wake": k.wake}
+        return keys | {"order_name": order.name, "order_body": encode_order(order), "order_seconds": _LIFETIME_SECONDS}
+
     async def load_order(self, name: str) -> JobOrder | None:
         """Return an order, or None if it does not exist or has expired."""
         raw = (await read(self._client, lambda pipe: pipe.get(self._keys.order_of_work(name))))[0]

@@ -23,6 +23,8 @@ class Annotations(BaseModel):
     metadata: JsonObject | None = None
     category: OptionalIdentifier = None
     about_user: bool | None = None
+    document: bool | None = None
+    """True for a passage of a document: facts are extracted from it, although a tool sent it."""
 
 
 def annotations_of(message: MemoryMessage) -> Annotations | None:
@@ -44,7 +46,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
         annotations = annotations_of(message)
         field = f"messages.{position}.{REMEMBER_AS}"
         if annotations is None:
-            named = "agent_id, expires_at (ISO 8601), metadata (an object), category and about_user (true or false)"
+            named = "agent_id, expires_at (ISO 8601), metadata (an object), category, about_user and document (true or false)"
             raise BadInput(f"may have {named}", field=field)
         if scope.agents is not None and annotations.agent_id is not None and annotations.agent_id not in scope.agents:
             raise Forbidden("these credentials do not reach this agent", field=f"{field}.agent_id")

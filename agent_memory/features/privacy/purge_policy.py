@@ -63,6 +63,12 @@ def matches(source: PurgeRequest, record: MemoryRecord, imported: str | None) ->
     return all(name in record.metadata and _equal(record.metadata[name], value) for name, value in conditions)
 
 
+def whole_import(source: PurgeRequest) -> str | None:
+    """Return the name of the import if the source is all that the import stored, otherwise None."""
+    others = source.model_dump(exclude_none=True, exclude={"import_source", "unchanged"})
+    return None if others else source.import_source
+
+
 def _equal(value: object, condition: object) -> bool:
     return value == condition and isinstance(value, bool) is isinstance(condition, bool)
 

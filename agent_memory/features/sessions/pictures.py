@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.sessions.store import SessionStore
+from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.notices import add_notice
 from agent_memory.foundation.core.scope import Scope, SessionRef
@@ -40,6 +42,18 @@ class PictureMemories:
         found = await self._memories.find(scope, memory_ids)
         return {memory_id for memory_id, memory in zip(memory_ids, found, strict=True) if memory is not None}
 
+    async def descriptions(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> dict[str, list[str]]:
+        """Return, by message id, how a model describes the messages' pictures. Omit quarantined descriptions."""
+        ids = {
+            message.id: [self.memory_id(ref, address) for address in addresses[:MOST_PICTURES]]
+            for message in messages
+            if (addresses := pictures_of(message.content_parts))
+        }
+        names = list(dict.fromkeys(memory_id for each in ids.values() for memory_id in each))
+        found = zip(names, await self._memories.find(scope, names), strict=True) if names else ()
+        texts = {name: memory.record.text for name, memory in found if memory is not None and memory.record.quarantine is None}
+        return {message_id: shown for message_id, each in ids.items() if (shown := [texts[name] for name in each if name in texts])}
+
     async def mark(self, scope: Scope, session: WorkingMemoryResponse) -> None:
         """Set `content_pictures` in each message that has pictures."""
         ref = SessionRef(session.session_id, session.namespace, session.user_id)
@@ -60,3 +74,14 @@ async def mark_pictures(services: Services, scope: Scope, session: WorkingMemory
     """Set `content_pictures` in each message that has pictures."""
     if any(pictures_of(message.content_parts) for message in session.messages):
         await services[PictureMemories].mark(scope, session)
+
+
+async def described_pictures(services: Services, sid: str, message_ids: Collection[str]) -> dict[str, list[str]]:
+    """Return, by message id, how a model describes the pictures in these messages of a session."""
+    sid, store = sid.partition(".")[0], services[SessionStore]  # A batch that was set aside has its session's name.
+    read = await store.by_sid(sid, last=1)
+    if read is None or read[1].pictures_seen_to is None or (read := await store.by_sid(sid)) is None:
+        return {}
+    tenant, state = read
+    messages = [stored.message for stored in state.messages if stored.message.id in message_ids]
+    return await services[PictureMemories].descriptions(scope_of_work(tenant), state.ref, messages)

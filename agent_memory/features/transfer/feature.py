@@ -59,6 +59,16 @@ def open_transfer(foundation: Foundation, services: Services) -> None:
 TRANSFER = Feature(
     name="transfer",
     open=open_transfer,
-    keys=(KeySpace("arrived:<import>", "set", "keyed digests of an import's lines that arrived", "30 days", personal=False),),
+    keys=(
+        KeySpace(
+            "arrived:<owner>",
+            "set",
+            "the owner's names, and keyed digests of imported lines that arrived",
+            "30 days",
+            not_exported="it only keeps a repeated import from restoring deleted data",
+        ),
+        KeySpace("arrivals:<import>", "set", "keyed digests of the owners of an import's data", "30 days", personal=False),
+    ),
+    eraser=ImportProgress,
     routes=("agent_memory.features.transfer.routes:router", "agent_memory.features.transfer.routes:agents"),
 )

@@ -196,9 +196,11 @@ class ImportPlacement:
         clean: Callable[[str], str],
         screen: Callable[[MemoryRecord], MemoryRecord],
         ids: KeyedIds,
+        source: str,
         agent_id: str | None = None,
     ) -> None:
         self._header = header
+        self.source = source
         self.user_id = user_id
         self.agent_id = agent_id
         self._namespace = namespace

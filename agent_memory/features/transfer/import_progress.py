@@ -2,52 +2,139 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
 
 from redis.asyncio import Redis
 
+from agent_memory.foundation.core.feature import AgentOwner, Owner
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.erasures import guard_of
 from agent_memory.foundation.storage.keyed_ids import KeyedIds
 from agent_memory.foundation.storage.keyspace import Keys, digest
+from agent_memory.foundation.storage.scripts import Script
 
 _KEEP_SECONDS = 30 * 24 * 3600
+_BATCH = 1000
+_NAME_CHARS = 12
 _RECORDED = re.compile(rb'"ra":"[0-9.]+"')
 
 
+class ImportOwner(NamedTuple):
+    """To whom an import assigns its lines: a user or an agent, in a namespace or, if it is None, in those of the lines."""
+
+    namespace: str | None
+    user_id: str | None
+    agent_id: str | None
+
+
 class ImportProgress:
+    """Each user or agent has one set with the marks of all its imports, which an erasure deletes.
+
+    A member is "<import>:<namespace>:<mark>". In one of them, the owner's names as JSON take the place of a mark.
+    """
+
     def __init__(self, client: Redis, keys: Keys, ids: KeyedIds) -> None:
         self._client = client
         self._keys = keys
         self._ids = ids
+        self._note = Script(client, "transfer/arrival_note")
 
-    def mark_of(self, owner: Sequence[str | None], raw: bytes) -> str:
-        """Return a digest of a line and its owner, ignoring the time at which this run created the line."""
+    def mark_of(self, owner: ImportOwner, raw: bytes) -> str:
+        """Return the mark of a line, without the time at which this run made it."""
         return self._ids.of(*owner, _RECORDED.sub(b"", raw).decode("utf-8", "replace").strip())
 
-    async def arrived(self, scope: Scope, source: str, marks: Sequence[str]) -> set[str]:
-        """Return the given marks (see `mark_of`) whose lines have already arrived."""
+    async def begin(self, scope: Scope, source: str, owner: ImportOwner) -> None:
+        """Note that the owner gets data of an import. Raises ErasureUnderWay."""
+        await self.note(scope, source, owner, [json.dumps(owner)])
+
+    async def arrived(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> set[str]:
+        """Return the marks of lines that arrived before."""
         if not marks:
             return set()
-        key = self._key(scope.tenant, source)
-        known = (await read(self._client, lambda pipe: pipe.smismember(key, list(marks))))[0]
+        key, members = self._arrived(self._owner_id(scope, owner)), self._members(scope, source, owner, marks)
+        known = (await read(self._client, lambda pipe: pipe.smismember(key, members)))[0]
         return {mark for mark, is_known in zip(marks, known, strict=True) if is_known}
 
-    async def note(self, scope: Scope, source: str, marks: Sequence[str]) -> None:
-        if not marks:
-            return
-        key = self._key(scope.tenant, source)
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.sadd(key, *marks)
-                pipe.expire(key, _KEEP_SECONDS)
-                await pipe.execute()
+    async def note(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> None:
+        """Note lines that arrived. Raises ErasureUnderWay."""
+        name = self._owner_id(scope, owner)
+        guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
+        keys = {"arrived": self._arrived(name), "arrivals": self._arrivals(scope, source)}
+        members = self._members(scope, source, owner, marks)
+        for start in range(0, len(members), _BATCH):
+            await self._note(**keys, owner=name, seconds=_KEEP_SECONDS, guard=guard, members=members[start : start + _BATCH])
 
-    async def forget(self, scope: Scope, source: str) -> None:
-        """Forget which lines of an undone import arrived, so that it can be repeated."""
-        with redis_errors():
-            await self._client.delete(self._key(scope.tenant, source))
+    async def owners(self, scope: Scope, source: str) -> list[ImportOwner]:
+        """Return the owners of an import's data that the caller may access."""
+        names = (await read(self._client, lambda pipe: pipe.smembers(self._arrivals(scope, source))))[0]
+        members = [member for name in names for member in await self._scan(scope, source, name.decode())]
+        owners = [owner for member in members if (owner := _named(member)) is not None]
+        return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
-    def _key(self, tenant: str, source: str) -> str:
-        return f"{self._keys.root}arrived:{digest(tenant, source)}"
+    async def forget(self, scope: Scope, source: str, owners: Sequence[ImportOwner]) -> None:
+        """Let the import of this name start again for these owners: it was undone."""
+        for owner in owners:
+            name = self._owner_id(scope, owner)
+            (prefix,) = self._members(scope, source, owner, [""])
+            members = await self._scan(scope, source, name)
+            await self._delete(name, [member for member in members if member.startswith(prefix.encode())])
+            if all(member.startswith(prefix.encode()) for member in members):
+                with redis_errors():
+                    await self._client.srem(self._arrivals(scope, source), name)
+
+    async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
+        """Forget a user's imports. Return no counts, because erasure receipts count what the imports stored."""
+        await self._erase(scope, ImportOwner(owner.namespace, owner.user_id, None))
+        return Counter()
+
+    async def erase_agent(self, scope: Scope, owner: AgentOwner) -> Counter[str]:
+        await self._erase(scope, ImportOwner(owner.namespace, None, owner.agent_id))
+        return Counter()
+
+    async def _erase(self, scope: Scope, owner: ImportOwner) -> None:
+        name = self._owner_id(scope, owner)
+        if owner.namespace is None:
+            with redis_errors():
+                await self._client.unlink(self._arrived(name))
+        else:
+            await self._delete(name, [member async for member in self._walk(name, f"*:{self._short(owner.namespace)}:*")])
+
+    async def _delete(self, name: str, members: Sequence[bytes]) -> None:
+        for start in range(0, len(members), _BATCH):
+            with redis_errors():
+                await self._client.srem(self._arrived(name), *members[start : start + _BATCH])
+
+    async def _scan(self, scope: Scope, source: str, name: str) -> list[bytes]:
+        return [member async for member in self._walk(name, f"{self._short('import', scope.tenant, source)}:*")]
+
+    async def _walk(self, name: str, pattern: str) -> AsyncIterator[bytes]:
+        with redis_errors():
+            async for member in self._client.sscan_iter(self._arrived(name), match=pattern, count=_BATCH):
+                yield member
+
+    def _members(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> list[str]:
+        place = f"{self._short('import', scope.tenant, source)}:{self._short(owner.namespace)}"
+        return [f"{place}:{mark}" for mark in marks]
+
+    def _short(self, *parts: str | None) -> str:
+        return self._ids.of(*parts)[-_NAME_CHARS:]
+
+    def _owner_id(self, scope: Scope, owner: ImportOwner) -> str:
+        return digest(self._ids.of("arrived", scope.tenant, owner.user_id, owner.agent_id))
+
+    def _arrived(self, name: str) -> str:
+        return f"{self._keys.root}arrived:{name}"
+
+    def _arrivals(self, scope: Scope, source: str) -> str:
+        return f"{self._keys.root}arrivals:{digest(scope.tenant, source)}"
+
+
+def _named(member: bytes) -> ImportOwner | None:
+    """Return the owner that a member names, or None for the mark of a line."""
+    mark = member.split(b":", 2)[2]
+    return ImportOwner(*json.loads(mark)) if mark.startswith(b"[") else None

@@ -29,7 +29,7 @@ from agent_memory.features.transfer.import_lines import (
     header_of,
     parse_line,
 )
-from agent_memory.features.transfer.import_progress import ImportProgress
+from agent_memory.features.transfer.import_progress import ImportOwner, ImportProgress
 from agent_memory.features.transfer.memory_export import MemoryExport, MemoryExportReader
 from agent_memory.features.transfer.restore import Restorer
 from agent_memory.foundation.api.principals import list_place_of, permit_agent, whole_agent, writing
@@ -69,10 +69,11 @@ class _Run:
     scope: Scope
     placing: ImportPlacement
     source: str
+    owner: ImportOwner
+    skips_arrived: bool
+    """True for another system's data: lines that arrived before are skipped."""
     report: ImportReport = field(default_factory=ImportReport)
     batch: list[tuple[int, MemoryExport]] = field(default_factory=list[tuple[int, MemoryExport]])
-    owner: Sequence[str | None] = ()
-    """For another system's data: the namespace, user and agent of its lines, which are skipped if they arrived before."""
     marks: dict[int, str] = field(default_factory=dict[int, str])
     arrived: list[str] = field(default_factory=list[str])
 
@@ -121,13 +122,14 @@ class ImportService:
         await self.erasures.require_none(scope.tenant, namespace, user_id if agent_id is None else None, agent_id)
         now = await self.reader.now()
         with carrying_out(Work(since=now // 1000)):
-            run = _Run(scope, self._placing(scope, header, namespace, user_id, agent_id, now), source)
-            run.owner = (namespace, user_id, agent_id) if header.moved else ()
+            placing = self._placing(scope, header, namespace, user_id, agent_id, now, source)
+            run = _Run(scope, placing, source, ImportOwner(namespace, user_id or None, agent_id), header.moved)
+            await self.progress.begin(scope, source, run.owner)
             return await self._lines(run, rows, first_line)
 
     async def _lines(self, run: _Run, rows: Iterable[bytes], first_line: int) -> ImportReport:
         first = max(first_line, 2)
-        if run.owner:
+        if run.skips_arrived:
             rows = await self._skip_arrived(run, rows, first)
         for number, raw in enumerate(rows, start=first):
             if number - first >= MAX_LINES:
@@ -135,14 +137,14 @@ class ImportService:
             if raw.strip():
                 await self._line(run, number, raw)
         await self._memories(run)
-        await self.progress.note(run.scope, run.source, run.arrived)
+        await self.progress.note(run.scope, run.source, run.owner, run.arrived)
         return run.report
 
     async def _skip_arrived(self, run: _Run, rows: Iterable[bytes], first: int) -> list[bytes]:
         """Return the rows, with an empty row in place of each row that arrived before. The report counts the replaced rows as present."""
         lines = list(islice(rows, MAX_LINES + 1))
         run.marks = {number: self.progress.mark_of(run.owner, raw) for number, raw in enumerate(lines, start=first)}
-        arrived = await self.progress.arrived(run.scope, run.source, list(run.marks.values()))
+        arrived = await self.progress.arrived(run.scope, run.source, run.owner, list(run.marks.values()))
         for number, mark in run.marks.items():
             if mark in arrived:
                 self._done(run, number, str(parse_line(lines[number - first]).get("kind")), "same", None)
@@ -150,7 +152,7 @@ class ImportService:
         return lines
 
     def _placing(
-        self, scope: Scope, header: HeaderLine, namespace: str | None, user_id: str, agent_id: str | None, now: int
+        self, scope: Scope, header: HeaderLine, namespace: str | None, user_id: str, agent_id: str | None, now: int, source: str
     ) -> ImportPlacement:
         clean = redact if self.settings.longterm.redact_secrets else str
 
@@ -160,7 +162,7 @@ class ImportService:
             kept = judged if record.quarantine is None else record
             return kept.model_copy(update={"written_by": _writer(scope, record.written_by)})
 
-        return ImportPlacement(header, user_id, namespace, now, self.restorer.vector, clean, screen, self.ids, agent_id)
+        return ImportPlacement(header, user_id, namespace, now, self.restorer.vector, clean, screen, self.ids, source, agent_id)
 
     async def _line(self, run: _Run, number: int, raw: bytes) -> None:
         line: Mapping[str, Any] = {}

@@ -93,6 +93,11 @@ class RestoreTarget(Protocol):
         """The user who will own the imported data; "" if an agent's data is imported."""
         ...
 
+    @property
+    def source(self) -> str:
+        """The name of the import."""
+        ...
+
     def user(self, user_id: str | None, /) -> str | None:
         """Return the user that an imported line belongs to in this store. If an agent's data is imported, the line keeps its user."""
         ...
@@ -112,6 +117,18 @@ class AgentExporter(Exporter, Protocol):
 
     def export_agent(self, scope: Scope, owner: AgentOwner) -> AsyncIterator[ExportLine]:
         """Yield the agent's data within `scope` as export lines."""
+        ...
+
+
+@runtime_checkable
+class UndoableExporter(Exporter, Protocol):
+    """An exporter that can also undo what it imported."""
+
+    async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
+        """Delete the owner's data that the import `source` stored, unless it has changed since. With `dry_run`, only count it.
+
+        Return the number of objects by kind.
+        """
         ...
 
 

@@ -25,6 +25,11 @@ class EmbeddingChoice(NamedTuple):
     def parse(cls, raw: bytes) -> EmbeddingChoice:
         return cls(*json.loads(raw))
 
+    def successor(self, raw: bytes | None) -> EmbeddingChoice | None:
+        """Return the model that `reembed` left in a store, if it is this one or replaced it. `raw` is the store's field `choice`."""
+        change = {"choice": None, "replaces": []} if raw is None else json.loads(raw)
+        return EmbeddingChoice(*change["choice"]) if list(self) in [change["choice"], *change["replaces"]] else None
+
     def applied(self, settings: Settings) -> Settings:
         """Return a copy of the settings that selects this model."""
         name = "embedding_model" if self.provider == "openai" else "local_model"

@@ -25,6 +25,8 @@ class PromptMessage:
     role: str
     content: str
     created_at: datetime
+    pictures: tuple[str, ...] = ()
+    """How a model describes the pictures in the message."""
 
 
 def fence(text: str, label: str) -> str:
@@ -38,17 +40,23 @@ def fence(text: str, label: str) -> str:
 
 
 def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
-    """Return one line of JSON for each message, with `n`, `at`, `role` and `text`.
+    """Return one line of JSON for each message, with `n`, `at`, `role` and `text`, and `pictures` if there are some.
 
     Because of the JSON encoding, the content of a message cannot imitate another message.
     """
-    return "\n".join(
-        json.dumps(
-            {"n": item.number, "at": shown_time(item.created_at, zone), "role": item.role, "text": plain_text(item.content)},
-            ensure_ascii=False,
-        )
+    lines = (
+        {"n": item.number, "at": shown_time(item.created_at, zone), "role": item.role, "text": plain_text(item.content)}
+        | ({"pictures": [plain_text(picture) for picture in item.pictures]} if item.pictures else {})
         for item in messages
     )
+    return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+
+
+def described_pictures(messages: Sequence[PromptMessage]) -> str:
+    """Return a sentence about `pictures` if a line of these messages has some."""
+    if not any(item.pictures for item in messages):
+        return ""
+    return ' "pictures" is what a model saw in a message\'s pictures: it helps to understand the message, but nobody said it.'
 
 
 def shown_time(moment: datetime, zone: tzinfo = UTC) -> str:

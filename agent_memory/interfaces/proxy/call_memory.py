@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.service import SessionService
-from agent_memory.foundation.core.errors import AgentMemoryError
+from agent_memory.foundation.core.errors import AgentMemoryError, Unavailable
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.prompt_sections import SessionMessages
 from agent_memory.foundation.core.scope import Scope, SessionRef, Work, carrying_out
@@ -25,6 +25,13 @@ log = logging.getLogger(__name__)
 
 # A call waits at most this long for its memories.
 _RECALL_SECONDS = 5.0
+# The last event waits longer if Redis was available at the start of the call: until Redis is back, or until other calls
+# have stored their answers.
+_STORE_SECONDS = 30.0
+_FIRST_PAUSE_SECONDS = 0.05
+WRITES_AT_ONCE = 32
+"""The maximum number of calls that write at the same time. With 1,000, the pool of 128 connections to Redis refused 174
+answers after a wait of two seconds."""
 
 
 @dataclass(slots=True)
@@ -36,6 +43,8 @@ class CallMemory:
     options: CallOptions
     ref: SessionRef
     conversation: Conversation
+    turns: asyncio.Semaphore
+    """Limits the writes of all calls together to WRITES_AT_ONCE."""
     context: str = ""
     """The text to add to the request for the model."""
     status: Literal["added", "nothing", "failed"] = "nothing"
@@ -44,6 +53,8 @@ class CallMemory:
     stored: Literal["yes", "no", "failed"] = "no"
     _since: int | None = None
     _has_answer: bool = False
+    _is_patient: bool = True
+    """False after Redis was unavailable, because a chat waits only once."""
 
     async def recall(self) -> None:
         """Find memories that are relevant to the user's last message, and set `context`."""
@@ -51,7 +62,7 @@ class CallMemory:
             async with asyncio.timeout(_RECALL_SECONDS):
                 self._since, _ = await asyncio.gather(self.services[ErasureGuard].now(), self._recall())
         except (AgentMemoryError, TimeoutError) as error:
-            self.status = "failed"
+            self.status, self._is_patient = "failed", False
             log.warning("a call to a model goes on without memories: %s", error)
         except Exception:
             self.status = "failed"
@@ -79,17 +90,24 @@ class CallMemory:
             self.tokens = await recall.counter.count_aside(self.context)
             self.memory_ids = [memory.id for memory in prompt.memories]
 
-    async def store(self, answer: Message | None = None) -> None:
-        """Store the request's new messages and the answer, if there is one, unless they are already stored."""
+    async def store(self, answer: Message | None = None) -> bool:
+        """Store the request's new messages and the answer, if there is one, unless they are already stored.
+
+        Return False if this fails. A repeated call tries again.
+        """
         if self.options.mode != "on":
-            return
-        messages = [] if self.stored == "yes" else [*self.conversation.new]
+            return True
+        messages = [*self.conversation.new]
         if answer is not None and not self._has_answer:
             messages.append((answer, self.conversation.answer_id))
         if messages and not await self._append(messages):
             self.stored = "failed" if self.stored == "no" else self.stored
-            return
+            return False
         self.stored, self._has_answer = "yes", self._has_answer or answer is not None
+        # A stream may take long: its history need not stay in memory.
+        self.conversation.messages.clear()
+        self.conversation.new.clear()
+        return True
 
     async def _append(self, messages: Sequence[tuple[Message, str]]) -> bool:
         try:
@@ -99,17 +117,37 @@ class CallMemory:
                 user_id=self.ref.user_id,
                 agent_id=self.options.agent_id,
             )
-            # Messages from before an erasure of the user must not be stored after it.
-            with carrying_out(Work(since=self._since)):
-                await self.services[SessionService].append_messages(self.scope, self.ref.session_id, body)
-        except (AgentMemoryError, ValidationError) as error:
+            await self._append_patiently(body)
+        except (AgentMemoryError, TimeoutError, ValidationError) as error:
             # A validation error would show the message's text.
-            log.warning("messages of a call to a model are not stored: %s", error if isinstance(error, AgentMemoryError) else "invalid")
+            why = "invalid" if isinstance(error, ValidationError) else str(error) or "Redis was away for too long"
+            log.warning("messages of a call to a model are not stored: %s", why)
             return False
         except Exception:
             log.exception("messages of a call to a model are not stored")
             return False
         return True
+
+    async def _append_patiently(self, body: AppendMessagesRequest) -> None:
+        """Append, and retry while Redis is unavailable. Message ids prevent duplicates."""
+        pause = _FIRST_PAUSE_SECONDS
+        try:
+            async with asyncio.timeout(_STORE_SECONDS if self._is_patient else _RECALL_SECONDS):
+                while True:
+                    try:
+                        async with self.turns:
+                            # Messages from before an erasure of the user must not be stored after it.
+                            with carrying_out(Work(since=self._since)):
+                                await self.services[SessionService].append_messages(self.scope, self.ref.session_id, body)
+                        return
+                    except Unavailable:
+                        if not self._is_patient:
+                            raise
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, 1.0)
+        except (TimeoutError, Unavailable):
+            self._is_patient = False
+            raise
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """Return response headers that say what was added and stored."""

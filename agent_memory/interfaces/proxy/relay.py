@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 # A longer JSON answer passes through without being read.
 _MOST_READ_BYTES = 8 * 1024 * 1024
 _OFF: Headers = ((b"x-memory-status", b"off"),)
+# A comment line, which clients of event streams ignore. It is too late for a header.
+_NOT_STORED = b": x-memory-stored: failed\n"
 
 
 class Relay(Response):
@@ -60,8 +62,8 @@ class Relay(Response):
                     await self._refuse(Unavailable("the upstream's answer broke off: try again"), scope, receive, send)
             finally:
                 with anyio.CancelScope(shield=True):
-                    self._leave()
                     await self._store()
+                    self._leave()
                     gone.cancel()
 
     async def _relay(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,12 +100,16 @@ class Relay(Response):
         await refusal(scope, receive, send)
 
     async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the pieces. Store the complete answer before yielding its last event."""
+        """Yield the pieces. Store the complete answer before yielding its last event, or yield `_NOT_STORED` before it."""
+        is_told = self._memory is None or self._memory.stored == "failed"
         async for piece in pieces:
-            if self._read(self._reader.feed, piece):
-                await self._store()
+            begins_line = self._reader.begins_line
+            if self._read(self._reader.feed, piece) and not await self._store() and begins_line and not is_told:
+                is_told = True
+                yield _NOT_STORED
             yield piece
-        await self._store()
+        if not await self._store() and self._reader.begins_line and not is_told:
+            yield _NOT_STORED
 
     async def _stored_body(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         """Read and store the answer, and yield its bytes. An answer that is too long is passed on without being parsed."""
@@ -135,9 +141,9 @@ class Relay(Response):
             log.exception("an answer of a model cannot be read")
             return False
 
-    async def _store(self) -> None:
-        if self._memory is not None and not self._refused:
-            await self._memory.store(self._reader.message())
+    async def _store(self) -> bool:
+        """Store the answer so far. Return False if this fails."""
+        return self._memory is None or self._refused or await self._memory.store(self._reader.message())
 
     def _memory_headers(self) -> Headers:
         return _OFF if self._memory is None else self._memory.headers()

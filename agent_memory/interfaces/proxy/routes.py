@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -23,10 +24,10 @@ from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.interfaces.proxy.authorization import PREFIX, UPSTREAM_AUTHORIZATION
-from agent_memory.interfaces.proxy.call_memory import CallMemory
+from agent_memory.interfaces.proxy.call_memory import WRITES_AT_ONCE, CallMemory
 from agent_memory.interfaces.proxy.forwarding import our_headers, to_upstream
 from agent_memory.interfaces.proxy.relay import Relay
-from agent_memory.interfaces.proxy.upstreams import Upstreams
+from agent_memory.interfaces.proxy.upstreams import RequestBody, Upstreams
 from agent_memory_client.models.llm import CHAT, HEADERS, RESPONSES, CallOptions, Conversation, ModelApi, read_options
 
 
@@ -35,6 +36,7 @@ class ModelProxy:
 
     def __init__(self, settings: Settings) -> None:
         self._upstreams = Upstreams(settings.server.upstreams)
+        self._turns = asyncio.Semaphore(WRITES_AT_ONCE)
         self.routes = [NamedRoute(f"{PREFIX.rstrip('/')}{api.path}", self._endpoint(api), methods=["POST"]) for api in (CHAT, RESPONSES)]
 
     @asynccontextmanager
@@ -60,7 +62,7 @@ class ModelProxy:
         url = self._upstreams.choose(options.upstream) + api.path
         if query := request.url.query:
             url += f"?{query}"
-        memory = None if options.mode == "off" else _memory_of(request, options, conversation)
+        memory = None if options.mode == "off" else _memory_of(request, options, conversation, self._turns)
         if memory is not None:
             await memory.recall()
             if memory.context:
@@ -69,10 +71,10 @@ class ModelProxy:
         forwarded = to_upstream(headers, request.scope.get(UPSTREAM_AUTHORIZATION, ()))
         request.scope.get(LEAVE, _stay)()
         leave = self._upstreams.enter(scope_of(request).tenant)
-        return Relay(partial(self._upstreams.send, url, forwarded, sent), memory, api.answer(), leave)
+        return Relay(partial(self._upstreams.send, url, forwarded, RequestBody(sent)), memory, api.answer(), leave)
 
 
-def _memory_of(request: Request, options: CallOptions, conversation: Conversation) -> CallMemory:
+def _memory_of(request: Request, options: CallOptions, conversation: Conversation, turns: asyncio.Semaphore) -> CallMemory:
     """Return the memory for a call. It belongs to the user that the call specifies.
 
     Raises Forbidden if the caller may not access the user, namespace or agent, and BadInput if no user is specified.
@@ -87,7 +89,7 @@ def _memory_of(request: Request, options: CallOptions, conversation: Conversatio
         raise BadInput(how, field=HEADERS["user_id"], where="header")
     ref = SessionRef(options.session_id or conversation.default_session_id, namespace, user_id)
     request.scope[ARGUMENTS] = {"session_id": ref.session_id, "user_id": user_id, "namespace": namespace}
-    return CallMemory(services_of(request), scope, options, ref, conversation)
+    return CallMemory(services_of(request), scope, options, ref, conversation, turns)
 
 
 def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx2
@@ -17,8 +18,26 @@ SILENCE_SECONDS = 600.0
 """Seconds that an upstream may stay silent. The model providers' SDKs wait equally long."""
 MOST_CALLS = 2048
 """The maximum number of running calls in a process. A tenant may use three quarters of them."""
+# A stopping server cancels the remaining calls. They get this long to store the answer so far, before Redis is closed.
+_LAST_SECONDS = 4.0
 _TIMEOUT = httpx2.Timeout(SILENCE_SECONDS, connect=10.0)
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=128, keepalive_expiry=4.0)
+
+
+class RequestBody(httpx2.AsyncByteStream):
+    """The body of a request to an upstream. `aclose` frees its memory, which a long stream would otherwise keep."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def __len__(self) -> int:
+        return len(self._content)
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        yield self._content
+
+    async def aclose(self) -> None:
+        self._content = b""
 
 
 class Upstreams:
@@ -28,9 +47,11 @@ class Upstreams:
         self._addresses = addresses
         self._client: httpx2.AsyncClient | None = None
         self._calls = Counter[str]()
+        self._idle = asyncio.Event()
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
+        """Open the connection pool. At the end, wait up to 4 s for running calls."""
         if not self._addresses:
             yield
             return
@@ -41,6 +62,9 @@ class Upstreams:
         no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
         async with httpx2.AsyncClient(timeout=_TIMEOUT, limits=_LIMITS, cookies=no_cookies, follow_redirects=False) as self._client:
             yield
+            if self._calls:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._idle.wait(), _LAST_SECONDS)
 
     def choose(self, name: str | None) -> str:
         """Return the address of an upstream, or of the default one. Raises NotFound if there are none, and BadInput for an unknown name."""
@@ -56,22 +80,29 @@ class Upstreams:
         if self._calls.total() >= MOST_CALLS or self._calls[tenant] >= MOST_CALLS * 3 // 4:
             raise Overloaded("too many calls to models are under way: try again")
         self._calls[tenant] += 1
+        self._idle.clear()
 
         def leave() -> None:
             self._calls[tenant] -= 1
             self._calls += Counter()  # drops tenants without calls
+            if not self._calls:
+                self._idle.set()
 
         return leave
 
-    async def send(self, url: str, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> httpx2.Response:
+    async def send(self, url: str, headers: Sequence[tuple[bytes, bytes]], body: RequestBody) -> httpx2.Response:
         """Send a request, and return the response before its body is read. Raises BadInput or Unavailable."""
         if self._client is None:
             raise Unavailable("the server is starting")
         try:
             # Do not use the client's own `post`, because it adds headers.
-            request = httpx2.Request("POST", url, headers=list(headers), content=body, extensions={"timeout": _TIMEOUT.as_dict()})
-            return await self._client.send(request, stream=True)
+            where = httpx2.URL(url)
+            own = [(b"host", where.netloc), *headers, (b"content-length", b"%d" % len(body))]
+            request = httpx2.Request("POST", where, headers=own, stream=body, extensions={"timeout": _TIMEOUT.as_dict()})
+            response = await self._client.send(request, stream=True)
+            await body.aclose()
         except (httpx2.InvalidURL, httpx2.LocalProtocolError) as error:
             raise BadInput("cannot be passed on: HTTP forbids its characters", field="query or headers", where="request") from error
         except httpx2.HTTPError as error:
             raise Unavailable(f"the upstream cannot be reached ({type(error).__name__}): try again") from error
+        return response

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from pydantic import ValidationError
 from agent_memory_client._wire.requests import validation_error
 from agent_memory_client.errors import MemoryClientError
 from agent_memory_client.integrations._shared import AnyClient, EitherClient
+from agent_memory_client.models._types import replace_lone_surrogates
 from agent_memory_client.models.llm import (
     ANTHROPIC,
     CHAT,
@@ -35,6 +37,9 @@ from agent_memory_client.models.llm import (
 from agent_memory_client.models.llm.requests import Message
 
 log = logging.getLogger(__name__)
+
+# Half an emoji, or a whole one: in JSON only as escapes.
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 Client = TypeVar("Client")
 
@@ -76,6 +81,8 @@ class _Call:
         self._options = options
         self._body = body
         self._request = request
+        if _SURROGATE.search(request.content):
+            body = json.loads(replace_lone_surrogates(json.dumps(body, ensure_ascii=False)))
         self._conversation = Conversation(body, api.messages(body))
         self._session_id = options.session_id or self._conversation.default_session_id
         self.query = last_question(self._conversation.messages)
@@ -111,7 +118,8 @@ class _Call:
         dropped = {*HEADERS.values(), "content-length", "accept-encoding"}
         headers = [(name, value) for name, value in self._request.headers.raw if name.decode().lower() not in dropped]
         body = self._api.with_context(self._body, self._context) if self._context else self._body
-        content = json.dumps(body, ensure_ascii=False).encode() if self._context else self._request.content
+        # JSON can represent lone surrogates only as escapes.
+        content = json.dumps(body).encode() if self._context else self._request.content
         return self._http.Request(
             self._request.method,
             self._request.url,

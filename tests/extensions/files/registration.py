@@ -10,6 +10,7 @@ from agent_memory.extensions.files.service import FileService
 from tests.registrations import Registration, Request, Send
 
 PATH = "/v1/files"
+WORD = "xylophonist"
 _ANA: dict[str, str] = {"user_id": "ana"}
 
 
@@ -21,8 +22,9 @@ def _of_file(ids: Any, method: str) -> list[Request]:
 
 _ATTACKS: dict[str, Callable[[Any], list[Request]]] = {
     "upload_file": lambda i: [
-        ("POST", PATH, {"name": "zebraquartz.txt", **query}, "mine")
+        ("POST", PATH, {"name": "mine.txt", **query, **more}, "mine")
         for query in (i.where, {"namespace": "work", **_ANA}, {"agent_id": i.user})
+        for more in ({}, {"file_id": i.made["file"]}, {"file_id": "shared"})
     ],
     "list_files": lambda i: [("GET", PATH, query, None) for query in (i.where, {"namespace": "work", **_ANA}, _ANA, {})],
     "get_file": lambda i: _of_file(i, "GET"),
@@ -43,6 +45,16 @@ class Files(Registration):
     async def fill_victim(self, send: Send, where: dict[str, str]) -> dict[str, str]:
         made = await send("POST", PATH, params={"name": "zebraquartz.txt", **where}, content=b"zebraquartz tea")
         return {"file": made["id"]}
+
+    def forged_lines(self, ids: Any, user: str) -> list[dict[str, Any]]:
+        file = {"id": ids.made["file"], "name": "mine.txt", "media_type": "text/plain", "size": 4, "digest": "0" * 64}
+        times = {"created_at": "2026-01-01T00:00:00Z", "updated_at": "2026-01-01T00:00:00Z"}
+        return [{"kind": "file", "passages": 1, "user_id": user, "namespace": "work", **file, **times}]
+
+    async def fill_erased(self, send: Send, user: str, namespace: str) -> None:
+        for where in ({}, {"namespace": namespace}):
+            query = {"name": f"{WORD} of {user}.txt", "user_id": user, **where}
+            await send("POST", PATH, params=query, content=f"A {WORD} lives at {namespace or 'home'} with {user}.")
 
     async def read_victim(self, send: Send, made: Mapping[str, str], where: dict[str, str]) -> list[Any]:
         return [await send("GET", f"{PATH}/{made['file']}", params=where)]

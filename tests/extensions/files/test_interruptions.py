@@ -15,6 +15,7 @@ from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.errors import NotFound
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_client.models.features.files import StoredFile
 from agent_memory_worker.files import read_file
 from tests.support.rig import SCOPE, Rig
@@ -75,6 +76,16 @@ async def test_new_version_is_stored_once_after_a_death(
     session = await rig.contents(file.id, user_id="ada")
     assert sorted(session) == sorted(record.text for record in stored)
     assert await rig.rt[FileStore].load_bytes(SCOPE, ref_of(file)) is None
+
+
+async def test_upload_is_stored_and_ordered_in_one_step(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def dying(*_: Any) -> None:
+        raise _DiedError
+
+    monkeypatch.setattr(OrderStore, "place_orders", dying)
+    file = await upload(rig, OLD)
+    assert list(await rig.marks(DueKind.ORDER)) == [order_of(SCOPE, file).name]
+    assert await rig.rt[OrderStore].load_order(order_of(SCOPE, file).name) == order_of(SCOPE, file)
 
 
 async def test_file_deleted_while_a_worker_reads_it_stays_deleted(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

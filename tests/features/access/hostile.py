@@ -73,6 +73,10 @@ class Ids:
 Case = tuple[str, str, dict[str, Any], Any]
 
 
+class Sent(dict[str, Any]):
+    """In the place of a body: what httpx takes, such as a form and headers."""
+
+
 def exported(i: Ids, user: str) -> bytes:
     """Lines of an export that would write over the victim's memory, its other names, its changes and its session."""
     marks = {"n": "1", "h": "0" * 32, "ra": "1.0"}

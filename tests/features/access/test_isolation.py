@@ -7,8 +7,10 @@ Covers every operation, hostile ids, and equal ids on both sides.
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -17,12 +19,14 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.routing import Route
 
 from agent_memory.extensions.profile.follower import ProfileFollower
 from agent_memory.extensions.timeline.follower import TimelineFollower
 from agent_memory.extensions.timeline.section import TIMELINE_HEADING
 from agent_memory.extensions.timeline.store import TimelineOwner
 from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
+from agent_memory.features.access.connections import Connections
 from agent_memory.features.jobs import operations as background
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.settings import load_settings
@@ -32,15 +36,16 @@ from agent_memory.interfaces.http.app import create_app
 from agent_memory.interfaces.mcp import tools as mcp_tools
 from agent_memory.interfaces.mcp.tools import TOOLS
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
-from agent_memory_client.models import ACTING_USER_HEADER
+from agent_memory_client.models import ACTING_USER_HEADER, EXPORT_FORMAT, EXPORT_VERSION
 from agent_memory_worker.order_runner import carry_out
 from agent_memory_worker.privacy.erase import erase
 from agent_memory_worker.sessions.promote import promote_session
 from tests.features.access import client_attacks
 from tests.features.access.conftest import Guarded
 from tests.features.access.forged_fields import Forgeries
-from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, Case, Ids, hostile
-from tests.features.access.tool_cases import TOOL_CASES
+from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, Case, Ids, Sent, hostile
+from tests.features.access.tool_cases import TOOL_CASES, UNLISTED
+from tests.interfaces.proxy.upstream import Upstream, running_upstream
 from tests.registrations import Send, registrations
 
 EXAMPLES = int(os.environ.get("ISOLATION_CASES", "150"))
@@ -48,6 +53,10 @@ MARK = "zebraquartz"
 ALL = CASES | TOOL_CASES
 METHODS = client_attacks.methods()
 FORGERIES = Forgeries(create_app(load_settings()).openapi())
+MORE_SETTINGS: dict[str, Any] = {"OAUTH_SERVER": "true", "PUBLIC_URL": "http://127.0.0.1"}
+# Routes that show nothing stored, and those with attacks of their own: the tools of MCP above, and the console's pages.
+ELSEWHERE = ("/docs", "/redoc", "/openapi.json", "/.well-known/", "/mcp", "/{namespace}/mcp", "/console")
+ROOTS = {"/", "/favicon.ico"}
 AnyClient: TypeAlias = MemoryAPIClient | SyncMemoryAPIClient
 WHERE = {"user_id": "ana", "namespace": "work"}
 
@@ -78,8 +87,16 @@ def _sender(client: httpx.AsyncClient) -> Send:
     return send
 
 
+@pytest.fixture(scope="module", autouse=True)
+async def upstream() -> AsyncGenerator[Upstream]:
+    """The model server behind the proxy."""
+    async with running_upstream() as server:
+        MORE_SETTINGS["PROXY_UPSTREAMS"] = f"main={server.url}"
+        yield server
+
+
 @pytest.fixture(scope="module")
-async def field(guarded: Guarded) -> AsyncGenerator[Field]:
+async def field(upstream: Upstream, guarded: Guarded) -> AsyncGenerator[Field]:
     patch = pytest.MonkeyPatch()
     patch.setattr(background, "MAX_WAIT_SECONDS", 0.0)
     patch.setattr(mcp_tools, "MAX_WAIT_SECONDS", 0.0)
@@ -103,6 +120,10 @@ async def field(guarded: Guarded) -> AsyncGenerator[Field]:
     item = {"path": ["secrets"], "key": "tea", "value": {"text": f"{MARK} is my secret tea"}}
     _ok(await victim.put("/v1/items", params=WHERE, json=item))
     made = {name: value for one in registrations() for name, value in (await one.fill_victim(_sender(victim), WHERE)).items()}
+    imported = {"params": {"namespace": "work", "import_source": "moved-in"}, "headers": {"content-type": "application/x-ndjson"}}
+    assert _ok(await victim.post("/v1/users/ana/import", content=_moved_block(), **imported))["imported"] == {"block": 1}
+    app = {"redirect_uris": ["https://app.example/callback"], "token_endpoint_auth_method": "none"}
+    made["app"] = (await victim.post("/register", json=app)).json()["client_id"]
     procedure = {"when_to_use": f"{MARK} makes secret tea", "steps": [f"boil {MARK}"], **WHERE}
     procedure_id = _ok(await victim.post("/v1/procedures", json=procedure))["id"]
     _ok(await victim.post("/v1/tools/memory", json={"tool": "brew", "arguments": {"leaf": MARK}, **WHERE}))
@@ -192,6 +213,7 @@ async def _state(field: Field) -> list[Any]:
         await v.post("/v1/items/search", params=WHERE, json={}),
         *[await v.get(f"/v1/long-term-memory/{name}/history") for name in OWNED],
     ]
+    app = await field.guarded.runtime[Connections].find_client(field.made["app"])
     listed = _ok(await v.post("/v1/long-term-memory/search", json=hers))["memories"]
     counted = ("access_count", "last_accessed")
     found = sorted(({name: value for name, value in one.items() if name not in counted} for one in listed), key=lambda one: one["id"])
@@ -205,7 +227,7 @@ async def _state(field: Field) -> list[Any]:
             for version in body.get("versions", ()):
                 for name in counted:
                     version["record"].pop(name, None)
-    return [*bodies, found]
+    return [*bodies, found, app]
 
 
 async def _attack(field: Field, attacker: httpx.AsyncClient, name: str, values: list[str]) -> int:
@@ -221,7 +243,11 @@ async def _send(attacker: httpx.AsyncClient, cases: Sequence[Case]) -> int:
     for method, path, params, body in cases:
         try:
             sent: dict[str, Any] = {"json": body}
-            if isinstance(body, bytes):
+            if isinstance(body, Sent):
+                sent = dict(body)
+            elif isinstance(body, str):
+                sent = {"content": body, "headers": {"content-type": "text/plain"}}
+            elif isinstance(body, bytes):
                 sent = {"content": body, "headers": {"content-type": "application/x-ndjson"}}
             answer = await attacker.request(method, path, params=params, **sent)
         except (httpx.InvalidURL, UnicodeEncodeError):
@@ -240,6 +266,20 @@ async def _attack_by_client(field: Field, client: AnyClient, name: str, values: 
     assert MARK not in said, (name, values, said)
 
 
+def _moved_block() -> bytes:
+    """Lines of another system with a block of the victim."""
+    block = {"label": "moved", "value": MARK, "description": "", "read_only": False, "limit": 5000, "chars": len(MARK), "tokens": 0}
+    block |= {"version": 1, "created_at": TIME, "updated_at": TIME}
+    header = {"kind": "header", "format": EXPORT_FORMAT, "version": EXPORT_VERSION, "user_id": "ana", "namespace": "work", "moved": True}
+    return b"\n".join(json.dumps(line).encode() for line in (header, {"kind": "block", "label": "moved", "block": block, "base": MARK}))
+
+
+def _without_bearer(guarded: Guarded, caller: httpx.AsyncClient) -> httpx.AsyncClient:
+    """The same caller, whose `Authorization` is for the model server behind the proxy."""
+    headers = {name: value for name, value in caller.headers.items() if name in ("x-api-key", ACTING_USER_HEADER.lower())}
+    return guarded.client(**{"x-api-key": caller.headers["authorization"].removeprefix("Bearer "), **headers})
+
+
 async def test_isolation_cases_cover_every_operation_tool_and_client_method() -> None:
     """Done when 2 of the issue: an operation that no test of isolation covers is a failure."""
     document = create_app(load_settings()).openapi()
@@ -249,6 +289,27 @@ async def test_isolation_cases_cover_every_operation_tool_and_client_method() ->
     good = Ids("s", "u", "n", "m", "memory-0", "k")
     for name, signature in METHODS.items():
         assert client_attacks.arguments(name, signature, good) or len(signature.parameters) == 1 or name in ("ready", "list_operations")
+
+
+async def test_isolation_covers_every_route_that_the_document_omits(guarded: Guarded) -> None:
+    app = create_app(guarded.runtime.settings, guarded.runtime)
+    paths = {re.sub(r":\w+}", "}", route.path) for route in app.routes if isinstance(route, Route)} - set(app.openapi()["paths"])
+    assert {path for path in paths if path not in UNLISTED and not path.startswith(ELSEWHERE)} == ROOTS
+    assert paths >= set(UNLISTED)
+
+
+async def test_unlisted_routes_never_reveal_or_change_another_owners_data(field: Field, upstream: Upstream) -> None:
+    before = await _state(field)
+    count = 0
+    for at, cases in enumerate(UNLISTED.values()):
+        for place, attacker in enumerate(field.attackers):
+            for value in ("ana", *HOSTILE[(at + 5 * place) % 12 :: 12]):
+                ids = Ids(value, value, "work", value, **field.ids, made=field.made)
+                count += await _send(_without_bearer(field.guarded, attacker), cases(ids))
+    assert count > 300
+    assert any(b"secret tea" in request.body for request in upstream.received), "calls reach the model"
+    assert not any(MARK.encode() in request.body for request in upstream.received)
+    assert await _state(field) == before
 
 
 async def test_hostile_ids_never_reveal_or_change_another_owners_data(field: Field) -> None:
@@ -332,7 +393,8 @@ async def test_background_orders_reach_only_the_data_of_their_caller(field: Fiel
     every = ["user", "client", "assistant", "tool", "import", "inference"]
     placed = 0
     for attacker in field.attackers:
-        for path, body in (("purge", {"source_class": every}), ("compact", None)):
+        undo = {"import_source": "moved-in", "unchanged": True}
+        for path, body in (("purge", {"source_class": every}), ("purge", undo), ("compact", None)):
             for where in ({}, WHERE, {"user_id": "ana"}):
                 answer = await attacker.post(f"/v1/long-term-memory/{path}", params={**where, "dry_run": "false"}, json=body)
                 assert answer.status_code in (200, 403), answer.text
@@ -341,13 +403,16 @@ async def test_background_orders_reach_only_the_data_of_their_caller(field: Fiel
     await _carry_out_orders(guarded)
     assert await _state(field) == before
     purged = await field.victim.post("/v1/long-term-memory/purge", json={"source_class": every})
+    undone = await field.victim.post("/v1/long-term-memory/purge", json={"import_source": "moved-in"})
     await _carry_out_orders(guarded)
+    receipt = await field.victim.get(f"/v1/operations/{undone.json()['operation_id']}")
+    assert receipt.json()["stages"]["blocks"] == 1, "the victim's own undo reaches what she imported"
     receipt = await field.victim.get(f"/v1/operations/{purged.json()['operation_id']}")
     assert receipt.json()["stages"]["matched"] >= 2, "the victim's own reaches them"
     assert await _state(field) == before, "and was a dry run"
 
 
-async def test_authorized_caller_sees_all_of_the_victims_data(field: Field, guarded: Guarded) -> None:
+async def test_authorized_caller_sees_all_of_the_victims_data(field: Field, guarded: Guarded, upstream: Upstream) -> None:
     """The other side: these attacks would find something if they came from somebody who may."""
     for limits in ({"users": ["ana"]}, {"namespaces": ["work", "home"]}, {"users": ["ana", "bo"], "namespaces": ["work"]}):
         friend = await guarded.caller("victim", "read", **limits)
@@ -370,6 +435,11 @@ async def test_authorized_caller_sees_all_of_the_victims_data(field: Field, guar
         assert f"boil {MARK}" in prompt, "its procedures are shown"
         assert MARK in (await friend.post("/v1/memory/prompt", json={"query": "secret tea", "long_term_search": True})).text
         assert MARK in (await friend.post("/v1/items/search", params=WHERE, json={"query": "secret tea"})).text
+        assert MARK in (await friend.get("/v1/files", params=WHERE)).text
+        call = {"model": "m", "messages": [{"role": "user", "content": "Which secret tea?"}], "user": "ana"}
+        headers = {"x-memory": "read", "x-memory-namespace": "work"}
+        await _without_bearer(guarded, friend).post("/proxy/v1/chat/completions", json=call, headers=headers)
+        assert MARK.encode() in upstream.last.body
         # Within the same reach the attackers, who are of this tenant, too, may have said something of their own.
         assert "shared" in (await friend.get("/v1/working-memory/")).json()["sessions"]
         call = {"name": "get_long_term_memory", "arguments": {"memory_id": "m-shared"}}

@@ -1,4 +1,4 @@
-"""One hostile call for each MCP tool, as `hostile.py` has for each operation."""
+"""Hostile calls beside those of `hostile.py`: of each MCP tool, and of each route that the OpenAPI document omits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agent_memory_client.models.features.prompt_options import PromptOptions
-from tests.features.access.hostile import ANA, COACH, OWNED, Case, Ids, bodies, filters_of, owners_of, said_by
+from tests.features.access.hostile import ANA, COACH, OWNED, Case, Ids, Sent, bodies, filters_of, owners_of, said_by
 
 
 def _tool(name: str, **arguments: Any) -> Case:
@@ -102,3 +102,44 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "save_procedure": lambda i: [_tool("save_procedure", when_to_use="secret tea", steps=["mine"], **whose) for whose in (i.where, ANA)],
     "compact_long_term_memories": lambda i: [_tool("compact_long_term_memories", **i.where, session_id=i.session)],
 }
+
+
+def _model_calls(i: Ids, path: str) -> list[Case]:
+    """Calls to a model through the proxy, which would add the victim's memories, or store messages in her session."""
+    asked = {"role": "user", "content": "What do I drink? Which secret tea?"}
+    body = {"model": "m", ("input" if path.endswith("responses") else "messages"): [asked]}
+    headers = [{"x-memory-namespace": namespace, "x-memory-agent": agent} for namespace in (i.namespace, "work") for agent in ("", "coach")]
+    names = [{"user": i.user}, {"user": "ana"}, {"user": i.user, "metadata": {"user_id": "ana", "session_id": "shared"}}, {"user": "ana "}]
+    calls: list[Case] = [("POST", path, {}, Sent(json=body | {"conversation": i.session} | each, headers=headers[0])) for each in names]
+    hers = {"x-memory-user": "ana", "x-memory-session": "shared"}
+    return calls + [("POST", path, {}, Sent(json=body, headers=each | hers)) for each in headers]
+
+
+def _connection(i: Ids) -> dict[str, str]:
+    """A request of an app to connect, as the victim's app."""
+    app = {"client_id": i.made["app"], "redirect_uri": "https://evil.example/callback", "resource": "http://127.0.0.1/mcp"}
+    return app | {"response_type": "code", "code_challenge": i.session, "code_challenge_method": "S256", "state": i.user, "scope": i.memory}
+
+
+UNLISTED: dict[str, Callable[[Ids], list[Case]]] = {
+    **{path: lambda i, path=path: _model_calls(i, path) for path in ("/proxy/v1/chat/completions", "/proxy/v1/responses")},
+    "/register": lambda i: [
+        ("POST", "/register", {}, {"client_name": i.user, "client_id": i.made["app"], "redirect_uris": ["https://evil.example/callback"]})
+    ],
+    "/authorize": lambda i: [("GET", "/authorize", _connection(i), None)],
+    "/console/connect": lambda i: [
+        ("GET", "/console/connect", _connection(i), None),
+        ("POST", "/console/connect", _connection(i), Sent(data={"user": "ana", "allow": "yes"})),
+    ],
+    "/token": lambda i: [
+        (
+            "POST",
+            "/token",
+            {},
+            Sent(data={**_connection(i), "grant_type": "authorization_code", "code": i.memory}),
+        ),
+        ("POST", "/token", {}, Sent(data={**_connection(i), "grant_type": "refresh_token", "refresh_token": i.memory})),
+    ],
+    "/revoke": lambda i: [("POST", "/revoke", {}, Sent(data={"token": token, **_connection(i)})) for token in (i.token, i.memory)],
+}
+"""Of each route that the OpenAPI document omits: requests with hostile ids."""

@@ -13,7 +13,9 @@ from redis.asyncio import Redis
 
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.foundation.storage.keyspace import digest, tag
+from agent_memory_worker.sessions.pictures import _plain_picture  # pyright: ignore[reportPrivateUsage]
 from tests.registrations import registrations
+from tests.support.key_spaces import empty_key_spaces
 from tests.support.lookalike import Lookalike
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
@@ -21,6 +23,8 @@ from tests.support.waiting import wait_until
 USER, OTHER = "zoe.quastel@example.org", "bystander"
 WORD = "xylophonist"
 TIME = "2026-01-01T00:00:00Z"
+PASSING = {"fib:<file>", "browser:<digest>"}
+"""Keys of other moments: a file that a worker has not read, and a login of a browser."""
 
 
 @pytest.fixture
@@ -56,6 +60,12 @@ async def traces(url: str, prefix: str, *signs: str) -> list[tuple[bytes, str]]:
             whole = b"\0".join([key, *(value if isinstance(value, bytes) else str(value).encode() for value in await _values(redis, key))])
             found += [(key, sign) for sign in signs if sign.encode() in whole]
     return found
+
+
+async def stored_keys(url: str, prefix: str) -> list[str]:
+    """The keys of a prefix, without it."""
+    async with Redis.from_url(url) as redis:
+        return [key.decode().partition("}:")[2] async for key in redis.scan_iter(match=f"{prefix}:*", count=1000)]
 
 
 def _said(n: int, user: str, who: str, role: str = "user") -> dict[str, Any]:
@@ -109,14 +119,28 @@ async def test_erasure_during_writes_leaves_no_trace(redis_url: str, model: Look
             body = {"source_class": ["tool"], "session_id": f"of-{USER}", "metadata": {"who": USER}}
             await ok("POST", "/v1/long-term-memory/purge", params={"user_id": USER, "dry_run": dry_run, "wait": "0"}, json=body)
             await ok("POST", "/v1/long-term-memory/purge", params={"dry_run": "true", "wait": "0"}, json={"metadata": {"who": USER}})
+        await ok("POST", "/v1/long-term-memory/", json={"memories": [{"id": "m5", "text": f"{WORD} no more", "user_id": USER}]})
+        assert (await ok("POST", "/v1/memory/forget", json={"ids": ["m5"], "user_id": USER}))["receipt_id"]
         exported = (await client.post(f"/v1/users/{USER}/export")).text
         # Brought in beside itself, under a name that must go, too.
         lines = exported.replace('"id":"m1"', '"id":"m3"').replace("by heart", "by mind")
         bringing_in = {"content": lines, "headers": {"content-type": "application/x-ndjson"}}
         report = await ok("POST", f"/v1/users/{USER}/import", params={"import_source": f"the {WORD}"}, **bringing_in)
         assert report["imported"]["memory"] >= 1, report
+        # From another system, twice, and a dry run of its undo.
+        moved = lines.replace('"kind":"header"', '"kind":"header","moved":true').replace('"id":"m3"', '"id":"m4"')
+        for _ in range(2):
+            await ok("POST", f"/v1/users/{USER}/import", params={"import_source": f"the {WORD}s"}, **bringing_in | {"content": moved})
+        undo = {"import_source": f"the {WORD}s", "unchanged": True}
+        for params in ({"user_id": USER}, {}):
+            await ok("POST", "/v1/long-term-memory/purge", params=params | {"dry_run": "true", "wait": "20"}, json=undo)
+        seen = {"type": "image_url", "image_url": {"url": _plain_picture()}, "alt": WORD}
+        shown = {"role": "user", "content": [{"type": "text", "text": f"This is {USER}, a {WORD}"}, seen]}
+        await ok("POST", "/v1/working-memory/s0/messages", json={"user_id": USER, "messages": [shown]})
         await ok("POST", "/v1/working-memory/s1/messages", json=_said(0, OTHER, "drummer"))
         assert {sign for _, sign in await traces(redis_url, prefix, *signs)} >= {USER, tag(USER), WORD}
+        # Data of a new feature must be made above, or in its registration.
+        assert set(empty_key_spaces(await stored_keys(redis_url, prefix), others=True)) <= PASSING
 
         stop = asyncio.Event()
 

@@ -23,12 +23,21 @@ SAID = {
     "❤️": "I end my letters with ❤",
     "Bergen": "I grew up in Bergen",
     "F#?": "The song is in F# minor",
+    "Mia": "My sister is called Mia",
+    "dag!": "On Fridays I play chess with Dag",
 }
 
 
 @pytest.fixture
 async def told(rig: Rig) -> Rig:
-    texts = [*SAID.values(), "Our cat sleeps all day", "The weather was mild in March", "Lunch is at noon"]
+    texts = [
+        *SAID.values(),
+        "Thanks, that was nice",
+        "The answer was yes",
+        "Our cat sleeps all day",
+        "The weather was mild in March",
+        "Lunch is at noon",
+    ]
     messages = [{"role": "user", "content": text} for text in texts]
     await rig.rt[SessionService].append(SCOPE, "s", AppendMessagesRequest.model_validate({"user_id": "ana", "messages": messages}))
     await rig.work()

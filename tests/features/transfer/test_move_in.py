@@ -18,6 +18,7 @@ from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.cli.app import app
 from tests.features.transfer.exports import BASE, DATA, chatgpt_conversation, node, write_all
 from tests.support.stack import stack
+from tests.support.waiting import wait_until
 
 LOCAL = {"MODEL_PROVIDER": "local", "EMBEDDING_PROVIDER": "local"}
 USERS = {"chatgpt": "gita", "claude": "clara", "letta": "lena", "basic-memory": "bea", "memobase": "mona"}
@@ -41,6 +42,10 @@ class Home:
     async def memories(self, **filters: Any) -> list[dict[str, Any]]:
         body = {"text": "", "limit": 100} | {name: {"eq": value} for name, value in filters.items()}
         return (await self.http.post("/v1/long-term-memory/search", json=body)).raise_for_status().json()["memories"]
+
+    async def blocks(self, **owner: str) -> dict[str, str]:
+        listed = (await self.http.get("/v1/blocks", params=owner)).raise_for_status().json()["blocks"]
+        return {block["label"]: block["value"] for block in listed}
 
     async def session(self, session_id: str, user_id: str) -> dict[str, Any] | None:
         answer = await self.http.get(f"/v1/working-memory/{session_id}", params={"user_id": user_id})
@@ -164,6 +169,86 @@ async def test_undo_keeps_what_changed_since(home: Home, tmp_path: Path) -> None
     assert again["problems"] == []
 
 
+async def test_undo_takes_blocks_that_nobody_changed(home: Home, tmp_path: Path) -> None:
+    files = write_all(tmp_path)["letta"]
+    mine = {"user_id": "lena", "agent_id": "sam"}
+    own = {"value": "Lena's own note."}
+    (await home.http.put("/v1/blocks/notes", params=mine, json=own)).raise_for_status()
+    name = (await home.move_in("letta", files))["name"]
+    assert (await home.move_in("letta", files))["present"]["block"] == 2
+    (await home.http.patch("/v1/blocks/human", params=mine, json={"operation": "append", "content": "Likes figs."})).raise_for_status()
+    assert len(await home.blocks(**mine)) == 3
+    dry, _ = await home.run("import", "--undo", name, "--dry-run")
+    undone, _ = await home.run("import", "--undo", name)
+    assert (dry["counts"]["blocks"], undone["counts"]["blocks"]) == (1, 1)
+    left = await home.blocks(**mine)
+    assert sorted(left) == ["human", "notes"]
+    assert left["human"].endswith("Likes figs.")
+    # Of an agent without a user, too, and a file's record goes with its text.
+    agents = (await home.run("import", "--from", "letta", *map(str, files)))[0]["name"]
+    assert sorted(await home.blocks(agent_id="sam")) == ["human", "persona"]
+    await home.run("import", "--undo", agents)
+    assert await home.blocks(agent_id="sam") == {}
+
+
+async def test_undo_takes_everything_of_an_export_that_nobody_changed(home: Home, tmp_path: Path) -> None:
+    where = {"user_id": "fia", "namespace": "n"}
+
+    async def ok(method: str, path: str, **more: Any) -> Any:
+        return (await home.http.request(method, path, **more)).raise_for_status().json()
+
+    await ok("POST", "/v1/files", params={"name": "a.txt", **where}, content=b"The attic is full of maps.")
+
+    async def is_read() -> bool:
+        return (await ok("GET", "/v1/files", params=where))["files"][0]["state"] == "ready"
+
+    await wait_until(is_read, "the file is read")
+    for key in ("kept", "gone"):
+        await ok("PUT", "/v1/items", params=where, json={"path": ["maps"], "key": key, "value": {"of": "Porto"}})
+        await ok("PUT", f"/v1/blocks/{key}", params=where, json={"value": "Fia has maps."})
+        await ok("POST", "/v1/procedures", json={"when_to_use": f"maps are {key}", "steps": ["look"], **where})
+        await ok("POST", "/v1/tools/memory", json={"tool": f"look-{key}", "arguments": {}, **where})
+    await ok("PUT", "/v1/extraction-rules", params=where, json={"instructions": "Keep maps."})
+    before = (await home.http.post("/v1/users/fia/export")).content
+    (tmp_path / "fia.jsonl").write_bytes(before)
+    words = ["import", str(tmp_path / "fia.jsonl"), "--user", "fio", "--source", "a-copy"]
+    for _ in range(2):
+        copy, code = await home.run(*words)
+        assert (code, copy["problems"]) == (0, [])
+    theirs = {"user_id": "fio", "namespace": "n"}
+    await ok("PUT", "/v1/items", params=theirs, json={"path": ["maps"], "key": "kept", "value": {"of": "Faro"}})
+    await ok("PATCH", "/v1/blocks/kept", params=theirs, json={"operation": "append", "content": "New."})
+    procedures = (await ok("GET", "/v1/procedures", params=theirs))["procedures"]
+    (kept,) = [each["id"] for each in procedures if each["when_to_use"] == "maps are kept"]
+    await ok("PATCH", f"/v1/procedures/{kept}", json={"steps": ["look twice"]})
+    await ok("POST", "/v1/tools/memory", json={"tool": "look-kept", "arguments": {}, **theirs})
+
+    expected = {"files": 1, "items": 1, "blocks": 1, "procedures": 1, "tools": 1, "rules": 1}
+    for dry in (["--dry-run"], []):
+        undone, _ = await home.run("import", "--undo", "a-copy", *dry)
+        assert {name: undone["counts"].get(name) for name in expected} == expected
+    left = [json.loads(line) for line in (await home.http.post("/v1/users/fio/export")).text.splitlines()]
+    assert sorted(line["kind"] for line in left[1:-1]) == ["block", "item", "procedure", "tool_memory"], left
+    now = (await home.http.post("/v1/users/fia/export")).text
+    first, second = (sorted(json.loads(line)["kind"] for line in text.splitlines()) for text in (before.decode(), now))
+    assert first == second, "the data of the copied user stays"
+
+
+async def test_undo_for_one_user_leaves_the_import_of_the_others(home: Home, tmp_path: Path) -> None:
+    files = write_all(tmp_path)["mem0"]
+    first = await home.move_in("mem0", files)
+    (gone,) = [memory["id"] for memory in await home.memories(user_id="ada")][:1]
+    (await home.http.delete("/v1/long-term-memory", params={"memory_ids": [gone]})).raise_for_status()
+    ada = {memory["id"] for memory in await home.memories(user_id="ada")}
+    await home.run("import", "--undo", first["name"], "--user", "bo")
+    assert (await home.memories(user_id="bo"), {memory["id"] for memory in await home.memories(user_id="ada")}) == ([], ada)
+    again = await home.move_in("mem0", files)
+    assert (again["imported"]["memory"], again["problems"]) == (2, [])
+    assert {memory["id"] for memory in await home.memories(user_id="ada")} == ada, "what was deleted here is not restored"
+    await home.run("import", "--undo", first["name"])
+    assert await home.memories() == []
+
+
 async def test_repeated_import_restores_nothing_that_was_deleted_here(home: Home, tmp_path: Path) -> None:
     files = write_all(tmp_path)
     name = (await home.move_in("chatgpt", files["chatgpt"], "--source", "resumed"))["name"]
@@ -234,7 +319,6 @@ async def test_killed_import_is_finished_by_the_same_command(home: Home, tmp_pat
     import subprocess
 
     from tests.support.cli import COMMAND, clean_environment
-    from tests.support.waiting import wait_until
 
     count = 1_200
     rows = (

@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
+import httpx2
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
@@ -108,6 +109,18 @@ async def test_stream_that_is_left_keeps_what_was_said(proxied: Proxied, sdk: As
         return await proxied.said("s1") == [("user", ASKED), ("assistant", "Half")]
 
     await wait_until(stored, "half an answer")
+
+
+async def test_lone_surrogate_does_not_stop_a_call(proxied: Proxied, sdk: AsyncOpenAI) -> None:
+    memory = await proxied.remember("Ada is allergic to peanuts.")
+    content = json.dumps({"model": "m", "messages": [{"role": "user", "content": f"{ASKED} \ud83d"}]}).encode()
+    headers = {"content-type": "application/json"}
+    answer = await sdk.post("/chat/completions", cast_to=httpx2.Response, content=content, options={"headers": headers})
+    assert (answer.status_code, answer.headers["x-memory-ids"]) == (200, memory)
+    context, asked = proxied.upstream.last.json["messages"]
+    assert "allergic to peanuts" in context["content"]
+    assert asked["content"].startswith(ASKED)
+    assert await proxied.said("s1") == [("user", f"{ASKED} \ufffd"), ("assistant", "Understood.")]
 
 
 @pytest.fixture

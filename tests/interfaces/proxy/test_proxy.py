@@ -13,7 +13,7 @@ import pytest
 from agent_memory.features.recall.service import RecallService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.core.errors import RedisUnavailable
-from agent_memory.interfaces.proxy import relay
+from agent_memory.interfaces.proxy import call_memory, relay
 from tests.interfaces.proxy.conftest import KEY, Proxied
 from tests.interfaces.proxy.upstream import Answer, chat, chat_events, chat_stream, event
 from tests.support.waiting import wait_until
@@ -232,6 +232,7 @@ async def test_chat_goes_on_without_memory(proxied: Proxied, monkeypatch: pytest
         answer = await proxied.chat([NUTS], S1)
         assert (answer.status_code, answer.headers["x-memory-status"], answer.headers["x-memory-stored"]) == (200, "failed", "yes")
     monkeypatch.setattr(SessionService, "append_messages", fails)
+    monkeypatch.setattr(call_memory, "_STORE_SECONDS", 0.1)
     answer = await proxied.chat([NUTS], S1)
     assert (answer.status_code, answer.headers["x-memory-stored"]) == (200, "failed")
 

@@ -239,8 +239,9 @@ async def test_too_many_calls_are_refused(guarded: Proxied, monkeypatch: pytest.
         return bool(guarded.upstream.received)
 
     await wait_until(arrived, "the first call")
-    refused = await guarded.chat([NUTS])
-    assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+    refused = await guarded.chat([NUTS], {"x-memory-session": "refused"})
+    assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (503, "overloaded", "1")
+    assert await guarded.session("refused") == []
     for _ in range(9):
         go.release()
     assert (await slow).status_code == 200

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
 
 STREAMS = 24
 PIECES = 5
+STOPPED_STREAMS = 300
 
 
 async def test_kill_in_mid_stream_loses_no_acknowledged_message(tmp_path: Path, redis_url: str) -> None:
@@ -66,3 +67,43 @@ async def test_kill_in_mid_stream_loses_no_acknowledged_message(tmp_path: Path, 
                 said = await proxied.said(name)
                 assert said[:1] == [("user", f"Question of {name}")], name
                 assert name not in ended or said[1:] == [("assistant", "One, two, three.")], name
+
+
+async def test_stopped_server_stores_what_was_said(tmp_path: Path, redis_url: str) -> None:
+    async with running_upstream() as upstream:
+        environment = {
+            "REDIS_URL": redis_url,
+            "KEY_PREFIX": "stopped",
+            "MODEL_PROVIDER": "local",
+            "PROXY_UPSTREAMS": f"main={upstream.url}",
+        }
+        grace = {"SHUTDOWN_GRACE_SECONDS": "1", "SHUTDOWN_DRAIN_SECONDS": "0"}
+        begun: set[str] = set()
+
+        async def talk(http: httpx.AsyncClient, name: str) -> None:
+            body = {"model": "m", "messages": [{"role": "user", "content": f"Question of {name}"}], "stream": True}
+            headers = {"x-memory-user": "ada", "x-memory-session": name}
+            with contextlib.suppress(httpx.HTTPError):
+                async with http.stream("POST", "/proxy/v1/chat/completions", json=body, headers=headers) as answer:
+                    async for _ in answer.aiter_raw():
+                        begun.add(name)
+
+        async def all_begun() -> bool:
+            return len(begun) == STOPPED_STREAMS
+
+        upstream.answers += [chat_stream("Half ", "an answer", go=asyncio.Semaphore(1)) for _ in range(STOPPED_STREAMS)]
+        async with (
+            running(tmp_path, "api", "--port", "0", warm=True, **environment, **grace) as api,
+            httpx.AsyncClient(base_url=await api.base_url(), timeout=60, limits=httpx.Limits(max_connections=None)) as http,
+        ):
+            talks = [asyncio.create_task(talk(http, f"s{number}")) for number in range(STOPPED_STREAMS)]
+            await wait_until(all_begun, "the first events")
+            await api.stop()
+            await asyncio.gather(*talks)
+        async with (
+            running(tmp_path, "api", "--port", "0", warm=True, **environment) as api,
+            httpx.AsyncClient(base_url=await api.base_url(), timeout=60, limits=httpx.Limits(max_connections=None)) as http,
+        ):
+            proxied = Proxied(http, upstream, "ada")
+            for name in sorted(begun):
+                assert await proxied.said(name) == [("user", f"Question of {name}"), ("assistant", "Half ")], name

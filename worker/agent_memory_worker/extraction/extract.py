@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 from time import monotonic
 from typing import Any
 
@@ -15,6 +16,7 @@ from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.extraction.fact_support import ExtractionMessage
 from agent_memory.features.extraction.facts import Candidate, candidates
 from agent_memory.features.extraction.prompts import (
+    DOCUMENT_ROLE,
     VERSION,
     ExtractedFact,
     ExtractionAnswer,
@@ -26,12 +28,14 @@ from agent_memory.features.extraction.rules import ExtractionRulesService, Rules
 from agent_memory.features.extraction.thread_prompts import VERSION as THREAD_VERSION
 from agent_memory.features.extraction.thread_prompts import ThreadSummary
 from agent_memory.features.jobs.extraction_report import asked_report
+from agent_memory.features.memories.annotations import annotations_of
 from agent_memory.features.memories.commit import ChangeOrigin, CommitOutcome, Decision, MemoryCommits
 from agent_memory.features.memories.quarantine.service import screen_record
 from agent_memory.features.memories.steps import Fence
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.privacy.forget.matching import asked_to_forget
 from agent_memory.features.sessions.codec import StoredMessage
+from agent_memory.features.sessions.pictures import described_pictures
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal, SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import Conflict, ContextExceeded, ModelAnswerInvalid, ModelUnavailable
@@ -43,6 +47,7 @@ from agent_memory.foundation.text.cleaning.context_blocks import context_blocks
 from agent_memory.foundation.text.data_fences import PromptMessage
 from agent_memory.foundation.text.injection import suspicion
 from agent_memory.foundation.text.languages.questions import is_bare_question
+from agent_memory.foundation.text.prompt_marks import TOOL_ROLES
 from agent_memory.foundation.text.statements import StatementFilter, worth_asking
 from agent_memory.runtime import Runtime
 from agent_memory_worker.extraction.batches import BATCH, LEAST_TOKENS, LINE_TOKENS, PromptShares, asks_less_after, less, size, within
@@ -133,9 +138,13 @@ async def _extract(
 ) -> CommitOutcome:
     statement_filter = StatementFilter(rules.blocklist, runtime.settings.longterm.redact_secrets)
     summary = rules.strategy == "summary"
+    pictures = await described_pictures(runtime.services, fence.sid, {stored.message.id for stored in (*journal.before, *batch)})
+    if pictures:
+        pictures = _fitting_pictures(runtime, pictures, shares.before // 2)
+        shares = replace(shares, before=shares.before - shares.before // 2)
     characters = sum(len(stored.message.content) for stored in (*batch, *journal.before))
     messages, before, is_worth_it = await run_in_thread(
-        lambda: _read_batch(statement_filter, batch, journal.before, questions=summary), characters
+        lambda: _read_batch(statement_filter, batch, journal.before, pictures, questions=summary), characters
     )
     origin = ChangeOrigin("extraction", strategy=rules.strategy, model=chat.model, prompt_version=THREAD_VERSION if summary else VERSION)
     if not is_worth_it:
@@ -221,17 +230,43 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
     ]
 
 
+def _fitting_pictures(runtime: Runtime, pictures: Mapping[str, Sequence[str]], tokens: int) -> dict[str, list[str]]:
+    """Return the descriptions that fit into `tokens`, each shortened, by message id."""
+    count = min(sum(map(len, pictures.values())), tokens // _LEAST_CONTEXT_TOKENS)
+    each = min(_CONTEXT_TOKENS, tokens // max(count, 1))
+    pairs = islice(((name, text) for name, texts in pictures.items() for text in texts), count)
+    fitting: defaultdict[str, list[str]] = defaultdict(list)
+    for name, text in pairs:
+        fitting[name].append(runtime.counter.truncate(text, each))
+    return fitting
+
+
 def _read_batch(
-    statement_filter: StatementFilter, batch: Sequence[StoredMessage], earlier: Sequence[StoredMessage], *, questions: bool
+    statement_filter: StatementFilter,
+    batch: Sequence[StoredMessage],
+    earlier: Sequence[StoredMessage],
+    pictures: Mapping[str, Sequence[str]],
+    *,
+    questions: bool,
 ) -> tuple[list[ExtractionMessage], list[ExtractionMessage], bool]:
-    """Return the new and the earlier messages for the model, and whether a model call is worthwhile."""
+    """Return the new and the earlier messages for the model, and True if a model call is worthwhile.
+
+    `pictures` are descriptions of pictures by message id. A message can have pictures and no text.
+    """
 
     def read(shown: Iterable[StoredMessage]) -> list[ExtractionMessage]:
-        # A request to forget is hidden, because it would become a fact.
-        texts = ((stored, statement_filter.text_for_model(stored.message)) for stored in shown if asked_to_forget(stored.message) is None)
-        return [ExtractionMessage(stored, text) for stored, text in texts if text]
+        messages: list[ExtractionMessage] = []
+        for stored in shown:
+            message, text = stored.message, statement_filter.text_for_model(stored.message)
+            seen = tuple(pictures.get(message.id, ())) if text or not message.content.strip() else ()
+            # A request to forget is hidden, because it would become a fact.
+            if (text or seen) and asked_to_forget(message) is None:
+                annotations = annotations_of(message) if message.role in TOOL_ROLES else None
+                messages.append(ExtractionMessage(stored, text or "", seen, bool(annotations and annotations.document)))
+        return messages
 
-    messages = read(stored for stored in batch if stored.promote)
+    # A picture without words is not promoted.
+    messages = read(stored for stored in batch if stored.promote or not stored.message.content.strip())
     before = read(stored for stored in earlier if stored.seq < batch[0].seq)
     return messages, before, _worth_it(messages, before, questions=questions)
 
@@ -272,7 +307,10 @@ def _worth_it(messages: Sequence[ExtractionMessage], before: Sequence[Extraction
 
 def _prompt_messages(messages: Sequence[ExtractionMessage], first: int, cut: Callable[[ExtractionMessage], str]) -> list[PromptMessage]:
     """Number messages for the prompt. Answers cite these numbers, so a model cannot invent ids."""
-    return [PromptMessage(number, message.role, cut(message), message.said_at) for number, message in enumerate(messages, start=first)]
+    return [
+        PromptMessage(number, DOCUMENT_ROLE if message.is_document else message.role, cut(message), message.said_at, message.pictures)
+        for number, message in enumerate(messages, start=first)
+    ]
 
 
 def _task_of(rules: Rules, journal: Journal, said_at: datetime, model: str) -> ExtractionTask:

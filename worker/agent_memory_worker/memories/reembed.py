@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Sequence
 from time import monotonic
 
 from ulid import ULID
@@ -26,22 +27,25 @@ log = logging.getLogger(__name__)
 _IDLE_SECONDS = 1.0
 # Memories in one step. A local model takes a second or two for them.
 _BATCH = 64
-# All processes look at the state once a second. Searches that began with the former model end within this time.
+# Searches that began with the former model have ended this long after their process has switched.
 _SETTLE_SECONDS = 10.0
 
 
 async def run_reembedding(runtime: Runtime, stop: asyncio.Event) -> None:
     """Carry out switches to another embedding model until `stop` is set. `runtime` always uses the current model."""
     worker = str(ULID())
+    await asyncio.gather(*(_run(bucket, worker, stop) for bucket in runtime.all))
+
+
+async def _run(bucket: Runtime, worker: str, stop: asyncio.Event) -> None:
     while not stop.is_set():
         seconds = _IDLE_SECONDS
-        for bucket in runtime.all:
-            try:
-                seconds = min(seconds, await _step(bucket, worker))
-            except AgentMemoryError as error:
-                log.warning("the change of the embedding model waits: %s", error.message)
-            except Exception:
-                log.exception("the change of the embedding model failed; continuing")
+        try:
+            seconds = await _step(bucket, worker)
+        except AgentMemoryError as error:
+            log.warning("the change of the embedding model waits: %s", error.message)
+        except Exception:
+            log.exception("the change of the embedding model failed; continuing")
         await pause(stop, seconds)
 
 
@@ -55,17 +59,19 @@ async def _step(bucket: Runtime, worker: str) -> float:
     if kept is None:
         return _IDLE_SECONDS
     if state.phase == "ending":
-        return await _end(store, state, kept, other)
+        return await _end(store, state, kept)
     if other is None:
         return _IDLE_SECONDS
     if state.phase == "filling" and not state.total:
-        await store.note_missing(kept.spec, other.spec)
+        await store.note_missing(other.spec)
     began = monotonic()
-    if count := await _fill(store, state, other):
+    if count := await _fill(store, state, [kept, other]):
         return max(0.0, count / state.rate - (monotonic() - began)) if state.rate else 0.0
     if state.phase == "filling":
-        if await store.note_missing(kept.spec, other.spec):
+        if not state.checked:
+            await store.note_missing(other.spec)
             return 0.0
+        # Memories are written all the time: sooner or later there is a moment without a missing vector.
         try:
             await store.change(["filling"], {"phase": "swapped", "active": json.dumps(state.other)}, drained=True)
         except Conflict:
@@ -74,43 +80,51 @@ async def _step(bucket: Runtime, worker: str) -> float:
     return _IDLE_SECONDS
 
 
-async def _fill(store: ReembedStore, state: ReembedState, target: Runtime) -> int:
-    """Fill in a batch of missing vectors; return how many were filled in, or 0 if none is missing. Raises AgentMemoryError."""
+async def _fill(store: ReembedStore, state: ReembedState, targets: Sequence[Runtime]) -> int:
+    """Fill in a batch of missing vectors; return how many names were done, or 0 if none is missing. Raises AgentMemoryError."""
     limit = min(_BATCH, max(1, int(state.rate))) if state.rate else _BATCH
-    names = await store.pick(limit)
-    try:
-        if names:
-            await fill_vectors(target, names)
-            return len(names)
-        return sum([await import_name(feature.embed_missing)(target, limit) for feature in FEATURES if feature.embed_missing])
-    except ModelAnswerInvalid as error:
-        # The model refuses one of the texts, so embed them one by one.
-        await store.note_error(f"{target.spec.model}: {error.message}")
-        for name in names:
-            try:
-                await fill_vectors(target, [name])
-            except ModelAnswerInvalid:
-                log.warning("%s refuses the text of the memory %s", target.spec.model, name)
-        await asyncio.sleep(_IDLE_SECONDS)
-        return len(names)
-    except AgentMemoryError as error:
-        await store.note_error(f"{target.spec.model}: {error.message}")
-        raise
+    count, lacking = await store.pick(limit, [target.spec for target in targets])
+    for target, names in zip(targets, lacking, strict=True):
+        try:
+            if names:
+                await fill_vectors(target, names)
+            elif not count:
+                count += sum([await import_name(feature.embed_missing)(target, limit) for feature in FEATURES if feature.embed_missing])
+        except ModelAnswerInvalid as error:
+            # The model refuses one of the texts, so embed them one by one.
+            await store.note_error(f"{target.spec.model}: {error.message}")
+            if not names:
+                raise
+            await _fill_singly(target, names)
+        except AgentMemoryError as error:
+            await store.note_error(f"{target.spec.model}: {error.message}")
+            raise
+    return count
 
 
-async def _end(store: ReembedStore, state: ReembedState, kept: Runtime, dropped: Runtime | None) -> float:
+async def _fill_singly(target: Runtime, names: Sequence[str]) -> None:
+    for name in names:
+        try:
+            await fill_vectors(target, [name])
+        except ModelAnswerInvalid:
+            log.warning("%s refuses the text of the memory %s", target.spec.model, name)
+    await asyncio.sleep(_IDLE_SECONDS)
+
+
+async def _end(store: ReembedStore, state: ReembedState, kept: Runtime) -> float:
     """Delete the vectors and indexes of the model that searches do not use."""
-    if state.now - state.since < _SETTLE_SECONDS:
-        return _IDLE_SECONDS
-    # A process that missed the switch may have written vectors of the dropped model only.
-    if dropped is not None:
-        await store.refuse(dropped.spec)
-    if dropped is not None and (await _fill(store, state, kept) or await store.note_missing(dropped.spec, kept.spec)):
+    # A process that missed the switch may have written vectors of the other model only.
+    if await _fill(store, state, [kept]):
         return 0.0
+    # After a rollback, a process may not have recorded yet that it uses the other model.
+    is_early = state.active == state.first and state.now - state.since < _SETTLE_SECONDS
+    if is_early or await store.count_behind(state, _SETTLE_SECONDS):
+        return _IDLE_SECONDS
+    await store.refuse_others(kept.spec)
     for name in await former_indexes(kept.client, kept.keys, kept.schemas.values()):
         await drop_index(kept.client, name)
-    if dropped is not None:
-        await store.delete_vectors(dropped.schemas, dropped.spec)
+    if await store.drop_others(kept.schemas, kept.spec):
+        return 0.0
     await store.end(state.active, state.other, kept.spec)
     log.warning("the change of the embedding model is over: %s", kept.spec.model)
     return _IDLE_SECONDS

@@ -1,13 +1,16 @@
-"""Find the imported memories that must survive an undo of their import, because they have changed since."""
+"""Undo an import: find the memories that it keeps, because they have changed since, and delete other imported objects."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from agent_memory.features.memories.changes.store import StoredChange
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
-from agent_memory.features.privacy.purge_policy import changed_since
+from agent_memory.features.privacy.purge_policy import changed_since, whole_import
 from agent_memory.features.sessions.store import SessionStore
+from agent_memory.features.transfer.import_progress import ImportOwner, ImportProgress
+from agent_memory.foundation.core.feature import AgentOwner, Owner, UndoableExporter
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory.runtime import Runtime
@@ -54,3 +57,25 @@ async def _continued(sessions: SessionStore, scope: Scope, source: PurgeRequest,
             refs[memory.mid] = SessionRef(record.session_id, record.namespace, record.user_id)
     sources = await sessions.import_sources(scope, list(refs.values()))
     return {mid for mid, name in zip(refs, sources, strict=True) if name not in (None, source.import_source)}
+
+
+async def undo_imported_objects(
+    runtime: Runtime, scope: Scope, source: PurgeRequest, where: tuple[str | None, str | None], *, dry: bool
+) -> Counter[str]:
+    """Delete unchanged data of an import that is neither a memory nor a session, such as blocks. Return counts by kind."""
+    counts: Counter[str] = Counter()
+    if (name := whole_import(source)) is None:
+        return counts
+    owners = {ImportOwner(*where, None)} if where[1] is not None else {*await import_owners(runtime, scope, name, where)}
+    for namespace, user_id, agent_id in owners:
+        owner = AgentOwner(namespace, agent_id) if agent_id is not None else Owner(namespace, user_id or "")
+        for exporter in runtime.services.exporters:
+            if isinstance(exporter, UndoableExporter):
+                counts += await exporter.undo_import(scope, owner, name, dry_run=dry)
+    return counts
+
+
+async def import_owners(runtime: Runtime, scope: Scope, name: str, where: tuple[str | None, str | None]) -> list[ImportOwner]:
+    """Return the owners of an import's data in a namespace or of a user, if these are not None."""
+    owners = await runtime[ImportProgress].owners(scope, name)
+    return [owner for owner in owners if where[0] in (None, owner.namespace) and where[1] in (None, owner.user_id)]

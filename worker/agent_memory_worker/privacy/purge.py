@@ -19,7 +19,7 @@ from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.features.privacy.purge import request_of
-from agent_memory.features.privacy.purge_policy import PurgeVerdict, judge, made_of
+from agent_memory.features.privacy.purge_policy import PurgeVerdict, judge, made_of, whole_import
 from agent_memory.features.transfer.import_progress import ImportProgress
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import Conflict
@@ -27,7 +27,7 @@ from agent_memory.foundation.core.feature import Group
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.runtime import Runtime
 from agent_memory_client.models import ANSWER, Evidence, MemoryRecord, PurgeRequest
-from agent_memory_worker.privacy.changed_imports import changed_imports
+from agent_memory_worker.privacy.changed_imports import changed_imports, import_owners, undo_imported_objects
 from agent_memory_worker.privacy.purge_sessions import SourceMessages, strike
 from agent_memory_worker.privacy.unreadable import UnreadableRecords
 
@@ -46,9 +46,9 @@ async def purge(runtime: Runtime, order: JobOrder) -> None:
     unreadable = UnreadableRecords()
     request = request_of(order)
     counts, named = await purge_source(runtime, scope, request, owner, unreadable, dry=dry)
-    if request.import_source is not None and not dry:
-        await runtime[ImportProgress].forget(scope, request.import_source)
-    receipt = {name: counts[name] for name in _COUNTED} | unreadable.counts
+    if not dry and (name := whole_import(request)) is not None:
+        await runtime[ImportProgress].forget(scope, name, await import_owners(runtime, scope, name, owner))
+    receipt = {name: counts[name] for name in _COUNTED} | +counts | unreadable.counts
     await runtime[OrderStore].keep_receipt(order, receipt, named if dry else (), note=unreadable.note)
     if runtime.settings.server.audit_log:
         ids = {"operation_id": f"order-{order.name}"} | {
@@ -91,6 +91,7 @@ async def purge_source(
         named += run.named[: _MOST_NAMED - len(named)]
         if dry or not done:
             break
+    counts += await undo_imported_objects(runtime, scope, request, owner, dry=dry)
     for purger in runtime.services.purgers:
         counts += await purger.purge_groups(scope, touched, dry_run=dry)
     counts += await strike(runtime, scope, request, owner, source_messages, unreadable, dry=dry)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from agent_memory.features.memories.records import message_memory_id
 from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.store import MemoryStore
-from agent_memory.features.privacy.purge_policy import cites, matches
+from agent_memory.features.privacy.purge_policy import cites, matches, whole_import
 from agent_memory.features.sessions.codec import SessionState, StoredMessage
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.scope import Scope, SessionRef
@@ -71,10 +71,10 @@ async def strike(
 
 async def _imported(runtime: Runtime, scope: Scope, source: PurgeRequest, refs: Sequence[SessionRef]) -> set[SessionRef]:
     """Return the sessions that came with the import, and that no client has written to since."""
-    if source.import_source is None or source.model_dump(exclude_none=True, exclude={"import_source", "unchanged"}):
+    if (import_source := whole_import(source)) is None:
         return set()
     sources = await runtime[SessionStore].import_sources(scope, refs)
-    return {ref for ref, name in zip(refs, sources, strict=True) if name == source.import_source}
+    return {ref for ref, name in zip(refs, sources, strict=True) if name == import_source}
 
 
 async def _strike_session(

@@ -46,7 +46,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
         statement_filter = StatementFilter(rules.blocklist, longterm.redact_secrets)
         if pending and not await store_own(runtime, sid, journal, pending, statement_filter):
             continue
-        journal = _up_to_request(journal) if runtime[ForgetRequests].proposes else journal
+        journal = _up_to_request(journal)
         messages = journal.waiting if longterm.enabled and longterm.promote_messages else []
         asking = [stored.message for stored in journal.waiting if _asks(stored)]
         if longterm.enabled and asking:
@@ -90,7 +90,7 @@ def _asks(stored: StoredMessage) -> bool:
 
 
 def _up_to_request(journal: Journal) -> Journal:
-    """Truncate the journal before the first request to forget that becomes a proposal.
+    """Truncate the journal before the first request to forget.
 
     The request may refer to memories from earlier messages, which must be stored first.
     """

@@ -123,6 +123,7 @@ end
 change.c = texts.chars(string.sub(value, 1, change.p))
 block.v, block.val, block.tk, block.ua = block.v + 1, text, tokens_used, now
 change.v = block.v
+block.im = nil
 redis.call('RPUSH', changes, cjson.encode(change))
 if redis.call('LLEN', changes) > bounds.changes then
   local oldest = cjson.decode(redis.call('LPOP', changes))

@@ -3,9 +3,9 @@
 -- fence (`n`) identifies the new value.
 --   changes     10 values each: entry, "put" or "delete", TTL (ms, or ""), value, path, key, index, tags of its path
 --               prefixes, terms, "1" to embed the item
---   created_at, updated_at, ends_at   times of an imported item (ms)
+--   created_at, updated_at, ends_at   times of an imported item (ms); `imported` is the tag of its import
 -- KEYS: items, expiries, paths, owners, due, wake
--- ARGV: root, tenant, owner, about, created_at?, updated_at?, ends_at: number?, guard: json, changes...
+-- ARGV: root, tenant, owner, about, created_at?, updated_at?, ends_at: number?, imported?, guard: json, changes...
 local clock = require("storage/clock")
 local outbox = require("storage/outbox")
 local entries = require("items/entries")
@@ -32,6 +32,7 @@ for i = changes_at, #ARGV, 10 do
     redis.call('ZREM', expiries, member)
     redis.call('HSET', key, 't', tenant, 'ow', about, 'n', clock.us_text(), 'v', ARGV[i + 3], 'pa', ARGV[i + 4], 'ky', ARGV[i + 5], 'ca', created,
       'ua', updated_at or now, 'ix', ARGV[i + 6], 'px', ARGV[i + 7], 'k', ARGV[i + 8], 'em', ARGV[i + 9] == '1' and '0' or 'x')
+    if imported then redis.call('HSET', key, 'im', imported) end
     if ttl ~= '' then
       redis.call('HSET', key, 'tl', ttl)
       item_expiry.expire(member, tonumber(ttl), ends_at)

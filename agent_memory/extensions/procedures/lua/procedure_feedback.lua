@@ -10,6 +10,7 @@ if redis.call('EXISTS', record) == 0 then return 0 end
 for _, earlier in ipairs(redis.call('LRANGE', feedback, 0, -1)) do
   if string.find(earlier, '"id":"' .. id .. '"', 1, true) then return 1 end
 end
+redis.call('HDEL', record, 'im')
 redis.call('HINCRBY', record, outcome == '1' and 'h' or 'f', 1)
 if score then
   redis.call('HINCRBYFLOAT', record, 'ss', score)

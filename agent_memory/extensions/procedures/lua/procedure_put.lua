@@ -9,6 +9,7 @@ local NONE = 'null'
 local function put()
   if (redis.call('HGET', record, 'v') or '0') ~= expected then return nil end
   local before = redis.call('HGET', record, 'd')
+  redis.call('HDEL', record, 'im')
   redis.call('HSET', record, unpack(fields))
   if #unset > 0 then redis.call('HDEL', record, unpack(unset)) end
   if vector then redis.call('HSET', record, vector_field, vector) end

@@ -24,6 +24,7 @@ local function count_shape(key, call)
 end
 local function record(key, call)
   if redis.call('EXISTS', key) == 0 then redis.call('HSET', key, unpack(call.fields)) end
+  redis.call('HDEL', key, 'im')
   redis.call('HINCRBY', key, call.ok and 'h' or 'f', 1)
   if call.ms then
     redis.call('HINCRBYFLOAT', key, 'ms', string.format('%.6f', call.ms))

@@ -86,8 +86,8 @@ class ToolStore:
                 if "d" in fields:
                     yield name, fields
 
-    async def bring_in(self, scope: Scope, owner: ProcedureOwner, tool: str, fields: dict[str, str]) -> bool:
-        """Store exported statistics unless the owner already has statistics for this tool; return True if stored.
+    async def bring_in(self, scope: Scope, owner: ProcedureOwner, tool: str, fields: dict[str, str], imported: str) -> bool:
+        """Store exported statistics unless the owner already has statistics of this tool; return True if stored.
 
         Raises ErasureUnderWay while the owner is being erased.
         """
@@ -96,6 +96,7 @@ class ToolStore:
         values = dict(zip(own[::2], own[1::2], strict=True)) | {
             name: fields[name] for name in TOOL_FIELDS if name != "d" and name in fields
         }
+        values["im"] = imported
         await self._erasures.require_none(scope.tenant, owner.namespace, owner.user_id, owner.agent_id)
         with redis_errors():
             if not await self._client.hsetnx(key, "d", values["d"]):

@@ -1,15 +1,18 @@
 #!lua
 -- Changes the state of the change of the model, if its phase is one of `phases` ("" if there is no such change).
 --   drained   refuse while vectors are missing
+--   since     the time, if the progress is measured anew
 -- KEYS: state, todo, config
--- ARGV: phases: json, drained: flag, fields: json
+-- ARGV: phases: json, drained: flag, since?, fields: json
 -- -> 1, 0 in another phase, or -1 if vectors are missing
 local phase = redis.call('HGET', state, 'phase') or ''
 for _, allowed in ipairs(phases) do
   if allowed == phase then
-    if drained and redis.call('SCARD', todo) > 0 then return -1 end
-    if phase == '' then redis.call('HDEL', config, 'gone') end
+    local left = redis.call('SCARD', todo)
+    if drained and left > 0 then return -1 end
+    if phase == '' then redis.call('HDEL', config, 'only') end
     redis.call('HSET', state, unpack(fields))
+    if since then redis.call('HSET', state, 'since', since, 'left', left) end
     return 1
   end
 end

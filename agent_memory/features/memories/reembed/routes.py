@@ -33,7 +33,8 @@ async def start_reembedding(services: ReembedDep, body: Annotated[ReembedRequest
     Workers embed all memories with the new model. Searches use the old model until all memories have new vectors, and
     then the new model. The old vectors stay until you confirm or roll back.
     """
-    return ModelResponse(join_statuses([await service.start(body) for service in services]))
+    share = body.model_copy(update={"rate": body.rate / max(1, len(services))})
+    return ModelResponse(join_statuses([await service.start(share) for service in services]))
 
 
 @router.get("/v1/reembed", operation_id="get_reembedding", response_model=ReembedStatus, responses=errors())

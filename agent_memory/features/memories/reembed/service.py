@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from agent_memory.features.memories.reembed.store import Phase, ReembedStore
-from agent_memory.foundation.core.errors import BadInput, Conflict
+from agent_memory.foundation.core.errors import BadInput, Conflict, ModelAnswerInvalid, StartupError
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
+from agent_memory.foundation.llm.providers import open_models
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedStatus
 
+_PROBE_SECONDS = 10.0
 # By action: the phases that allow it, and the phase after it.
 _ACTIONS: Final[dict[ReembedAction, tuple[Sequence[Phase], Phase]]] = {
     "pause": (["filling"], "paused"),
@@ -25,12 +27,16 @@ _ACTIONS: Final[dict[ReembedAction, tuple[Sequence[Phase], Phase]]] = {
 
 class ReembedService:
     def __init__(self, settings: Settings, store: ReembedStore, counter: TokenCounter) -> None:
+        self._settings = settings
         self._current = EmbeddingChoice.of(settings.models)
         self._store = store
         self._counter = counter
 
     async def start(self, request: ReembedRequest) -> ReembedStatus:
-        """Start the change, or only estimate its cost. Raises Conflict, and BadInput if the model is already in use."""
+        """Start the change, or only estimate its cost.
+
+        Raises Conflict, ModelUnavailable, and BadInput if the model is unusable or already in use.
+        """
         provider = request.provider or self._current.provider
         second = EmbeddingChoice(provider, request.model, request.dimensions if provider == "openai" else None)
         if second == self._current:
@@ -42,21 +48,42 @@ class ReembedService:
             seconds = texts / request.rate if request.rate else None
             model, rate = self._current.model, request.rate
             return ReembedStatus(phase="none", model=model, other=request.model, texts=texts, tokens=total, rate=rate, seconds_left=seconds)
+        if provider == "openai":
+            second = second._replace(dimensions=await self._dimensions_of(second))
         first = json.dumps(self._current)
         models = {"first": first, "second": json.dumps(second), "active": first}
         await self._store.change([""], {"phase": "filling", "rate": request.rate, **models})
         return await self.read_status()
 
+    async def _dimensions_of(self, choice: EmbeddingChoice) -> int:
+        """Return the dimensions of a server's vectors. The store keeps this number, so that all processes use the same.
+
+        Raises ModelUnavailable, and BadInput if the model is unusable.
+        """
+        try:
+            models = await open_models(choice.applied(self._settings))
+            try:
+                await models.embedder.embed(["dimension"], timeout=_PROBE_SECONDS)
+                return models.embedder.dimensions
+            finally:
+                await models.close()
+        except (ModelAnswerInvalid, StartupError) as error:
+            raise BadInput(f"cannot use this model: {error.message}", field="model") from error
+
     async def act(self, action: ReembedAction) -> ReembedStatus:
         """Pause, resume or end the change. Raises Conflict if the current phase does not allow the action.
 
-        A rollback also raises Conflict until the newest memories have vectors from the old model.
+        A rollback also raises Conflict until the newest memories have vectors from the old model. A confirmation also
+        raises Conflict while a live process uses the old model.
         """
         phases, after = _ACTIONS[action]
         state = await self._store.load_state()
         fields = {"phase": after}
         if action == "rollback" and state is not None:
             fields["active"] = json.dumps(state.other)
+        if action == "confirm" and state is not None and (behind := await self._store.count_behind(state)):
+            text = f"{behind} processes do not use {state.active.model} yet (a killed one counts for 30 s)"
+            raise Conflict(f"{text}: try again, or see their logs")
         await self._store.change(phases, fields, drained=action == "rollback")
         return await self.read_status()
 
@@ -64,15 +91,14 @@ class ReembedService:
         state = await self._store.load_state()
         if state is None:
             return ReembedStatus(phase="none", model=self._current.model)
-        done = max(0, state.total - state.missing)
         seconds = max(1.0, state.now - state.since)
-        speed = state.rate or done / seconds
+        speed = state.rate or max(0, state.left - state.missing) / seconds
         return ReembedStatus(
             phase=state.phase,
             model=state.active.model,
             other=state.other.model,
             texts=state.total,
-            done=done,
+            done=max(0, state.total - state.missing),
             rate=state.rate,
             seconds_left=state.missing / speed if speed and state.phase == "filling" else None,
             error=state.error or None,
@@ -85,7 +111,7 @@ def join_statuses(statuses: Sequence[ReembedStatus]) -> ReembedStatus:
         raise Conflict("the store has no buckets")
     order = ("filling", "paused", "swapped", "ending", "none")
     first = min(statuses, key=lambda status: order.index(status.phase))
-    counted = {name: sum(getattr(status, name) or 0 for status in statuses) for name in ("texts", "done")}
+    counted = {name: sum(getattr(status, name) or 0 for status in statuses) for name in ("texts", "done", "rate")}
     tokens = None if first.tokens is None else sum(status.tokens or 0 for status in statuses)
     left = [status.seconds_left for status in statuses if status.seconds_left is not None]
     return first.model_copy(update={**counted, "tokens": tokens, "seconds_left": max(left, default=None)})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from redis.asyncio import Redis
 from redisvl.schema import IndexSchema
@@ -24,9 +24,12 @@ from agent_memory.foundation.storage.scripts import Arg, Script
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 
 Phase = Literal["filling", "paused", "swapped", "ending"]
-_SCAN = 500
+_SCAN = 1000
 _SAMPLE = 300
 _TURN_MS = 15_000
+# A process that has not recorded its model for this long counts as ended. If it wakes up, its first searches get 503.
+_LIVE_SECONDS = 30.0
+_FORGET_SECONDS = 60
 # Long memories have many passages: more vectors in one command block the event loop.
 _VECTORS_AT_ONCE = 256
 
@@ -42,6 +45,10 @@ class ReembedState:
     rate: float
     total: int
     missing: int
+    checked: bool
+    """True if a scan found no missing vector. Scripts queue all later writes."""
+    left: int
+    """The number of missing vectors at the time `since`."""
     since: float
     now: float
     error: str
@@ -58,6 +65,8 @@ class ReembedStore:
         self._names = {"state": keys.reembed, "todo": keys.reembed_todo, "config": keys.config}
         self._change = Script(client, "memories/reembed_change")
         self._vectors = Script(client, "memories/reembed_vectors")
+        self._pick = Script(client, "memories/reembed_pick")
+        self._sift = Script(client, "memories/reembed_sift")
 
     async def load_state(self) -> ReembedState | None:
         keys = self._keys
@@ -75,6 +84,8 @@ class ReembedStore:
             rate=float(text["rate"]),
             total=int(text.get("total", 0)),
             missing=missing,
+            checked=text.get("checked") == "1",
+            left=int(text["left"]),
             since=float(text["since"]),
             now=seconds + micros / 1e6,
             error=text.get("error", ""),
@@ -84,8 +95,8 @@ class ReembedStore:
         """Set `fields`. Raises Conflict if the phase is not in `phases` or, with `drained`, if vectors are missing."""
         with redis_errors():
             seconds, _ = await self._client.time()
-        flat = [part for name, value in {**fields, "since": seconds, "error": ""}.items() for part in (name, str(value))]
-        reply = await self._change(**self._names, phases=list(phases), drained=drained, fields=flat)
+        flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
+        reply = await self._change(**self._names, phases=list(phases), drained=drained, since=seconds, fields=flat)
         if reply == -1:
             raise Conflict("vectors of the other model are missing for the newest memories: try again in a moment")
         if reply != 1:
@@ -100,10 +111,33 @@ class ReembedStore:
             is_own = await self._client.get(self._keys.reembed_turn) == worker.encode()
             return is_own and bool(await self._client.pexpire(self._keys.reembed_turn, _TURN_MS))
 
-    async def pick(self, limit: int) -> list[str]:
+    async def load_successor(self, choice: EmbeddingChoice) -> EmbeddingChoice:
+        """Return the model that replaced `choice` in a change that is over, or else `choice`."""
         with redis_errors():
-            names: Any = await self._client.srandmember(self._keys.reembed_todo, limit)
-        return [name.decode() for name in names]
+            raw: Any = await self._client.hget(self._keys.config, "choice")
+        return choice.successor(raw) or choice
+
+    async def announce(self, process: str, model: EmbeddingChoice, since: float, now: float) -> None:
+        """Record which model a process uses for searches, and since when (epoch seconds)."""
+        key = self._keys.reembed_processes
+        with redis_errors():
+            async with self._client.pipeline(transaction=False) as pipe:
+                pipe.hset(key, process, json.dumps([model, since, now]))
+                pipe.expire(key, _FORGET_SECONDS)
+                await pipe.execute()
+
+    async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
+        """Return how many live processes use another model, or have switched to the active one less than `seconds` ago."""
+        with redis_errors():
+            raw: Any = await self._client.hvals(self._keys.reembed_processes)
+        told = [(EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS]
+        return sum(model != state.active or since > state.now - seconds for model, since in told)
+
+    async def pick(self, limit: int, specs: Sequence[VectorSpec]) -> tuple[int, list[list[str]]]:
+        """Take up to `limit` queued names. Return how many, and for each model the names without its vector."""
+        fields = [spec.field for spec in specs]
+        picked = await self._pick(todo=self._keys.reembed_todo, root=self._keys.root, limit=limit, fields=fields)
+        return len(picked), [[name.decode() for name, lacking in picked if lacking.decode() == field] for field in fields]
 
     async def sample_texts(self) -> tuple[int, list[str]]:
         """Return the number of memories and versions with vectors, and the texts of up to a few hundred memories."""
@@ -117,29 +151,34 @@ class ReembedStore:
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names])
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
-    async def note_missing(self, present: VectorSpec, absent: VectorSpec) -> int:
-        """Queue the memories and versions that have a vector from one model but not from the other. Return their number."""
-        count = total = 0
-        for prefix in (self._keys.vector_prefix, self._keys.history_prefix):
-            batch: list[bytes] = []
-            with redis_errors():
-                async for key in self._client.scan_iter(match=prefix + "*", count=_SCAN):
-                    batch.append(key)
-                    if len(batch) >= _SCAN:
-                        count += await self._note(batch, present, absent)
-                        total, batch = total + len(batch), []
-            count, total = count + await self._note(batch, present, absent), total + len(batch)
-        with redis_errors():
-            await self._client.hset(self._keys.reembed, "total", str(total))
-        return count
+    async def note_missing(self, spec: VectorSpec) -> int:
+        """Queue the memories and versions that have a vector, but none from this model. Return their number.
 
-    async def _note(self, keys: Sequence[bytes], present: VectorSpec, absent: VectorSpec) -> int:
-        rows = await read(self._client, lambda pipe: [pipe.hexists(key, s.field) for key in keys for s in (present, absent)])
-        names = [key.rsplit(b":", 1)[-1] for key, has, twin in zip(keys, rows[::2], rows[1::2], strict=True) if has and not twin]
-        if names:
+        Raises Conflict in another phase than "filling".
+        """
+        total, missing = await self._sift_all((self._keys.vector_prefix, self._keys.history_prefix), spec, drop=False)
+        await self.change(["filling"], {"total": total, "checked": int(not missing)})
+        return missing
+
+    async def drop_others(self, schemas: Mapping[str, IndexSchema], spec: VectorSpec) -> int:
+        """Delete other models' vectors if the document also has one from this model. Return how many documents do not."""
+        prefixes = {str(schema.index.prefix) for schema in schemas.values() if spec.field in schema.fields}
+        return (await self._sift_all(sorted(prefixes), spec, drop=True))[1]
+
+    async def _sift_all(self, prefixes: Sequence[str], spec: VectorSpec, *, drop: bool) -> tuple[int, int]:
+        seen = lacking = 0
+        starts = tuple(prefix.encode() for prefix in prefixes)
+        names = {"todo": self._keys.reembed_todo, "root": self._keys.root, "field": spec.field, "model": spec.digest}
+        cursor = -1
+        while cursor:
+            # One pass for all prefixes, because each pass reads all keys of the store.
             with redis_errors():
-                await self._client.sadd(self._keys.reembed_todo, *names)
-        return len(names)
+                cursor, found = await self._client.scan(max(cursor, 0), match=f"{self._keys.root}*", count=_SCAN)
+            keys = [key for key in cast("list[bytes]", found) if key.startswith(starts)]
+            if keys:
+                lacking += await self._sift(**names, documents=keys, drop=drop)
+                seen += len(keys)
+        return seen, lacking
 
     async def store_vectors(self, items: Sequence[IndexEntry], gone: Sequence[str], spec: VectorSpec) -> int:
         """Store the second model's vectors of unchanged memories. Return how many memories left the queue."""
@@ -158,28 +197,13 @@ class ReembedStore:
         return int(await self._vectors(todo=self._keys.reembed_todo, root=self._keys.root, memories=args))
 
     async def note_error(self, text: str) -> None:
-        with redis_errors():
-            if await self._client.exists(self._keys.reembed):
-                await self._client.hset(self._keys.reembed, "error", text[:300])
+        phases = ["filling", "paused", "swapped", "ending"]
+        await self._change(**self._names, phases=phases, drained=False, since=None, fields=["error", text[:300]])
 
-    async def delete_vectors(self, schemas: Mapping[str, IndexSchema], spec: VectorSpec) -> None:
-        """Delete a model's vectors from all documents."""
-        for schema in schemas.values():
-            if spec.field not in schema.fields:
-                continue
-            with redis_errors():
-                cursor = 0
-                while True:
-                    cursor, keys = await self._client.scan(cursor, match=f"{schema.index.prefix}*", count=_SCAN)
-                    if keys:
-                        await read(self._client, lambda pipe, keys=keys: [pipe.hdel(key, spec.field) for key in keys])
-                    if cursor == 0:
-                        break
-
-    async def refuse(self, spec: VectorSpec) -> None:
-        """Refuse vectors of this model from now on, until another change of the model begins."""
+    async def refuse_others(self, spec: VectorSpec) -> None:
+        """Refuse vectors from other models from now on, until another change of the model begins."""
         with redis_errors():
-            await self._client.hset(self._keys.config, "gone", spec.field)
+            await self._client.hset(self._keys.config, "only", spec.field)
 
     async def end(self, kept: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:
         """Delete the change's state. From now on, processes configured with the dropped model use the kept model."""
@@ -189,5 +213,6 @@ class ReembedStore:
             choice = json.dumps({"choice": kept, "replaces": list((replaced | {dropped}) - {kept})})
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hset(self._keys.config, mapping={"vectors": spec.digest, "model": spec.model, "choice": choice})
-                pipe.delete(self._keys.reembed, self._keys.reembed_todo, self._keys.reembed_turn)
+                keys = self._keys
+                pipe.delete(keys.reembed, keys.reembed_todo, keys.reembed_turn, keys.reembed_processes)
                 await pipe.execute()

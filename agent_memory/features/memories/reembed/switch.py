@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
+from ulid import ULID
+
 from agent_memory.features.memories.reembed.store import ReembedStore
 from agent_memory.foundation.core.errors import AgentMemoryError
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
@@ -38,6 +40,8 @@ class ModelSwitch(Generic[T]):
         self._stores = stores
         self._by_model = {choice: opened}
         self._active = [choice] * len(opened)
+        self._since = [0.0] * len(opened)
+        self._process = str(ULID())
         self._open_model = open_model
         self._expect = expect
 
@@ -49,26 +53,40 @@ class ModelSwitch(Generic[T]):
         parts = self._by_model.get(choice)
         return None if parts is None else parts[bucket]
 
-    async def look(self) -> None:
-        """Open and switch models to match the store's state. Raises RedisUnavailable, and StartupError if a model cannot be opened."""
-        for bucket, store in enumerate(self._stores):
-            state = await store.load_state()
+    async def look(self, *, other: bool = True) -> None:
+        """Open and switch models to match the store's state. Raises RedisUnavailable, and StartupError if a model cannot be opened.
+
+        Without `other`, open only the model that searches use, because building another index may take minutes.
+        """
+        states = [await store.load_state() for store in self._stores]
+        for store, state, current, since in zip(self._stores, states, self._active, self._since, strict=True):
+            if state is not None:
+                await store.announce(self._process, current, since, state.now)
+        for bucket, (store, state) in enumerate(zip(self._stores, states, strict=True)):
+            current = self._active[bucket]
             if state is None:
-                self._expect(bucket, [self.active(bucket)])
-                continue
-            models = [state.active] if state.phase == "ending" else [state.active, state.other]
+                # A change may have ended while this process was asleep, or starting.
+                models = [await store.load_successor(current)]
+            else:
+                models = [state.active, state.other] if other and state.phase != "ending" else [state.active]
             for choice in models:
                 if choice not in self._by_model:
                     self._by_model[choice] = await self._open(store, choice)
-            if self._active[bucket] != state.active:
-                log.warning("searches of bucket %d now use the embedding model %s", bucket, state.active.model)
-            self._active[bucket] = state.active
+            if current != models[0]:
+                if state is not None:
+                    self._since[bucket] = state.now
+                    await store.announce(self._process, models[0], state.now, state.now)
+                log.warning("searches of bucket %d now use the embedding model %s", bucket, models[0].model)
+                self._active[bucket] = models[0]
             self._expect(bucket, [self._by_model[choice][bucket] for choice in models])
+        if not any(states):
+            # A later change to a former model makes its indexes again.
+            self._by_model = {choice: parts for choice, parts in self._by_model.items() if choice in self._active}
 
-    async def follow(self) -> None:
-        """Call `look`, but keep the current models if Redis is unavailable or the second model cannot be opened."""
+    async def follow(self, *, other: bool = True) -> None:
+        """Call `look`, but keep the current models if Redis is unavailable or a model cannot be opened."""
         try:
-            await self.look()
+            await self.look(other=other)
         except AgentMemoryError as error:
             log.warning("cannot follow the change of the embedding model: %s", error.message)
 

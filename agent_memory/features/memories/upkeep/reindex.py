@@ -38,11 +38,13 @@ class Reindexer:
     async def reindex_for_model(self) -> int:
         """Mark all memories as due if the store was indexed for another model. Return how many were marked."""
         with redis_errors():
-            before = await self._client.hget(self._keys.config, "vectors")
-        if before == self._spec.digest.encode():
+            # During a change of the model, workers fill in vectors, and the change notes its model at its end.
+            before, changing = await self._client.hget(self._keys.config, "vectors"), await self._client.exists(self._keys.reembed)
+        if changing or before == self._spec.digest.encode():
             return 0
         count = await self.mark_all_memories() if before is not None else 0
         with redis_errors():
+            await self._client.hdel(self._keys.config, "only")
             await self._client.hset(self._keys.config, mapping={"vectors": self._spec.digest, "model": self._spec.model})
         if count:
             log.warning("embedding model changed to %s: embedding %d memories again", self._spec.model, count)

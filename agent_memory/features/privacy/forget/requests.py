@@ -30,15 +30,13 @@ class ForgetRequests:
         self._forget = forget
         self._policy = policy
 
-    @property
-    def proposes(self) -> bool:
-        return self._policy == "propose"
-
     async def answer(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> None:
         """Propose or carry out the requests to forget in these messages, depending on the policy. Idempotent."""
         for message in messages if self._policy != "off" else ():
             subject = asked_to_forget(message)
-            if subject is not None and self.proposes:
+            # Another person or a tool may have written a message with a name, so a human decides.
+            of_user = message.own_fields.get("name") in (None, ref.user_id)
+            if subject is not None and (self._policy == "propose" or not of_user):
                 await self.propose(scope, ref, message.id, subject)
             elif subject is not None:
                 await self._forget.forget_said(scope, ref, message.id, subject)

@@ -191,12 +191,12 @@ def rebuilt_name(keys: Keys, name: str) -> str:
     return keys.index("rebuilt:") + name.removeprefix(keys.index(""))
 
 
-async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
+async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema, *, hold: bool = True) -> bool:
     """Create an index unless it exists, and wait until it is complete. Return True if this call created the index.
 
     Several processes may call this at the same time. If all the store's indexes have been built before, Redis builds
-    the new index under a different name. Searches therefore never use an incomplete index. Raises StartupError after
-    ten minutes.
+    the new index under a different name. Searches therefore never use an incomplete index. With `hold`, Redis delays
+    writes during the build if the index has words. Raises StartupError after ten minutes.
     """
     name = schema.index.name
     with redis_errors():
@@ -210,7 +210,7 @@ async def ensure_index(client: Redis, keys: Keys, schema: IndexSchema) -> bool:
         rebuilt = rebuilt_name(keys, name)
         made = await _create(client, IndexSchema.from_dict({**schema.to_dict(), "index": {**schema.to_dict()["index"], "name": rebuilt}}))
         # Every process that finds the index waits and adds the alias, because the process that began it may be gone.
-        hold = made and any(field.type == "text" for field in schema.fields.values())
+        hold = hold and made and any(field.type == "text" for field in schema.fields.values())
         await (_complete_alone(client, rebuilt) if hold else _complete(client, rebuilt))
         try:
             await client.eval(_ADD_ALIAS, 0, name, rebuilt)

@@ -19,6 +19,7 @@ _RUN = re.compile(r"(.)\1+", re.DOTALL)
 _LONG_RUN = re.compile(r"(.)\1{2,}", re.DOTALL)
 _DIGITS = "0123456789"
 _GLUED = frozenset("+#")  # "C" is not "C++"
+_BEFORE_SENTENCES = frozenset(["", *'.!?…:;"“„«‹([-–—>*'])
 _AS_EMOJI = "\ufe0f"
 _LATIN_CONSONANTS = re.compile(r"[b-df-hj-np-tv-xz]+")
 _LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
@@ -123,20 +124,32 @@ def has_content(query: str) -> bool:
 
 
 def literal_words(query: str) -> list[str]:
-    """For a query without content, return the words to search for literally: "C++", "R" or an emoji."""
-    vocabulary = _vocabulary() | _answers() | STOP_WORDS
+    """For a query without content, return the words to search for literally: "C++", "R" or an emoji.
+
+    A query of one word may be a name, even if some language uses the word as filler: "Mia".
+    """
+    vocabulary = _common_words()
     literals: list[str] = []
-    for chunk in query.split():
+    chunks = query.split()
+    for chunk in chunks:
         word = _spelled(chunk).strip(EDGES)
         # A single capital letter is a name: the language R.
         is_name = chunk.strip(EDGES).isupper() if len(word) == 1 and word.isalpha() else word not in vocabulary
+        if len(chunks) == 1 and word in vocabulary and _is_sounded(word):
+            return [word]
         if word and is_name and not _is_sounded(word) and chunk.lower() not in _emoticons():
             literals.append(word)
     return literals
 
 
 def holds_literal(text: str, literal: str) -> bool:
-    """True if a text contains the folded word `literal` as a whole word. Symbols may occur anywhere."""
+    """True if a text contains the folded word `literal` as a whole word. Symbols may occur anywhere.
+
+    A filler word must be spelled like a name: with a capital letter, but not at the beginning of a sentence.
+    """
+    if literal in _common_words():
+        found = re.finditer(rf"\b{re.escape(literal)}\b", text, re.IGNORECASE)
+        return any(name[0].istitle() and text[: name.start()].rstrip()[-1:] not in _BEFORE_SENTENCES for name in found)
     folded, start = _spelled(text), -1
     while (start := folded.find(literal, start + 1)) >= 0:
         end = start + len(literal)
@@ -144,6 +157,11 @@ def holds_literal(text: str, literal: str) -> bool:
         if not (literal[0].isalnum() and before.isalnum()) and not (literal[-1].isalnum() and (after.isalnum() or after in _GLUED)):
             return True
     return False
+
+
+@lru_cache(maxsize=1)
+def _common_words() -> frozenset[str]:
+    return frozenset(_vocabulary() | _answers() | STOP_WORDS)
 
 
 def _spelled(text: str) -> str:

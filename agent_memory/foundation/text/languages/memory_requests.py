@@ -15,12 +15,10 @@ RequestKind = Literal["remember", "forget"]
 _MOST_CHARS = 4000
 _HEAD_TOKENS, _TAIL_TOKENS = 40, 30
 _LEADS = 4
-_QUOTES = "\"“”«»„「『>‘'`|*"
+_QUOTES = "\"“”«»„「『>‘'`|*#"
 _EDGES = " \t\r\n,;:，、；：،-–—"
 _ENDS = " \t\r\n,;:，、；：،.!。！…؟।"
 _MARKS = ("?", "？", "؟")
-_CALL = re.compile(r"[^,，、،.!?:;。！？]{1,24}(?:[,，、،] ?|! |！)")
-_CALL_TOKENS = 4
 _ANNOUNCING = frozenset(":：–—-")
 _SENTENCE_END = re.compile(r"[.!?。！？؟।](?:\s|$)")
 _GOES_ON = re.compile(r"[,;，；،](?:\s|[^\x00-\x7f])|[.!?。！？؟।](?:\s|$)|\s[-–—]\s")
@@ -206,14 +204,10 @@ def memory_request(text: str) -> MemoryRequest | None:
     bare = text.strip()
     if not bare or len(bare) > _MOST_CHARS or bare[0] in _QUOTES:
         return None
-    return _request(bare)
+    return _read(bare)
 
 
 @lru_cache(maxsize=256)
-def _request(bare: str) -> MemoryRequest | None:
-    return _read(bare) or _read_behind_call(bare)
-
-
 def _read(text: str) -> MemoryRequest | None:
     text_tokens = tokens(text)
     if not text_tokens:
@@ -221,9 +215,3 @@ def _read(text: str) -> MemoryRequest | None:
     requests = [request for language in _all() if (request := language.read(text, text_tokens)) is not None]
     # Languages share verbs ("note"). The language that leaves the shortest subject wins.
     return min((request for request in requests if request.kind == requests[0].kind), key=lambda each: len(each.subject), default=None)
-
-
-def _read_behind_call(text: str) -> MemoryRequest | None:
-    """Return the request that follows a short interjection: "Sorry, forget …", "Mi raccomando, ricordati che …"."""
-    call = _CALL.match(text)
-    return None if call is None or len(tokens(call[0])) > _CALL_TOKENS else _read(text[call.end() :])

@@ -24,6 +24,11 @@ class AnswerReader(ABC):
         self._chars = 0
         self._calls: dict[str, dict[str, Any]] = {}
 
+    @property
+    def begins_line(self) -> bool:
+        """True if the next piece of an event stream begins a line."""
+        return not self._line
+
     def feed(self, piece: bytes) -> bool:
         """Read a piece of an event stream. Return True if the answer is complete."""
         *lines, self._line = (self._line + piece).split(b"\n")

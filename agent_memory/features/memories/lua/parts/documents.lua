@@ -54,7 +54,7 @@ local function note_vector(name)
   if redis.call('EXISTS', root .. 're') == 1 then redis.call('SADD', root .. 're:todo', name) end
 end
 -- True if the vectors of this field are being deleted, or are deleted.
-local function is_gone(field) return redis.call('HGET', root .. 'cfg', 'gone') == field end
+local function is_gone(field) return (redis.call('HGET', root .. 'cfg', 'only') or field) ~= field end
 return {memory_key = memory_key, vector_key = vector_key, vector_keys = vector_keys, delete_passages = delete_passages,
   history_key = history_key, key_of = key_of, split = split, read = read, flatten = flatten, note_vector = note_vector,
   is_gone = is_gone}
