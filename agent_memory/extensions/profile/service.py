@@ -29,8 +29,8 @@ _HIDDEN = ("ends", "begins", "type")
 def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Return the static and the dynamic entries to show at `now`, at most `limit` of each.
 
-    Lapsed static entries become dynamic. Omits entries that have ended or not yet begun, and all but the first of those
-    with the same words and event date: memories with different metadata stay separate.
+    Lapsed static entries become dynamic. Omits entries that have ended or not yet begun. Of entries with the same words
+    and event date, shows only the first.
     """
     moment = now.timestamp()
     static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]

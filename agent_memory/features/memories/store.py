@@ -129,8 +129,8 @@ class MemoryStore(MemoryQueries):
     async def write_all(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool) -> list[str] | None:
         """Store at most `WRITE_BATCH` memories and return None.
 
-        If one of them repeats (only with `dedupe`) or follows a memory or an earlier record, store nothing, and return
-        for each "same" if it is stored already, or another state. Raises IdTaken, and then writes nothing.
+        Store nothing if a record repeats (only with `dedupe`) or supersedes a memory or an earlier record. Then return a
+        state for each record: "same" means that it is stored already. Raises IdTaken, and then writes nothing.
         """
         permit_writing(scope, records)
         reply = await self._write(scope, records, dedupe=dedupe, atomic=True)

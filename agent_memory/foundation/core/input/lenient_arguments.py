@@ -94,7 +94,7 @@ class _Copy:
         """Return a function that removes optional fields whose value is null or an object that contains only nulls."""
         known: Mapping[str, FieldInfo] = model["cls"].model_fields
         # Not from the JSON schema, which may omit fields that a model need not see.
-        optional = {alias for name, field in known.items() if not field.is_required() for alias in (name, field.validation_alias)}
+        optional = {alias for name, field in known.items() if not field.is_required() for alias in (name, field.alias)}
         fields: Mapping[str, Any] = self._value(model["schema"]).get("fields", {})
         objects = {
             alias

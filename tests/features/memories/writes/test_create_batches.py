@@ -94,11 +94,8 @@ async def test_refused_create_stores_none_of_its_memories(rig: Rig, monkeypatch:
 
     async def load_then_change(self: SimilarMemoryStore, scope: Any, records: Any) -> Any:
         existing = await load(self, scope, records)
-        version = (await rig.rt.client.get("turn")) or b"0"
-        await rig.rt.client.set("turn", int(version) + 1)
-        await service.store(
-            SCOPE, [record(f"Weight {version.decode()}", "now", user_id="ada", slot="weight", valid_from="2020-01-01T00:00:00Z")]
-        )
+        version = int(await rig.rt.client.incr("turn"))
+        await service.store(SCOPE, [record(f"Weight {version}", "now", user_id="ada", slot="weight", valid_from="2020-01-01T00:00:00Z")])
         return existing
 
     monkeypatch.setattr(SimilarMemoryStore, "load_existing", load_then_change)
