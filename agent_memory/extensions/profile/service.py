@@ -18,6 +18,7 @@ from agent_memory.foundation.api.principals import shared_place_of, writing
 from agent_memory.foundation.core.errors import BadInput, Forbidden
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.text.normalization import normal_text
 from agent_memory_client.models import AckResponse, Namespace, SearchRequest, UserId
 from agent_memory_client.models.features.profile import Profile, ProfileEntry, ProfileMoves, ProfileSchema
 
@@ -28,13 +29,24 @@ _HIDDEN = ("ends", "begins", "type")
 def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Return the static and the dynamic entries to show at `now`, at most `limit` of each.
 
-    Lapsed static entries become dynamic. Omits entries that have ended or not yet begun.
+    Lapsed static entries become dynamic. Omits entries that have ended or not yet begun. Of entries with the same words
+    and event date, shows only the first.
     """
     moment = now.timestamp()
     static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
     lapsed = [(until - SILENT_DAYS * SECONDS_OF_DAY, entry) for until, entry in pages.static if until <= moment]
     recent = sorted((*pages.dynamic, *lapsed), key=lambda item: item[0], reverse=True) if lapsed else pages.dynamic
-    return static[:limit], [entry for _, entry in recent if _is_true(entry, moment)][:limit]
+    shown: set[tuple[str, str | None]] = set()
+    static = [entry for entry in static if _is_first(entry, shown)]
+    return static[:limit], [entry for _, entry in recent if _is_true(entry, moment) and _is_first(entry, shown)][:limit]
+
+
+def _is_first(entry: Mapping[str, Any], shown: set[tuple[str, str | None]]) -> bool:
+    line = normal_text(entry["text"]), entry.get("event_date")
+    if line in shown:
+        return False
+    shown.add(line)
+    return True
 
 
 def _is_true(entry: Mapping[str, Any], moment: float) -> bool:

@@ -86,6 +86,7 @@ class ExtractionTask:
 _MOST_FACTS = 200
 _MOST_CITED = 200
 _FACTS = re.compile(r'"memories"\s*+:\s*+\[')
+_BETWEEN_TAGS = re.compile(r"[,;\n，、；،]")
 _NUMBER = re.compile(r"(?<![\d.-])\d{1,6}(?![\d.])")
 
 
@@ -131,13 +132,14 @@ class ExtractedFact(BaseModel):
 
     @field_validator("topics", "entities", mode="before")
     @classmethod
-    def _short_tags(cls, value: object) -> object:
-        """Return up to ten distinct tags without commas, each truncated to 128 characters. Drop tags such as "..."."""
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            return value
-        items = cast("list[object]", value)
+    def _short_tags(cls, value: object) -> list[str]:
+        """Return up to ten distinct tags without commas, each truncated to 128 characters. Drop tags such as "...".
+
+        A text counts as a list with commas, semicolons or line breaks. No tag is worth the loss of a fact.
+        """
+        if isinstance(value, str):
+            value = [part.strip(" \t[]\"'*•-") for part in _BETWEEN_TAGS.split(value)]
+        items = cast("list[object]", value) if isinstance(value, list) else [value]
         tags = [" ".join(str(tag).replace(",", " ").split())[:128] for tag in items if isinstance(tag, str | int | float)]
         return list(dict.fromkeys(tag for tag in tags if any(map(str.isalnum, tag))))[:10]
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from ulid import ULID
 
-from agent_memory.features.memories.records import StoredMemory
+from agent_memory.features.memories.records import IN_BATCH, StoredMemory
 from agent_memory.features.memories.steps import Fence, MemoryScripts, PutOptions, Step, StepGroups
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.scope import Scope
@@ -43,6 +43,10 @@ class Add:
     """Refuse the whole batch if a current memory has the same words."""
     apart: bool = False
     """The caller already knows a memory with the same words: `dedupe` then also compares type and date."""
+    expect: str | None = None
+    """Refuse the whole batch unless the stored memory has this version; "" means that none may be stored under the id."""
+    written: MemoryRecord | None = None
+    """The record as its writer gave it, if `record` differs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,13 @@ def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[
     return ended, begun
 
 
+def expected_version(memory: StoredMemory | None) -> str | None:
+    """Return the version that a put must find: "" for no memory, None for a memory that the same batch writes before."""
+    if memory is None:
+        return ""
+    return None if memory.version == IN_BATCH else str(memory.version)
+
+
 class MemoryCommits:
     def __init__(self, keys: Keys, scripts: MemoryScripts) -> None:
         self._keys = keys
@@ -190,12 +201,16 @@ class MemoryCommits:
         steps = StepGroups(self._keys, scope.tenant, atomic=True, fence=fence, revised=revised)
         counts: list[int] = []
         changes: list[str | None] = []
+        first_id = int(ULID())
 
         def add_groups() -> None:
             for decision in decisions:
                 proposed = review and isinstance(decision, Supersede)
                 group = [] if proposed else self._steps(steps, decision, _since(decision, background, written or {}))
                 change = self._change(scope, steps, decision, origin, batch, proposed)
+                if change is not None:
+                    # Ids in the order of the decisions, so that the changes of a batch can be undone last first.
+                    change["id"] = str(ULID.from_int(first_id + len(changes)))
                 steps.add_group(*group, change=change)
                 counts.append(len(group))
                 changes.append(None if change is None else change["id"])
@@ -242,9 +257,13 @@ class MemoryCommits:
 
     def _steps(self, steps: StepGroups, decision: Decision, deleted_since: bool | str) -> list[Step]:
         match decision:
-            case Add(record, dedupe, apart):
+            case Add(record, dedupe, apart, expect, written):
                 unique = ("kin" if apart else "words") if dedupe else None
-                return [steps.put_record(record, PutOptions(unique=unique, check_owner=True, deleted_since=deleted_since))]
+                return [
+                    steps.put_record(
+                        record, PutOptions(unique=unique, check_owner=True, expect=expect, deleted_since=deleted_since, written=written)
+                    )
+                ]
             case AddEvidence(memory, evidence, alias):
                 return [steps.add_evidence(memory, evidence, alias=alias, deleted_since=deleted_since)]
             case Update(memory, record, evidence, alias, edited):
@@ -255,11 +274,13 @@ class MemoryCommits:
                 ended, begun = end_and_begin([memory.record for memory in old], record)
                 puts = [steps.put_record(end, _revision(memory, end)) for memory, end in zip(old, ended, strict=True)]
                 options = PutOptions(
-                    expect="" if former is None else str(former.version),
+                    expect=expected_version(former),
                     check_owner=former is None,
                     deleted_since=deleted_since,
+                    slot_settled=any(memory.version == IN_BATCH for memory in old),
                     superseded=[memory.mid for memory in old],
                     edited=edited,
+                    written=record,
                 )
                 return [*puts, steps.put_record(begun, options)]
             case Merge(stays, merged, repeats, evidence):
@@ -312,7 +333,7 @@ def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str,
 
 def _revision(memory: StoredMemory, record: MemoryRecord, *, leave: str | None = None, edited: bool = False) -> PutOptions:
     same_text = record.text == memory.record.text
-    return PutOptions(expect=str(memory.version), slot_settled=True, same_text=same_text, keep_digest=True, leave=leave, edited=edited)
+    return PutOptions(expect=expected_version(memory), slot_settled=True, same_text=same_text, keep_digest=True, leave=leave, edited=edited)
 
 
 def _work(decision: Decision) -> int:

@@ -31,6 +31,8 @@ _SERVERS_OWN = {"persisted_at", "updated_at", "last_accessed", "recorded_at", "r
 _AND = ", "
 WORDS, TURN, REPLY = "w", "u", "o"
 RESTATED_TURN, RESTATED_REPLY = "n", "p"
+# The version of a memory that an earlier step of the same call writes.
+IN_BATCH = 0
 
 # `run_in_thread` counts characters of text to analyze; parsing a record takes about a tenth of that time.
 _BYTES_PER_CHARACTER = 16
@@ -38,7 +40,7 @@ _BYTES_PER_CHARACTER = 16
 
 @dataclass(frozen=True, slots=True)
 class StoredMemory:
-    """A memory as read from Redis. `mid` is part of its keys; `version` is the time (µs) of the last change."""
+    """A memory as read from Redis. `mid` is part of its keys; `version` is the time (µs) of the last change, or `IN_BATCH`."""
 
     mid: str
     version: int

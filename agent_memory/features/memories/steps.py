@@ -11,6 +11,7 @@ from typing import Any, Literal
 from redis.asyncio import Redis
 
 from agent_memory.features.memories.records import (
+    IN_BATCH,
     WORDS,
     Standing,
     StoredEvidence,
@@ -81,6 +82,12 @@ def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
     return keys.order(keys.sid(tenant, SessionRef(record.session_id, record.namespace, record.user_id)))
 
 
+def unique_names(put: Step) -> set[str]:
+    """Return the words and slot that a put claims if no other memory may have them."""
+    scope, _, slot, words, *_ = put["standing"].split(" ")
+    return {f"{scope} {name}" for name, checked in ((words, "unique" in put), (slot, "slot" in put)) if checked}
+
+
 def evidence_field(keys: Keys, tenant: str, record: MemoryRecord, evidence: Evidence) -> str:
     """Return the hash field for a piece of evidence. The same piece always gets the same field."""
     if evidence.session_id and len(evidence.message_ids) == 1 and not names_rest(evidence):
@@ -128,6 +135,8 @@ class PutOptions:
     """A caller changed the words. The memory then counts as said once, at the time of the edit."""
     keep_digest: bool = False
     """Keep the stored digest, so that repeating the original write changes nothing."""
+    written: MemoryRecord | None = None
+    """The record as its writer gave it, if the server has changed it: repeating that write changes nothing."""
     imported: bool = False
     alone: bool = False
     """Store the record even if another memory has the same words, and do not absorb messages."""
@@ -188,7 +197,7 @@ class StepGroups:
         if options.alone:
             step["first_digest"] = fields.digest
         elif not options.keep_digest:
-            step["digest"] = fields.digest
+            step["digest"] = fields.digest if options.written is None else memory_digest(options.written)
         if options.check_owner:
             step["owner"] = self._add_once((owner_name(record),))
         if options.expect is not None:
@@ -261,6 +270,7 @@ class StepGroups:
             "mid": memory.mid,
             "field": evidence_field(self._keys, self._tenant, memory.record, evidence),
             "json": text,
+            **({"put_before": True} if memory.version == IN_BATCH else {}),
         }
         if alias is not None and alias.id != memory.record.id:
             step |= {"alias": self.mid(alias.id), "digest": memory_digest(alias), "owner": self._add_once((owner_name(memory.record),))}

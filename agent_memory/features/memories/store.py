@@ -26,7 +26,7 @@ from agent_memory.features.memories.records import (
     owner_name,
     read_row,
 )
-from agent_memory.features.memories.steps import Fence, MemoryScripts, PutOptions, StepGroups, message_mids, order_of
+from agent_memory.features.memories.steps import Fence, MemoryScripts, PutOptions, StepGroups, message_mids, order_of, unique_names
 from agent_memory.features.memories.usage.store import queue_usage, with_usage
 from agent_memory.foundation.core.errors import IdTaken
 from agent_memory.foundation.core.input.work import memories_work
@@ -46,7 +46,7 @@ from agent_memory_client.models import MemoryRecord
 __all__ = ["Fence", "Hit", "Hits", "IndexEntry", "IndexJob", "MemoryStore", "parse_hits"]
 
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
-_WRITE_BATCH = 200
+WRITE_BATCH = 200
 _INDEX_BATCH = 16
 _VECTORS_AT_ONCE = 32
 
@@ -100,7 +100,7 @@ class MemoryStore(MemoryQueries):
         return message_mids(self._keys, scope.tenant, record, field, piece)
 
     async def write(
-        self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, background: bool = False, dedupe: bool = False
+        self, scope: Scope, records: Sequence[MemoryRecord], *, fence: Fence | None = None, background: bool = False
     ) -> list[str] | None:
         """Store memories and return a state for each.
 
@@ -108,7 +108,6 @@ class MemoryStore(MemoryQueries):
         memory with the same words. With any other state, the memory is not stored:
 
         - "buried": it was deleted before (only with `background`).
-        - "twin <mid>": it repeats the words of a current memory (only with `dedupe`).
         - "slot <mid>": a current memory has its slot (only without a fence).
 
         With a fence, one step writes the records and moves the cursor; return None if the fence refuses. Raises IdTaken
@@ -117,15 +116,25 @@ class MemoryStore(MemoryQueries):
         """
         permit_writing(scope, records)
         states: list[str] = []
-        step = len(records) if fence else _WRITE_BATCH
+        step = len(records) if fence else WRITE_BATCH
         if len(records) > step and (taken_ids := await self.taken_ids(scope, records)):
             raise IdTaken(taken_ids)
         for start in range(0, len(records), step) if records else (0,):
-            written = await self._write(scope, records[start : start + step], fence, background, dedupe)
-            if written is None:
+            reply = await self._write(scope, records[start : start + step], fence=fence, background=background)
+            if reply[0] == "fenced":
                 return None
-            states += written
+            states += reply[1:]
         return states
+
+    async def write_all(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool) -> list[str] | None:
+        """Store at most `WRITE_BATCH` memories and return None.
+
+        Store nothing if a record repeats (only with `dedupe`) or supersedes a memory or an earlier record. Then return a
+        state for each record: "same" means that it is stored already. Raises IdTaken, and then writes nothing.
+        """
+        permit_writing(scope, records)
+        reply = await self._write(scope, records, dedupe=dedupe, atomic=True)
+        return reply[3:] if reply[0] == "moved" else None
 
     async def adopt_memories(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
         """Store memories from another server, keeping their times. Return a state for each, as in `write`.
@@ -136,10 +145,10 @@ class MemoryStore(MemoryQueries):
         permit_writing(scope, records)
         ordered = sorted(range(len(records)), key=lambda index: records[index].created_at)
         states = [""] * len(records)
-        for start in range(0, len(ordered), _WRITE_BATCH):
-            batch = ordered[start : start + _WRITE_BATCH]
-            written = await self._write(scope, [records[index] for index in batch], background=True, dedupe=dedupe, imported=True)
-            for index, state in zip(batch, written or (), strict=True):
+        for start in range(0, len(ordered), WRITE_BATCH):
+            batch = ordered[start : start + WRITE_BATCH]
+            reply = await self._write(scope, [records[index] for index in batch], background=True, dedupe=dedupe, imported=True)
+            for index, state in zip(batch, reply[1:], strict=True):
                 states[index] = state
         return states
 
@@ -147,16 +156,19 @@ class MemoryStore(MemoryQueries):
         self,
         scope: Scope,
         records: Sequence[MemoryRecord],
+        *,
         fence: Fence | None = None,
         background: bool = False,
         dedupe: bool = False,
         imported: bool = False,
-    ) -> list[str] | None:
+        atomic: bool = False,
+    ) -> list[str]:
+        """Return the reply of `memory_commit.lua`."""
         if not records and fence is None:
-            return []
+            return ["ok"]
         batch = str(ULID())
         revised = {"id": batch, "fields": change_base(scope.tenant, ChangeKind.UPDATE, STATED, batch, "applied")}
-        steps = StepGroups(self._keys, scope.tenant, atomic=False, fence=fence, revised=None if imported else revised)
+        steps = StepGroups(self._keys, scope.tenant, atomic=atomic, fence=fence, revised=None if imported else revised)
         options = PutOptions(
             unique="words" if dedupe else None,
             check_owner=True,
@@ -169,6 +181,7 @@ class MemoryStore(MemoryQueries):
         orders = [order_of(self._keys, scope.tenant, record) for record in records]
 
         def add_groups() -> None:
+            claimed: set[str] = set()
             for index, (record, order) in enumerate(zip(records, orders, strict=True)):
                 before: Sequence[MemoryRecord] = ()
                 after: Sequence[MemoryRecord] = ()
@@ -176,13 +189,18 @@ class MemoryStore(MemoryQueries):
                     # Neighbors in the same call are indexed now; a worker adds the others later.
                     spans = range(max(index - REACH, 0), index), range(index + 1, min(index + 1 + REACH, len(records)))
                     before, after = ([records[i] for i in span if orders[i] == order and records[i].quarantine is None] for span in spans)
-                steps.add_group(steps.put_record(record, options if order is None else message_options, before=before, after=after))
+                step = steps.put_record(record, options if order is None else message_options, before=before, after=after)
+                names = unique_names(step) if atomic else set[str]()
+                if not claimed.isdisjoint(names):
+                    step["shares"] = True
+                claimed.update(names)
+                steps.add_group(step)
 
         await run_in_thread(add_groups, memories_work(records))
         reply = await steps.run_steps(self._scripts)
         if reply[0] == "taken":
             raise IdTaken([records[int(group) - 1].id for group in reply[1:]])
-        return None if reply[0] == "fenced" else reply[1:]
+        return reply
 
     async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
         """Return the ids of the records that are already in use by other owners."""

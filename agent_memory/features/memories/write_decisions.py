@@ -6,11 +6,23 @@ A slot is a question with one current answer, such as "home_city".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
-from agent_memory.features.memories.commit import STATED, Add, AddEvidence, ChangeOrigin, Decision, MemoryCommits, Supersede, Update
-from agent_memory.features.memories.records import StoredMemory, evidence_of, owner_name, standing
+from agent_memory.features.memories.commit import (
+    STATED,
+    Add,
+    AddEvidence,
+    ChangeOrigin,
+    Decision,
+    MemoryCommits,
+    Supersede,
+    Update,
+    end_and_begin,
+    expected_version,
+)
+from agent_memory.features.memories.records import IN_BATCH, StoredMemory, evidence_of, owner_name, standing
 from agent_memory.features.memories.similar_memories import ExistingMemories, SimilarMemoryStore
-from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.memories.store import WRITE_BATCH, MemoryStore
 from agent_memory.foundation.core.errors import Conflict, IdTaken
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.text.dates.relative import same_meaning
@@ -19,6 +31,67 @@ from agent_memory_client.models import MemoryRecord, MemoryTypeEnum
 
 _TRIES = 16
 _MOST_FORMER = 50
+
+
+class _Batch:
+    """The memories as the earlier decisions of a batch leave them."""
+
+    def __init__(self, store: MemoryStore, scope: Scope) -> None:
+        self._store = store
+        self._scope = scope
+        self._memories: dict[str, StoredMemory] = {}
+        self._mids: dict[str, str] = {}
+
+    def put(self, record: MemoryRecord, *, takes_words: bool = True) -> None:
+        """Note a record that the batch stores. With `takes_words` False, another memory already has its words."""
+        mid = self._store.mid(self._scope, record.id)
+        self._mids = {name: other for name, other in self._mids.items() if other != mid}
+        self._memories[mid] = StoredMemory(mid, IN_BATCH, record)
+        ends = ends_at(record)
+        if record.quarantine is not None or is_turn(record) or (ends is not None and ends <= datetime.now(UTC)):
+            return
+        stands = standing(self._scope.tenant, record)
+        if takes_words:
+            self._mids[f"{stands.scope} {stands.words}"] = mid
+        if stands.slot:
+            self._mids[f"{stands.scope} {stands.slot}"] = mid
+
+    def apply(self, decision: Decision, stored: ExistingMemories) -> None:
+        match decision:
+            case Add(record):
+                self.put(record, takes_words=self._has_free_words(record, stored))
+            case Update(_, record):
+                self.put(record)
+            case Supersede(old, record):
+                ended, begun = end_and_begin([memory.record for memory in old], record)
+                for end in ended:
+                    self.put(end)
+                self.put(begun, takes_words=self._has_free_words(begun, stored))
+            case _:
+                pass
+
+    def current(self, record: MemoryRecord, stored: ExistingMemories) -> ExistingMemories:
+        """Return what `stored` becomes by the earlier decisions."""
+        stands = standing(self._scope.tenant, record)
+        same_id = None if stored.same_id is None else self._memories.get(stored.same_id.mid, stored.same_id)
+        twin = self._holder(f"{stands.scope} {stands.words}", stored.twin)
+        holder = self._holder(f"{stands.scope} {stands.slot}", stored.holder) if stands.slot else None
+        return ExistingMemories(same_id, twin, holder)
+
+    async def find(self, ids: Sequence[str]) -> list[StoredMemory | None]:
+        memories = await self._store.find(self._scope, ids)
+        mids = [self._store.mid(self._scope, memory_id) for memory_id in ids]
+        return [self._memories.get(mid, memory) for mid, memory in zip(mids, memories, strict=True)]
+
+    def _holder(self, name: str, stored: StoredMemory | None) -> StoredMemory | None:
+        if name in self._mids:
+            return self._memories[self._mids[name]]
+        # A memory that the batch changed has only the names noted for it.
+        return None if stored is not None and stored.mid in self._memories else stored
+
+    def _has_free_words(self, record: MemoryRecord, stored: ExistingMemories) -> bool:
+        twin = self.current(record, stored).twin
+        return twin is None or twin.record.id == record.id
 
 
 async def store_settled(
@@ -30,24 +103,48 @@ async def store_settled(
     *,
     dedupe: bool,
 ) -> None:
-    """Store records. Commit each record that repeats or supersedes a memory separately. Raises IdTaken or Conflict."""
+    """Store records. A record that repeats or supersedes a memory, or an earlier record, becomes evidence or its successor.
+
+    All records are stored or none; of more than 200, all of each batch of 200. Raises IdTaken or Conflict.
+    """
+    if len(records) > WRITE_BATCH and (taken_ids := await store.taken_ids(scope, records)):
+        raise IdTaken(taken_ids)
+    for start in range(0, len(records), WRITE_BATCH):
+        await _store_batch(store, neighbors, commits, scope, records[start : start + WRITE_BATCH], dedupe)
+
+
+async def _store_batch(
+    store: MemoryStore, neighbors: SimilarMemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord], dedupe: bool
+) -> None:
     for _ in range(_TRIES):
-        states = await store.write(scope, records, dedupe=dedupe) or []
-        unsettled = [record for record, state in zip(records, states, strict=True) if state.startswith(("twin ", "slot "))]
-        if not unsettled:
+        refused = await store.write_all(scope, records, dedupe=dedupe)
+        if refused is None:
             return
-        decided = await decide(store, neighbors, scope, unsettled, dedupe=dedupe)
-        settled: set[str] = set()
-        for record, decisions in decided:
-            outcome = await commits.commit(scope, decisions, STATED)
-            if outcome.taken_groups:
-                raise IdTaken([record.id])
-            if outcome.done:
-                settled.add(record.id)
-        records = [record for record in unsettled if record.id not in settled]
-        if not records:
+        records = [record for record, state in zip(records, refused, strict=True) if state != "same"]
+        decided = await decide(store, neighbors, scope, records, dedupe=dedupe)
+        decisions = [(record.id, decision) for record, its_decisions in decided for decision in its_decisions]
+        outcome = await commits.commit(scope, [decision for _, decision in decisions], STATED)
+        if outcome.taken_groups:
+            raise IdTaken([decisions[position][0] for position in outcome.taken_groups])
+        if outcome.done:
             return
     raise Conflict("the memories that these follow are being changed by others all the time; try again")
+
+
+def independent(scope: Scope, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+    """Return the records that share no id, words or slot with an earlier one, and all records in quarantine."""
+    taken_names: set[str] = set()
+    chosen: list[MemoryRecord] = []
+    for record in records:
+        if record.quarantine is not None:
+            chosen.append(record)
+            continue
+        stands = standing(scope.tenant, record)
+        names = {record.id, *(f"{stands.scope} {name}" for name in (stands.words, stands.slot) if name)}
+        if taken_names.isdisjoint(names):
+            chosen.append(record)
+        taken_names |= names
+    return chosen
 
 
 async def decide(
@@ -55,27 +152,23 @@ async def decide(
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
     """Decide for each record whether to add it, to make it evidence for a memory, or to let it replace its slot's fact.
 
-    Omit a record that shares its id, words or slot with an earlier one: the caller passes it again in the next round.
+    The decisions about earlier records count as carried out, so commit all decisions in one batch.
     """
-    quarantined = [record for record in records if record.quarantine is not None]
-    records = [record for record in records if record.quarantine is None]
-    alone: list[tuple[MemoryRecord, list[Decision]]] = [(record, [Add(record, dedupe=False)]) for record in quarantined]
-    taken_names: set[str] = set()
-    compared: list[MemoryRecord] = []
-    for record in records:
-        stands = standing(scope.tenant, record)
-        names = {record.id, *(f"{stands.scope} {name}" for name in (stands.words, stands.slot) if name)}
-        if taken_names.isdisjoint(names):
-            compared.append(record)
-        taken_names |= names
-    existing = await neighbors.load_existing(scope, compared)
-    return [
-        *alone,
-        *[(record, await _decide(store, scope, record, memories, dedupe)) for record, memories in zip(compared, existing, strict=True)],
-    ]
+    batch = _Batch(store, scope)
+    decided: list[tuple[MemoryRecord, list[Decision]]] = []
+    for record, stored in zip(records, await neighbors.load_existing(scope, records), strict=True):
+        if record.quarantine is not None or is_turn(record):
+            # The script compares messages when it stores them.
+            decisions: list[Decision] = [Add(record, dedupe=False)]
+        else:
+            decisions = await _decide(batch, record, batch.current(record, stored), dedupe)
+        for decision in decisions:
+            batch.apply(decision, stored)
+        decided.append((record, decisions))
+    return decided
 
 
-async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, existing: ExistingMemories, dedupe: bool) -> list[Decision]:
+async def _decide(batch: _Batch, record: MemoryRecord, existing: ExistingMemories, dedupe: bool) -> list[Decision]:
     same_id = existing.same_id if existing.same_id is not None and existing.same_id.record.id == record.id else None
     twin = existing.twin if dedupe and same_id is None else None
     holder = existing.holder if existing.holder is None or same_id is None or existing.holder.mid != same_id.mid else None
@@ -85,9 +178,9 @@ async def _decide(store: MemoryStore, scope: Scope, record: MemoryRecord, existi
         first = AddEvidence(twin, evidence, record) if merged == twin.record else Update(twin, merged, evidence, record)
         return [first, *(AddEvidence(twin, piece) for piece in more)]
     if holder is None:
-        return [Add(record, dedupe=dedupe and same_id is None and twin is None)]
+        return [Add(record, dedupe=dedupe and same_id is None and twin is None, expect=expected_version(same_id))]
     if same_id is None and begins_at(record) < begins_at(holder.record):
-        return await _insert_former(store, scope, record, holder)
+        return await _insert_former(batch, record, holder)
     return [Supersede([holder], record, same_id)]
 
 
@@ -101,7 +194,7 @@ async def decide_edit(
         return None
     is_reworded = edited.text != memory.record.text
     if begins_at(edited) < begins_at(holder.record):
-        inserted = await _insert_former(store, scope, edited, holder)
+        inserted = await _insert_former(_Batch(store, scope), edited, holder)
         return [Update(memory, decision.record, edited=is_reworded) if isinstance(decision, Add) else decision for decision in inserted]
     return [Supersede([holder], edited, memory, edited=is_reworded)]
 
@@ -121,12 +214,12 @@ async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope
     return ["repeat" if state == "again" else state for state in states]
 
 
-async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
+async def _insert_former(batch: _Batch, record: MemoryRecord, current: StoredMemory) -> list[Decision]:
     """Return decisions that insert an older fact among a slot's former facts. The older fact ends when the next one begins."""
     begins = begins_at(record)
     for _ in range(_MOST_FORMER):
         # A caller may have written any ids into `supersedes`.
-        memories = await store.find(scope, current.record.supersedes or [])
+        memories = await batch.find(current.record.supersedes or [])
         before = [memory for memory in memories if memory is not None and owner_name(memory.record) == owner_name(record)]
         later = [memory for memory in before if begins_at(memory.record) > begins]
         if not later:
@@ -135,7 +228,7 @@ async def _insert_former(store: MemoryStore, scope: Scope, record: MemoryRecord,
     else:
         before = []
     ended = record.model_copy(update={"valid_to": begins_at(current.record), "superseded_by": current.record.id})
-    decisions: list[Decision] = [Add(ended, dedupe=False)]
+    decisions: list[Decision] = [Add(ended, dedupe=False, expect="", written=record)]
     for memory in before:
         if memory.record.valid_to is not None and memory.record.valid_to > begins >= begins_at(memory.record):
             decisions.append(Update(memory, memory.record.model_copy(update={"valid_to": begins, "superseded_by": record.id})))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from fastapi import Request, Response
@@ -14,7 +14,7 @@ from agent_memory import __version__
 from agent_memory.foundation.api.operation import NamedRoute
 from agent_memory.foundation.api.responses import JsonResponse
 from agent_memory.foundation.core.errors import AgentMemoryError, BadInput, NotSupported, RetryLater
-from agent_memory.interfaces.compat.service import bad_input
+from agent_memory.interfaces.compat.service import bad_input, refuse_unknown
 
 _MOST_TEXT = 400
 _METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -44,6 +44,8 @@ class CompatApi:
     """Runs a handler for a request."""
     error_field: str
     """The field of an error response that contains the error in one line."""
+    delete_parameters: Mapping[Handler, Sequence[str]] = field(default_factory=dict[Handler, Sequence[str]])
+    """The query parameters of deletes. A delete with any other parameter gets 501: ignoring it could delete too much."""
 
     def routes(self) -> list[BaseRoute]:
         """Return all routes. A path that ends in a slash also works without the slash."""
@@ -54,7 +56,7 @@ class CompatApi:
         each: list[BaseRoute] = [NamedRoute(f"/compat/{self.name}/openapi.json", document, methods=["GET"])]
         for method, path, handler, _, _ in self.operations:
             shapes = dict.fromkeys((path, path.rstrip("/")))
-            each += [NamedRoute(shape, self._endpoint(handler), methods=[method]) for shape in shapes]
+            each += [NamedRoute(shape, self._endpoint(handler, deletes=method == "DELETE"), methods=[method]) for shape in shapes]
         return each + [NamedRoute(path, self._endpoint(not_supported), methods=_METHODS) for path in self.unsupported]
 
     def document(self) -> dict[str, Any]:
@@ -77,9 +79,11 @@ class CompatApi:
             "paths": paths,
         }
 
-    def _endpoint(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    def _endpoint(self, handler: Handler, *, deletes: bool = False) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             try:
+                if deletes:
+                    refuse_unknown(request.query_params, self.delete_parameters.get(handler, ()), f"DELETE {request.url.path}: ")
                 return await self.answer(handler, request)
             except ValidationError as error:
                 return self._error_answer(bad_input(error))

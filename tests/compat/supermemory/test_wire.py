@@ -183,6 +183,27 @@ async def test_unsupported_container_move_changes_nothing(api: httpx.AsyncClient
     assert len((await call(api, "POST", f"/ns/{tag}/list/documents", {}))["documents"]) == 1
 
 
+async def test_delete_with_a_parameter_without_effect_deletes_nothing(api: httpx.AsyncClient, tag: str) -> None:
+    name = await taken_in(api, tag, "I keep bees")
+    deletes: list[tuple[str, dict[str, Any] | None]] = [
+        (f"/ns/{tag}?moveTo=another", None),
+        (f"/ns/{tag}", {"moveTo": "another"}),
+        (f"/ns/{tag}", {"olderThan": "2026-01-01"}),
+        (f"/ns/{tag}?bogus=1", None),
+        (f"/ns/{tag}/document", {"ids": [name], "filter": {"a": 1}}),
+        (f"/ns/{tag}/document?moveTo=another", {"ids": [name]}),
+        (f"/ns/{tag}/memories/semantic", {"query": "bees", "dry_run": True}),
+        (f"/ns/{tag}/memories/semantic?dryRun=true", {"query": "bees"}),
+        (f"/v3/documents/{name}?moveTo=another", None),
+        ("/v3/documents/bulk", {"containerTags": [tag], "filters": {"a": 1}}),
+        ("/v4/memories", {"content": "I keep bees", "containerTag": tag, "dryRun": True}),
+    ]
+    for path, body in deletes:
+        answer = await api.request("DELETE", path, json=body)
+        left = len((await call(api, "POST", f"/ns/{tag}/list/documents", {}))["documents"])
+        assert (answer.status_code, left) == (501, 1), (path, body, answer.text)
+
+
 async def test_memory_version_increases_with_each_change(api: httpx.AsyncClient, tag: str) -> None:
     made = await call(api, "POST", "/v4/memories", {"containerTag": tag, "memories": [{"content": "John prefers dark mode"}]})
     name = made["memories"][0]["id"]

@@ -57,6 +57,21 @@ async def test_the_shortest_limit_reads_one_page(rig: Rig) -> None:
     assert len((await rig.rt[ProfileService].read(SCOPE, "ada", None, limit=40)).dynamic) == 40
 
 
+async def test_line_that_several_documents_repeat_is_shown_once(rig: Rig) -> None:
+    said = [
+        record(
+            text, f"{day}", user_id="ada", created_at=NOW - timedelta(days=day), metadata={"date": str((NOW - timedelta(days=day)).date())}
+        )
+        for day, text in enumerate(["I eat oatmeal for breakfast.", "i eat oatmeal for breakfast", "I eat oatmeal for breakfast."])
+    ]
+    await rig.rt[MemoryStore].write(SCOPE, [*said, record("I like tea", "tea", user_id="ada")])
+    await rig.make_due(DueKind.FOLLOW)
+    await rig.work(DueKind.FOLLOW)
+    profile = await rig.rt[ProfileService].read(SCOPE, "ada", None)
+    texts = [entry.text.casefold().strip(".") for entry in (*profile.static, *profile.dynamic)]
+    assert sorted(texts) == ["i eat oatmeal for breakfast", "i like tea"]
+
+
 async def test_deleted_memories_leave_the_profile_without_a_worker(rig: Rig) -> None:
     await facts(rig, "ada", 4)
     memories, profiles = rig.rt[MemoryService], rig.rt[ProfileService]

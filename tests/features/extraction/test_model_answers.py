@@ -37,7 +37,7 @@ async def test_bad_facts_are_skipped_and_reported_while_good_ones_are_stored(
     good = [{"text": fact, "messages": [1]} for fact in ("User lives in Porto", "User plays the viola in an orchestra")]
     bad = [
         {"text": "User lives in Porto \ud83d", "messages": [1]},
-        {"text": "User plays in Porto", "topics": "music", "messages": [1]},
+        {"text": ["User plays in Porto"], "messages": [1]},
         {"text": "User lives in Porto " * 400, "messages": [1]},
     ]
     lookalike.scripted.raw[text] = json.dumps({"memories": [good[0], *bad, good[1]]})

@@ -102,6 +102,25 @@ def test_facts_without_text_are_skipped() -> None:
         ExtractionAnswer.model_validate({"memories": [{"slot": "user.dog"}]})
 
 
+@pytest.mark.parametrize(
+    ("given", "tags"),
+    [
+        ("cider, drinks", ["cider", "drinks"]),
+        ("music", ["music"]),
+        ('["cider", "drinks"]', ["cider", "drinks"]),
+        ("苹果酒、饮料", ["苹果酒", "饮料"]),
+        ("- cider\n- drinks; food", ["cider", "drinks", "food"]),
+        ("", []),
+        (7, ["7"]),
+        ({"topic": "cider"}, []),
+        (None, []),
+    ],
+)
+def test_tags_in_another_form_than_a_list_never_cost_the_fact(given: object, tags: list[str]) -> None:
+    fact = ExtractedFact.model_validate({"text": "Ann likes cider.", "topics": given, "entities": given})
+    assert (fact.topics, fact.entities) == (tags, tags)
+
+
 def test_placeholder_topics_copied_from_the_instructions_are_dropped() -> None:
     assert ExtractedFact.model_validate({"text": "Rex is Ann's dog.", "topics": ["...", "*", "dogs"]}).topics == ["dogs"]
     assert ExtractedFact(text="x", event_date="2024-03-05").event_date == "2024-03-05T00:00:00"

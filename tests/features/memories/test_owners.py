@@ -197,7 +197,7 @@ async def test_deleted_id_is_free_for_another_owner(rig: Rig) -> None:
 async def test_id_taken_between_check_and_write_stays_with_its_new_owner(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repeat's id becomes another name of what it repeats: not when somebody took it meanwhile."""
     await create(rig, {"id": "x", "text": "Bob likes tea", **BOB})
-    write = MemoryStore.write
+    write = MemoryStore.write_all
 
     async def meanwhile(store: MemoryStore, *args: Any, **more: Any) -> Any:
         states = await write(store, *args, **more)
@@ -205,7 +205,7 @@ async def test_id_taken_between_check_and_write_stays_with_its_new_owner(rig: Ri
         await create(rig, {"id": "y", "text": "hers", **ADA})
         return states
 
-    monkeypatch.setattr(MemoryStore, "write", meanwhile)
+    monkeypatch.setattr(MemoryStore, "write_all", meanwhile)
     with pytest.raises(Conflict):
         await create(rig, {"id": "y", "text": "Bob likes tea", **BOB})
     assert await texts(rig) == {"x": "Bob likes tea", "y": "hers"}

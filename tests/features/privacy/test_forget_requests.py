@@ -152,6 +152,7 @@ async def test_approved_forget_request_can_be_undone_with_its_receipt(rig: Rig) 
     await rig.work()
     (change,) = await _proposals(rig)
     approved = await rig.rt[HistoryService].approve_proposal(SCOPE, change.id)
+    approved.model_dump_json(warnings="error")
     assert (approved.state, await texts(rig)) == ("applied", [])
     assert approved.receipt_id is not None
     assert approved.undo_until is not None

@@ -61,3 +61,16 @@ async def test_fact_replaces_its_message_if_only_the_message_matches(rig: Rig) -
     body = {"query": "Where does my parcel go?", "long_term_search": {"user_id": {"eq": "u"}, "limit": 10}}
     prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
     assert [memory.text for memory in prompt.long_term_memories or []] == ["Lives at number nine"]
+
+
+@pytest.mark.parametrize("promoted", [False, True], ids=["just said", "remembered"])
+async def test_question_that_a_program_has_just_stored_is_not_among_its_memories(rig: Rig, promoted: bool) -> None:
+    question = "I rowed 5k today. What is my job at the harbour?"
+    await rig.append("before", "I have a job at the harbour as a pilot", user_id="u")
+    await rig.work()
+    await rig.append("now", question, user_id="u")
+    if promoted:
+        await rig.work()
+    body = {"query": question, "long_term_search": {"user_id": {"eq": "u"}}}
+    prompt = await rig.rt[RecallService].prompt(SCOPE, MemoryPromptRequest.model_validate(body))
+    assert [memory.text for memory in prompt.long_term_memories or []] == ["I have a job at the harbour as a pilot"]

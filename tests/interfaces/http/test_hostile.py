@@ -232,7 +232,7 @@ async def test_unusual_valid_ids_in_paths_are_accepted(live: httpx.AsyncClient, 
     assert (await live.get(url, params={"user_id": given, "namespace": given})).status_code == 404
 
 
-@pytest.mark.parametrize("content", [None, [], {}, 5, True, "", "  \n", "\0", "\u200b"])
+@pytest.mark.parametrize("content", [None, [], {}, 5, True, "", "  \n", "\0", "\u200b", "\x1b[0m", "\x1b]0;title\x07 \x1b[1;31m"])
 @pytest.mark.parametrize("route", [PUT, APPEND])
 async def test_invalid_message_content_is_rejected_by_name(live: httpx.AsyncClient, route: tuple[str, str], content: Any) -> None:
     answer = await live.request(*route, json={"messages": [{"role": "user", "content": content}]})
@@ -240,7 +240,7 @@ async def test_invalid_message_content_is_rejected_by_name(live: httpx.AsyncClie
     assert answer.json()["detail"][0]["loc"][:4] == ["body", "messages", 0, "content"]
 
 
-@pytest.mark.parametrize("text", [None, [], 5, "", "  ", "\0", "\u200b\ufeff", "x" * 70_000])
+@pytest.mark.parametrize("text", [None, [], 5, "", "  ", "\0", "\u200b\ufeff", "\x1b[0m", "\x1b]0;title\x07 \x1b[1;31m", "x" * 70_000])
 @pytest.mark.parametrize("route", [CREATE, EDIT])
 async def test_invalid_memory_text_is_rejected_by_name(live: httpx.AsyncClient, route: tuple[str, str], text: Any) -> None:
     if route == EDIT and text is None:

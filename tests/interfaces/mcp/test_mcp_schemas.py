@@ -7,11 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
 from mcp.types import Tool as ListedTool
+from pydantic import BaseModel
 
 from agent_memory.foundation.core.mcp_tools import CHOICES, InvalidArguments, Tool, ToolChoice
 from agent_memory.foundation.core.settings import load_settings
@@ -82,6 +83,36 @@ def test_null_optional_argument_counts_as_missing_at_any_depth(tool: Tool) -> No
     with_nulls, ignored = tool.read(filled(schema, nulls=True), strict=True)
     assert given(with_nulls) == given(plain)
     assert not ignored
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from models_in(part)
+
+
+def with_unlisted_nulls(model: type[BaseModel], value: Any) -> Any:
+    """Return the value with null for every optional field, also in lists and for fields that the schema does not list."""
+    fields = {field.alias or name: field for name, field in model.model_fields.items()}
+    nulls = {name: None for name, field in fields.items() if not field.is_required()}
+    inner = {name: next(models_in(field.annotation), None) for name, field in fields.items()}
+
+    def part(name: str, item: Any) -> Any:
+        below = inner.get(name)
+        return item if below is None or not isinstance(item, list) else [with_unlisted_nulls(below, each) for each in item]
+
+    return nulls | {name: part(name, item) for name, item in value.items()}
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
+def test_null_counts_as_missing_for_fields_that_the_schema_does_not_list(tool: Tool) -> None:
+    (schema,) = [listed.input_schema for listed in listed_tools("all") if listed.name == tool.name]
+    lists = [name for name, part in schema.get("properties", {}).items() if "items" in part]
+    sent = filled({**schema, "required": [*schema.get("required", ()), *lists]}, nulls=False)
+    plain, _ = tool.read(sent, strict=True)
+    with_nulls, _ = tool.read(with_unlisted_nulls(tool.takes, sent), strict=True)
+    assert given(with_nulls) == given(plain)
 
 
 @pytest.mark.parametrize(

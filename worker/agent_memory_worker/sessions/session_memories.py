@@ -13,7 +13,7 @@ from agent_memory.features.memories.records import with_session_owner
 from agent_memory.features.memories.service import content_hash
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
 from agent_memory.features.memories.store import Fence, MemoryStore
-from agent_memory.features.memories.write_decisions import decide
+from agent_memory.features.memories.write_decisions import decide, independent
 from agent_memory.features.sessions.codec import OwnMemory, decode_own
 from agent_memory.features.sessions.store import JOURNAL_CONTEXT, Journal
 from agent_memory.foundation.api.principals import scope_of_work, scope_of_writer
@@ -96,7 +96,8 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
     written = {memory.record.id: memory.own.written for memory in waiting if memory.own.written is not None}
     raw = {memory.record.id: memory.raw for memory in waiting}
     while waiting_records := [memory.record for memory in waiting if memory.record.id not in refused]:
-        decisions_by_record = await decide(runtime[MemoryStore], runtime[SimilarMemoryStore], scope, waiting_records)
+        now = independent(scope, waiting_records)
+        decisions_by_record = await decide(runtime[MemoryStore], runtime[SimilarMemoryStore], scope, now)
         done = {record.id: raw[record.id] for record, _ in decisions_by_record}
         whose = [(record.id, decision) for record, decisions in decisions_by_record for decision in decisions]
         outcome = await runtime[MemoryCommits].commit(

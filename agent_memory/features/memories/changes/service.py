@@ -19,6 +19,7 @@ from agent_memory_client.models import (
     Change,
     ChangedMemory,
     ChangeListResponse,
+    ChangeStateEnum,
     Evidence,
     EvidenceItem,
     MemoryEvidence,
@@ -185,7 +186,7 @@ class HistoryService:
         approval = next((self._approvals[kind] for kind in change.proposal if kind in self._approvals), None)
         if approval is not None:
             rendered = (await self._render_changes(scope, [change]))[0]
-            return rendered.model_copy(update={"state": "applied"} | dict(await approval(scope, change)))
+            return rendered.model_copy(update={"state": ChangeStateEnum.APPLIED} | dict(await approval(scope, change)))
         record, names = change.proposal["record"], list(change.proposal["old"])
         if (version := change.proposal.get("former")) is not None:
             names.append([record["id"], version])

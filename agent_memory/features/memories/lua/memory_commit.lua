@@ -31,8 +31,9 @@
 --       for a message. If `statement_field` or `field` already names a memory, the message is not stored: it becomes
 --       evidence `json` of that memory, under `evidence_field`. If its words name a relative time, it repeats only a
 --       message that was created from `same_from` until `same_until`.
+--     shares: an earlier put of the call has its words or slot; refused, unless nothing would change
 --   evidence: add a piece. mid, field, json, alias (a mid that becomes an alias), owner (as for a put), digest (of the
---     alias's record)
+--     alias's record), put_before (an earlier step of the call writes the memory)
 --   forget_evidence: remove a piece. mid, field, aliases and order (of messages that stop being aliases)
 --   retire: move a memory to its history. mid, expect, order, alias (the mid whose alias it becomes)
 --   restore: mid, from (version to restore, "" for none), to (version that it must have now, "" for none), order
@@ -46,7 +47,7 @@
 -- ARGV: groups: json, values...
 -- -> {"ok", state of every step…}: "new", "changed", "same", "buried", "moved", "other", "twin <mid>", "slot <mid>",
 --    "again", "done", "skipped" (another step of its group was refused). If nothing was done: {"fenced"}, {"taken",
---    groups…} for ids of other owners, or with `atomic` {"moved", group, reason}
+--    groups…} for ids of other owners, or with `atomic` {"moved", group, reason, what objects to each step or ""…}
 local outbox = require("storage/outbox")
 local follow_marks = require("memories/follow_marks")
 local change_log = require("memories/change_log")
@@ -81,16 +82,22 @@ for g, group in ipairs(groups) do
 end
 if #refused_groups > 0 then return {'taken', unpack(refused_groups)} end
 
-local objections, skipped = {}, {}
+local objections, skipped, refusal = {}, {}, nil
 if atomic then
+  local every = {}
   for g, group in ipairs(groups) do
     objections[g] = {}
     for i, step in ipairs(group.steps) do
       local objection = step_conditions.against(step)
       objections[g][i] = objection
-      if objection and objection ~= 'same' and objection ~= 'buried' then return {'moved', tostring(g), objection} end
+      every[#every + 1] = objection or ''
+      if objection and objection ~= 'same' and objection ~= 'buried' then refusal = refusal or {'moved', tostring(g), objection} end
       if objection and #group.steps > 1 then skipped[g] = true end
     end
+  end
+  if refusal then
+    for _, objection in ipairs(every) do refusal[#refusal + 1] = objection end
+    return refusal
   end
 end
 

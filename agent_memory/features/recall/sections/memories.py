@@ -38,6 +38,7 @@ from agent_memory.foundation.storage.connection import Pipe
 from agent_memory.foundation.text.dates.named_times import mentions, moments
 from agent_memory.foundation.text.languages.filler import has_content, holds_literal, literal_words
 from agent_memory.foundation.text.languages.questions import is_about_everything
+from agent_memory.foundation.text.normalization import normal_text
 from agent_memory.foundation.text.stemming.foreign import language_of
 from agent_memory.foundation.text.terms import content_of, terms
 from agent_memory_client.models import Condition, Cut, MemoryPromptRequest, Namespace, SearchModeEnum, SearchRequest, UserId
@@ -157,7 +158,7 @@ class MemoryReads:
 
         memories = await run_in_thread(add_further, characters) if further else chosen
         count_reading = None if ask.explain else section.search.count_reading
-        most, shown = settings.search.prompt_memory_tokens, [*elsewhere, *memories]
+        most, shown = settings.search.prompt_memory_tokens, without_the_query(ask.body.query, [*elsewhere, *memories])
         return MemoriesContent(ask, query, ranking, shown, cut, section.counter, most, count_reading)
 
     async def _with_later_mentions(self, page: Sequence[ShownMemory], newest: set[str]) -> Sequence[ShownMemory]:
@@ -180,6 +181,15 @@ class MemoryReads:
         hits = [scored for scored in ranking.scored[: self.query.request.limit + len(newest)] if scored[1] in newest]
         cards = await self.section.pages.read_ranked(self.ask.scope, self.query, ranking, hits)
         return [Cut(memory_id=card.id, reason="already_shown") for card in cards]
+
+
+def without_the_query(query: str, memories: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
+    """Return the memories without messages that say only what the query says.
+
+    A program may have stored the user's message before it asks for the prompt, in a session that the prompt does not name.
+    """
+    words = normal_text(query)
+    return [memory for memory in memories if not (memory.is_message and normal_text(memory.text) == words)]
 
 
 def resting_on(page: Sequence[ShownMemory], facts: Sequence[ShownMemory]) -> list[ShownMemory]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema, from_json
 
 from agent_memory.foundation.core.errors import BadInput
@@ -91,8 +92,9 @@ class _Copy:
 
     def _without_nulls(self, model: Any) -> _Read:
         """Return a function that removes optional fields whose value is null or an object that contains only nulls."""
-        schema = model["cls"].model_json_schema()
-        optional = schema.get("properties", {}).keys() - set(schema.get("required", ()))
+        known: Mapping[str, FieldInfo] = model["cls"].model_fields
+        # Not from the JSON schema, which may omit fields that a model need not see.
+        optional = {alias for name, field in known.items() if not field.is_required() for alias in (name, field.alias)}
         fields: Mapping[str, Any] = self._value(model["schema"]).get("fields", {})
         objects = {
             alias

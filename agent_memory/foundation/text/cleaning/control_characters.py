@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Escape sequences of ECMA-48 (7-bit): colors, cursor movements, and strings such as titles and links. A string ends
-# with its line, so that an unclosed one does not remove the rest of the text. Bytes such as 0x9b are left to
-# `_CONTROL`: they are mostly letters decoded wrongly.
-_ANSI_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*+[ -/]*+[@-~]?|[\]PX^_][^\x07\x1b\n]*+(?:\x07|\x1b\\)|[ -/]*+[0-~]?)")
+from agent_memory_client.models._types import ANSI_SEQUENCE
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
@@ -18,7 +16,7 @@ def plain_text(text: str) -> str:
     """
     if text.isprintable() or _CONTROL.search(text) is None:
         return text
-    return _CONTROL.sub(" ", _ANSI_SEQUENCE.sub("", text))
+    return _CONTROL.sub(" ", ANSI_SEQUENCE.sub("", text))
 
 
 def cut(text: str, most: int) -> str:

@@ -17,7 +17,6 @@ from agent_memory.interfaces.compat.mem0.profiles import Mem0Profiles
 from agent_memory.interfaces.compat.mem0.requests import ENTITY_IDS, AddRequest, Entities, ListRequest, SearchBody
 from agent_memory.interfaces.compat.mem0.service import Mem0Service
 from agent_memory.interfaces.compat.routing import CompatApi, Handler, Operation
-from agent_memory.interfaces.compat.service import refuse_unknown
 from agent_memory.interfaces.opened_runtime import runtime_of
 
 PREFIXES = ("/v1/ping", "/v1/memories", "/v2/memories", "/v3/memories", "/v1/entities", "/v2/entities", "/v1/batch", "/v1/exports",
@@ -25,6 +24,8 @@ PREFIXES = ("/v1/ping", "/v1/memories", "/v2/memories", "/v3/memories", "/v1/ent
 """Path prefixes that accept `Authorization: Token …`."""
 
 _MOST_IN_BATCH = 1000
+# Clients send these parameters with every request.
+_EVERYWHERE = ("org_id", "project_id")
 _MOST_FILTERS = 4096
 
 
@@ -109,8 +110,6 @@ async def _delete(request: Request, service: Mem0Service) -> Any:
 async def _delete_all(request: Request, service: Mem0Service) -> Any:
     query = dict(request.query_params)
     named = Entities.model_validate({**query, **_filters_in_query(query.pop("filters", None))}).entities()
-    # Unknown parameters must not delete more than intended.
-    refuse_unknown(query, (*ENTITY_IDS, "org_id", "project_id"), "delete_all: ")
     await service.delete_all(named)
     return {"message": "Memories deleted successfully!"}
 
@@ -252,6 +251,12 @@ _API = CompatApi(
     operation_id="{name}_{root}",
     unsupported=_UNSUPPORTED,
     answer=_answer,
+    delete_parameters={
+        _delete: (*_EVERYWHERE, "delete_linked"),
+        _delete_all: (*_EVERYWHERE, *ENTITY_IDS, "filters"),
+        _delete_entity: _EVERYWHERE,
+        _batch_delete: _EVERYWHERE,
+    },
     error_field="detail",
 )
 routes, document = _API.routes, _API.document

@@ -36,6 +36,11 @@ class Body(BaseModel):
         return value
 
 
+def field_names(model: type[Body]) -> list[str]:
+    """Return the names that a model reads from a request."""
+    return [name for field in model.model_fields for name in (field, to_camel(field))]
+
+
 class Tagged(Body):
     """Container tags: the first tag is the user. Further tags are stored with memories and used as filters."""
 

@@ -15,7 +15,7 @@ from agent_memory.foundation.api.dependencies import scope_of
 from agent_memory.foundation.api.responses import JsonResponse
 from agent_memory.foundation.core.errors import BadInput, NotFound, NotSupported
 from agent_memory.interfaces.compat.routing import CompatApi, Handler, Operation
-from agent_memory.interfaces.compat.service import MAX_PAGE
+from agent_memory.interfaces.compat.service import MAX_PAGE, refuse_unknown
 from agent_memory.interfaces.compat.supermemory import requests as takes
 from agent_memory.interfaces.compat.supermemory.answers import (
     chunk_answer,
@@ -146,9 +146,16 @@ async def _change_container(request: Request, service: FileDocuments) -> Any:
     return await service.container(tag)
 
 
+async def _read_deletion(request: Request, *known: str) -> dict[str, Any]:
+    """Return the body of a delete. Raises NotSupported for a field that has no effect: it could have narrowed the delete."""
+    body = await read_object(request)
+    refuse_unknown((name for name, value in body.items() if value not in (None, {}, "")), known, f"DELETE {request.url.path}: ")
+    return body
+
+
 async def _delete_container(request: Request, service: FileDocuments) -> Any:
-    if _has_body(request) and (await read_object(request)).get("moveTo"):
-        raise NotSupported("moveTo")
+    if _has_body(request):
+        await _read_deletion(request)
     return await service.delete_container(_tag(request) or "")
 
 
@@ -157,13 +164,13 @@ async def _delete(request: Request, service: FileDocuments) -> Any:
 
 
 async def _namespace_delete(request: Request, service: FileDocuments) -> Any:
-    deletion = takes.BulkDelete.model_validate({"ids": (await read_object(request)).get("ids")})
+    deletion = takes.BulkDelete.model_validate(await _read_deletion(request, "ids"))
     deleted = await service.delete_many(deletion, _tag(request))
     return {"count": deleted["deletedCount"], "errors": deleted.get("errors", [])}
 
 
 async def _delete_many(request: Request, service: FileDocuments) -> Any:
-    return await service.delete_many(takes.BulkDelete.model_validate(await read_object(request)))
+    return await service.delete_many(takes.BulkDelete.model_validate(await _read_deletion(request, *takes.field_names(takes.BulkDelete))))
 
 
 async def _list(request: Request, service: FileDocuments) -> Any:
@@ -236,7 +243,8 @@ async def _converse(request: Request, service: FileDocuments) -> Any:
 
 
 async def _forget(request: Request, service: FileDocuments) -> Any:
-    return {"id": await service.forget(takes.NamedMemory.model_validate(await read_object(request))), "forgotten": True}
+    body = await _read_deletion(request, *takes.field_names(takes.NamedMemory))
+    return {"id": await service.forget(takes.NamedMemory.model_validate(body)), "forgotten": True}
 
 
 async def _namespace_search(request: Request, service: FileDocuments) -> Any:
@@ -308,7 +316,7 @@ async def _namespace_memory(request: Request, service: FileDocuments) -> Any:
 
 
 async def _namespace_forget(request: Request, service: FileDocuments) -> Any:
-    ids = (await read_object(request)).get("ids")
+    ids = (await _read_deletion(request, "ids")).get("ids")
     if not isinstance(ids, list) or not ids or not all(isinstance(name, str) for name in ids):
         raise BadInput("must be a list of ids", field="ids")
     existing_ids = await service.existing_ids(ids, _tag(request))
@@ -320,7 +328,7 @@ async def _namespace_forget(request: Request, service: FileDocuments) -> Any:
 
 
 async def _namespace_forget_matching(request: Request, service: FileDocuments) -> Any:
-    body = await read_object(request)
+    body = await _read_deletion(request, "query", "dryRun")
     query = body.get("query")
     if not isinstance(query, str) or not query:
         raise BadInput("must be a text", field="query")

@@ -42,9 +42,10 @@ local function against_put(step)
     if holder then return 'twin ' .. holder end
   end
   local holder = step.slot and same_words.conflicting(step, step.slot_holder)
-  return holder and 'slot ' .. holder or nil
+  if holder then return 'slot ' .. holder end
+  return step.shares and 'shared' or nil
 end
--- Returns nil if the step may be done; else "buried", "other", "moved", "same", "twin <mid>" or "slot <mid>".
+-- Returns nil if the step may be done; else "buried", "other", "moved", "same", "shared", "twin <mid>" or "slot <mid>".
 local function against(step)
   if step.op == 'put' then return against_put(step) end
   if step.op == 'restore' then
@@ -55,7 +56,7 @@ local function against(step)
   elseif step.expect and version_of(step.mid) ~= step.expect then
     return 'moved'
   elseif step.op == 'evidence' then
-    if not documents.key_of(step.mid) then return 'moved' end
+    if not step.put_before and not documents.key_of(step.mid) then return 'moved' end
     if step.alias and is_deleted(step.alias, step.deleted_since) then return 'buried' end
     if step.alias and documents.key_of(step.alias) then return 'moved' end
   end
