@@ -64,7 +64,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
     """Run tasks until `stop` is set or the bucket moves to another node. Raises RedisUnavailable and redis-py's errors."""
     tasks = Tasks(runtime)
     tasks.register(docket)
-    relay = Relay(runtime, docket, stop, lambda: tasks.embeds_enough)
+    relay = Relay(runtime, docket, stop, tasks.full_kinds)
     while not (stop.is_set() or moved.is_set()):
         try:
             async with _worker(docket, tasks, settings) as worker:

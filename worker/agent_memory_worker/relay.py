@@ -31,7 +31,6 @@ TASK_OF = {
 }
 # Kinds whose tasks each take many marks.
 _BATCHED = (DueKind.MEMORY, DueKind.FOLLOW, DueKind.ITEM)
-_EMBEDDED = (DueKind.MEMORY, DueKind.ITEM)
 # Rounds of tasks queued ahead. Further marks wait in the outbox, where erasures and other tenants can overtake them.
 _ROUNDS_AHEAD = 2
 _FULL_SECONDS = 0.02
@@ -44,10 +43,10 @@ _REFUSED_SECONDS = 0.05
 class Relay:
     """A relay that moves due work from the outbox to docket until `stop` is set. Any number of relays can share one Redis."""
 
-    def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event, embeds_enough: Callable[[], bool]) -> None:
-        """Create a relay that claims no work of embedding while `embeds_enough` returns True."""
+    def __init__(self, runtime: Runtime, docket: Docket, stop: asyncio.Event, full_kinds: Callable[[], Sequence[DueKind]]) -> None:
+        """Create a relay that claims no work of the kinds that `full_kinds` returns."""
         self._runtime = runtime
-        self._embeds_enough = embeds_enough
+        self._full_kinds = full_kinds
         self._docket = docket
         self._stop = stop
         # Upper bound of queued tasks: the last count, plus the tasks that this relay added.
@@ -80,8 +79,7 @@ class Relay:
                 await pause(self._stop, _FULL_SECONDS)
                 return 0.0
         limits = {kind: worker.index_batch * 2 if kind in _BATCHED else worker.concurrency for kind in DueKind}
-        if self._embeds_enough():
-            limits |= dict.fromkeys(_EMBEDDED, 0)
+        limits |= dict.fromkeys(self._full_kinds(), 0)
         claims = await self._runtime.outbox.claim_each(
             limits, lease_seconds=worker.lease_seconds, max_attempts=worker.max_attempts, share=share
         )

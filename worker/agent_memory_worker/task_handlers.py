@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from time import monotonic
@@ -45,8 +46,13 @@ _PARKED_SECONDS = 1.0
 _TIMEOUT = Timeout(timedelta(hours=1))
 # Seconds that running embeddings get when a worker stops.
 _CLOSE_SECONDS = 3.0
-# Embedding has at most this part of a worker's places, because it may wait long for the model.
-_EMBEDDING_SHARE = 4
+# Tasks that may wait long for a model, in groups, and the part of a worker's places that each group may have. The rest
+# stays free for erasures.
+_MODEL_TASKS = {
+    **dict.fromkeys((DueKind.MEMORY, DueKind.ITEM), "embedding"),
+    **dict.fromkeys((DueKind.SESSION, DueKind.EXTRACTION, DueKind.ORDER), "other"),
+}
+_SHARES = {"embedding": 0.25, "other": 0.9}
 # Delay of work that found no place. The relay hands over little of it.
 _FULL_SECONDS = 0.1
 _DUE_WORK = {kind: function for feature in FEATURES for kind, function in feature.due_work.items()}
@@ -59,17 +65,19 @@ class Tasks:
         self._opened = runtime
         self._embedding: set[asyncio.Task[None]] = set()
         self._long_texts = LongTexts()
-        self._embedding_tasks = 0
+        self._running = Counter[str]()
 
     @property
     def _runtime(self) -> Runtime:
         """The runtime for one piece of work. Its embedding model does not change during that work."""
         return self._opened.current
 
-    @property
-    def embeds_enough(self) -> bool:
-        """True if embedding has all the places that it may have. The others stay free for erasures and sessions."""
-        return self._embedding_tasks >= max(1, self._opened.settings.worker.concurrency // _EMBEDDING_SHARE)
+    def full_kinds(self) -> list[DueKind]:
+        """Return the kinds of tasks that have all the places that they may have."""
+        return [kind for kind, group in _MODEL_TASKS.items() if self._is_full(group)]
+
+    def _is_full(self, group: str) -> bool:
+        return self._running[group] >= max(1, int(self._opened.settings.worker.concurrency * _SHARES[group]))
 
     async def close(self, seconds: float = _CLOSE_SECONDS) -> None:
         """Wait up to `seconds` for running embeddings, and then cancel the rest."""
@@ -93,14 +101,14 @@ class Tasks:
 
     async def process_session(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
         """Promote a session's messages, start embedding them, and summarize the session if it exceeds its window."""
-        async with self._begun(DueKind.SESSION, [member]) as claims:
+        async with self._begun_in_place(DueKind.SESSION, Claim(member, lease, attempt)) as claims:
             for claim in claims:
                 self._embed_beside(await promote_session(self._runtime, member))
                 await summarize_session(self._runtime, member, plainly=claim.attempt > _PATIENCE)
                 await _settle(self._runtime, member)
 
     async def extract_facts(self, member: str, lease: int, attempt: int, timeout: Timeout = _TIMEOUT) -> None:
-        async with self._begun(DueKind.EXTRACTION, [member]) as claims:
+        async with self._begun_in_place(DueKind.EXTRACTION, Claim(member, lease, attempt)) as claims:
             for claim in claims:
                 if claim.attempt <= self._runtime.settings.worker.max_attempts or not await set_aside_failed(self._runtime, member):
                     await self._extract(member)
@@ -118,7 +126,7 @@ class Tasks:
             raise failure
 
     async def index_memories(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
-        async with self._embedding_place(DueKind.MEMORY, members, leases, attempts) as place:
+        async with self._place(DueKind.MEMORY, map(Claim, members, leases, attempts)) as place:
             if place:
                 await self._embed(members)
 
@@ -128,13 +136,13 @@ class Tasks:
                 await follower.follow_memories([claim.member for claim in claims])
 
     async def index_items(self, members: list[str], leases: list[int], attempts: list[int], timeout: Timeout = _TIMEOUT) -> None:
-        async with self._embedding_place(DueKind.ITEM, members, leases, attempts) as place:
+        async with self._place(DueKind.ITEM, map(Claim, members, leases, attempts)) as place:
             if place:
                 async with self._begun(DueKind.ITEM, members) as claims:
                     await import_name(_DUE_WORK[DueKind.ITEM])(self._runtime, [claim.member for claim in claims])
 
     async def carry_out(self, member: str, lease: int, attempt: int) -> None:
-        async with self._begun(DueKind.ORDER, [member]) as claims:
+        async with self._begun_in_place(DueKind.ORDER, Claim(member, lease, attempt)) as claims:
             for claim in claims:
                 await carry_out(self._runtime, claim.member)
 
@@ -196,20 +204,29 @@ class Tasks:
         self._embed_waiting()
 
     @asynccontextmanager
-    async def _embedding_place(
-        self, kind: DueKind, members: Sequence[str], leases: Sequence[int], attempts: Sequence[int]
-    ) -> AsyncGenerator[bool]:
-        """Yield True for a place to embed in. If there is none, put the work back and yield False."""
-        if self.embeds_enough:
-            for claim in map(Claim, members, leases, attempts):
+    async def _place(self, kind: DueKind, claims: Iterable[Claim]) -> AsyncGenerator[bool]:
+        """Yield True for a place to work in. If there is none, put the work back and yield False."""
+        group = _MODEL_TASKS[kind]
+        if self._is_full(group):
+            for claim in claims:
                 await self._runtime.outbox.put_back(kind, claim, delay_seconds=_FULL_SECONDS)
             yield False
             return
-        self._embedding_tasks += 1
+        self._running[group] += 1
         try:
             yield True
         finally:
-            self._embedding_tasks -= 1
+            self._running[group] -= 1
+
+    @asynccontextmanager
+    async def _begun_in_place(self, kind: DueKind, claim: Claim) -> AsyncGenerator[list[Claim]]:
+        """Do what `_begun` does, if there is a place to work in. Otherwise, yield no claims."""
+        async with self._place(kind, [claim]) as place:
+            if not place:
+                yield []
+                return
+            async with self._begun(kind, [claim.member]) as claims:
+                yield claims
 
     @asynccontextmanager
     async def _begun(self, kind: DueKind, members: Sequence[str], *, ends: bool = True) -> AsyncGenerator[list[Claim]]:

@@ -1,15 +1,18 @@
-"""Memories that wait for a slow embedder do not delay other work."""
+"""Work that waits for a slow model does not delay other work."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any, Self
 
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.foundation.core.errors import ModelUnavailable
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.llm.base import EmbeddingModel, Vectors
-from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
+from agent_memory.foundation.llm.base import ChatModel, EmbeddingModel, Vectors
+from agent_memory.foundation.llm.openai.chat import OpenAIChat
+from agent_memory.foundation.llm.wrappers.base import ChatWrapper, EmbedderWrapper
 from tests.features.jobs.test_dispatch import QUICK, eventually, rest, working
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
@@ -105,3 +108,45 @@ async def test_many_memories_do_not_delay_erasures_and_messages(make_rig: MakeRi
             assert len(await rig.marks(DueKind.MEMORY)) == 40
             held.let_go.set()
             await rest(rig)
+
+
+class HeldChat(ChatWrapper):
+    """A chat model that does not answer until it is let go, and then fails."""
+
+    def __init__(self, inner: ChatModel) -> None:
+        super().__init__(inner)
+        self.held = 0
+        self.let_go = asyncio.Event()
+
+    async def text(self, *_: Any, **__: Any) -> str:
+        self.held += 1
+        await self.let_go.wait()
+        raise ModelUnavailable("let go")
+
+    structured = text
+
+    def with_model(self, model: str) -> Self:
+        return self
+
+
+async def test_slow_chat_model_does_not_delay_erasures(make_rig: MakeRig, chat: OpenAIChat) -> None:
+    held = HeldChat(chat)
+    async with make_rig(held, WORKER_CONCURRENCY=4, **QUICK) as rig:
+        await rig.rt[MemoryStore].write(SCOPE, [record("Vic grows figs", user_id="vic")])
+        for number in range(12):
+            await rig.append(f"s{number}", f"I own {number} boats", user_id=f"user{number}")
+        async with working(rig):
+
+            async def busy() -> bool:
+                return held.held >= 3
+
+            await eventually(rig, busy, "calls that the model does not answer")
+            await rig.rt[ErasureOrders].order_erasure(SCOPE, Erasure(SCOPE.tenant, None, "vic", None))
+
+            async def erased() -> bool:
+                return "Vic grows figs" not in {one.text for one in await rig.stored()}
+
+            try:
+                await eventually(rig, erased, "the erasure")
+            finally:
+                held.let_go.set()
