@@ -27,7 +27,9 @@ class EmbeddingChoice(NamedTuple):
 
     def successor(self, raw: bytes | None) -> EmbeddingChoice | None:
         """Return the model that `reembed` left in a store, if it is this one or replaced it. `raw` is the store's field `choice`."""
-        change = {"choice": None, "replaces": []} if raw is None else json.loads(raw)
+        if raw is None:
+            return None
+        change = json.loads(raw)
         return EmbeddingChoice(*change["choice"]) if list(self) in [change["choice"], *change["replaces"]] else None
 
     def applied(self, settings: Settings) -> Settings:

@@ -3,7 +3,7 @@
 -- other documents: no document loses its only vector.
 --   model   the digest of the model, for documents that name their models (`em`)
 -- KEYS: todo, documents...
--- ARGV: root, field, model, drop: flag
+-- ARGV: field, model, drop: flag
 -- -> how many documents have vectors of other models only
 local lacking = 0
 for i = documents_at, #KEYS do

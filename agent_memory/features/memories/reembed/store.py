@@ -168,7 +168,7 @@ class ReembedStore:
     async def _sift_all(self, prefixes: Sequence[str], spec: VectorSpec, *, drop: bool) -> tuple[int, int]:
         seen = lacking = 0
         starts = tuple(prefix.encode() for prefix in prefixes)
-        names = {"todo": self._keys.reembed_todo, "root": self._keys.root, "field": spec.field, "model": spec.digest}
+        names = {"todo": self._keys.reembed_todo, "field": spec.field, "model": spec.digest}
         cursor = -1
         while cursor:
             # One pass for all prefixes, because each pass reads all keys of the store.
