@@ -86,7 +86,7 @@ class RecentMessages:
         return 1
 
     def find_recent(self, query: RecentQuery, reply: Any, here: SessionRef | None) -> list[ShownMemory]:
-        """Return the messages that share enough words with the query, best first, in the form of their future memories.
+        """Return the messages that share enough words with the query, best first, as the memories that they will become.
 
         Leave out messages from the prompt's own session, `here`.
         """

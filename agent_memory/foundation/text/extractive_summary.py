@@ -1,10 +1,10 @@
 """Summarize without a language model: choose the most informative statements and list them by day and speaker.
 
 The method is weighted maximum coverage under a budget, greedy by gain per token. Source: Lin and Bilmes, "A Class of
-Submodular Functions for Document Summarization", ACL 2011. A statement's gain is the total weight of its words that do
-not occur in a chosen statement. Rarer words weigh less; names and numbers weigh more. A second pass tests for each
-chosen statement whether the summary improves without it. The last line lists frequent words that no chosen statement
-contains.
+Submodular Functions for Document Summarization", ACL 2011. A statement's gain is the total weight of its words that
+no statement chosen so far contains. Rarer words weigh less; names and numbers weigh more. A second pass checks whether
+the summary improves if any one of the chosen statements is dropped. The last line lists frequent words that no chosen
+statement contains.
 """
 
 from __future__ import annotations

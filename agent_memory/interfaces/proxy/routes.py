@@ -108,4 +108,4 @@ def _read(api: ModelApi, sent: bytes) -> tuple[dict[str, Any], Conversation]:
 
 
 def _stay() -> None:
-    """Do nothing. Used if the server admits all requests, so that there is no slot to free."""
+    """Do nothing. Used if the server admits all requests, because there is no slot to free."""

@@ -195,7 +195,7 @@ class SystemMessage(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message in the response to a request with a `format`, including its other fields as they were sent (`tool_calls`, …)."""
+    """A message in the response to a request with a `format`. Any additional fields (`tool_calls`, …) are as they were sent."""
 
     model_config = ConfigDict(extra="allow")
 

@@ -1,4 +1,4 @@
-"""Fill in the vectors of a second embedding model, switch the store to it, and delete the vectors of the former one.
+"""Fill in the vectors of a second embedding model, switch the store to it, and delete the old model's vectors.
 
 Repeating a step is harmless. If a worker is killed, another worker continues after 15 seconds, and nothing is lost.
 """

@@ -1,4 +1,4 @@
-"""Store the progress of a migration, and find out which of its memories exist here."""
+"""Store the progress of a migration, and find out which of the memories to migrate already exist on this server."""
 
 from __future__ import annotations
 

@@ -122,9 +122,9 @@ def record_of(values: Mapping[str, Any], notes: list[str], *, flag: str) -> Memo
 
 
 def _fill_times(fields: dict[str, Any]) -> None:
-    """Fill missing times with a known time of the memory, or else with the time in its ULID.
+    """Fill in missing times from one of the memory's other times, or else from its ULID.
 
-    Without either, the missing times become the time of the migration.
+    If it has neither, use the time of the migration.
     """
     times = [fields[name] for name in ("created_at", "persisted_at", "updated_at", "last_accessed") if name in fields]
     nearest = times[0] if times else ulid_time(str(fields["id"]))

@@ -1,7 +1,7 @@
-"""Admission of as many requests as the process can serve in time. Further requests are refused before they are read.
+"""Admit only as many requests as the process can serve in time, and refuse the rest before reading them.
 
-The limit follows the delay of the event loop: it shrinks while the loop is constantly late, and grows otherwise. The
-signal comes from CoDel: the smallest delay in an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue,
+The limit follows the delay of the event loop: it shrinks while the loop is constantly late, and grows otherwise. As in
+CoDel, the signal is the smallest delay in an interval (Nichols and Jacobson, "Controlling Queue Delay", ACM Queue,
 2012). The limit changes in steps, as in TCP. Tenants share the slots by fair queueing (Nagle, RFC 970), which drops
 requests from the longest queue (Suter et al., INFOCOM 1998).
 """
