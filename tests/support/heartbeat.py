@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -27,6 +28,9 @@ class Heartbeat:
 async def heartbeat() -> AsyncGenerator[Heartbeat]:
     """Watch the event loop that it is called in."""
     beat = Heartbeat()
+    # What earlier tests left in memory is not collected meanwhile: that takes up to a second.
+    gc.collect()
+    gc.freeze()
     running = asyncio.create_task(beat.run())
     try:
         yield beat
@@ -34,6 +38,7 @@ async def heartbeat() -> AsyncGenerator[Heartbeat]:
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
+        gc.unfreeze()
 
 
 def reference_seconds() -> float:

@@ -89,8 +89,12 @@ async def test_dropped_packets_end_requests_at_the_deadline_without_connection_l
         async def served() -> bool:
             return (await plain_post(base_url, "/v1/working-memory/s/messages", body))[0] == "200"
 
+        async def given_back() -> bool:
+            return pool.in_use == 0
+
         await wait_until(served, "an answer when packets flow again", 10)
-        assert pool.in_use == 0, "connections were not given back"
+        # A regular task of the process may just be asking Redis something.
+        await wait_until(given_back, "connections were not given back", 10)
 
 
 async def plain_post(base_url: str, path: str, body: dict[str, Any]) -> tuple[str, str]:

@@ -87,7 +87,7 @@ async def judge(rig: Rig, scene: Scene) -> str:
     return "right" if all(scene.texts[place] in left for place in scene.stays) else "too much"
 
 
-@pytest.mark.parametrize(("recognized", "least"), [(False, 11), (True, 32)])
+@pytest.mark.parametrize(("recognized", "least"), [(False, 10), (True, 32)])
 async def test_forget_proposals_match_enough_labelled_scenes(rig: Rig, recognized: bool, least: int) -> None:
     """Said in the conversation, and as if every request was `recognized` as one."""
     outcomes = await outcomes_of(rig, recognized=recognized)

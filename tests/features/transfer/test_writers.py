@@ -52,7 +52,7 @@ async def test_memory_names_the_key_that_wrote_its_words(url: str) -> None:
         assert await _writer(two, "age") == first
         await two.patch("/v1/long-term-memory/age", json={"text": "Bob is 21 years old."})
         assert await _writer(one, "age") == second
-        found = (await one.post("/v1/long-term-memory/search", json={"user_id": {"eq": "bob"}, "text": "age"})).json()
+        found = (await one.post("/v1/long-term-memory/search", json={"user_id": {"eq": "bob"}, "text": "Bob"})).json()
         assert [each["written_by"] for each in found["memories"]] == [second]
 
 

@@ -93,8 +93,9 @@ class _Copy:
     def _without_nulls(self, model: Any) -> _Read:
         """Return a function that removes optional fields whose value is null or an object that contains only nulls."""
         known: Mapping[str, FieldInfo] = model["cls"].model_fields
-        # Not from the JSON schema, which may omit fields that a model need not see.
-        optional = {alias for name, field in known.items() if not field.is_required() for alias in (name, field.alias)}
+        # The JSON schema may omit optional fields, but says which fields must be given: null content has a meaning.
+        needed = model["cls"].model_json_schema().get("required", ())
+        optional = {alias for name, field in known.items() if not field.is_required() for alias in (name, field.alias)} - set(needed)
         fields: Mapping[str, Any] = self._value(model["schema"]).get("fields", {})
         objects = {
             alias

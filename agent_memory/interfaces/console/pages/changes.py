@@ -49,7 +49,10 @@ async def show_changes(page: Page) -> Response:
             page.read_if_allowed("/v1/quarantine", limit=_PAGE, **whose),
         )
     else:
-        proposals = await page.read_if_allowed("/v1/changes", kind=query.get("kind"), limit=_PAGE, offset=offset, **whose)
+        kind = query.get("kind")
+        # The undo of a request to forget is no change of its own: its record becomes `undone`.
+        choice = {"state": "undone"} if kind == "undo" else {"kind": kind}
+        proposals = await page.read_if_allowed("/v1/changes", limit=_PAGE, offset=offset, **choice, **whose)
         quarantine = {"memories": [], "total": 0}
     await page.name_keys()
     changes = proposals["changes"] if proposals else []
