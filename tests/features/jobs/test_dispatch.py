@@ -20,7 +20,7 @@ from agent_memory.foundation.core.errors import ModelAnswerInvalid
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind, TaskName
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
-from agent_memory.foundation.storage.outbox import Claims
+from agent_memory.foundation.storage.outbox import Claims, Outbox
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
 from agent_memory_worker import task_handlers
 from agent_memory_worker.main import run_worker
@@ -214,6 +214,14 @@ async def test_work_beyond_the_worker_concurrency_stays_in_the_outbox(make_rig: 
         await gate.wait()
         return await promote(runtime, sid)
 
+    rounds: list[object] = []
+    claim_each = Outbox.claim_each
+
+    async def counted(outbox: Outbox, *args: Any, **more: Any) -> Any:
+        rounds.append(args)
+        return await claim_each(outbox, *args, **more)
+
+    monkeypatch.setattr(Outbox, "claim_each", counted)
     monkeypatch.setattr(task_handlers, "promote_session", slow)
     async with make_rig(**QUICK, WORKER_CONCURRENCY=3) as rig:
         await gathered(rig.append(f"s{number}", f"fig {number}") for number in range(50))
@@ -224,6 +232,13 @@ async def test_work_beyond_the_worker_concurrency_stays_in_the_outbox(make_rig: 
 
             await eventually(rig, busy, "the first tasks")
 
+            # The relay goes on asking for work, but hands over no more than this worker can take.
+            before = len(rounds)
+
+            async def asked_again() -> bool:
+                return len(rounds) >= before + 5
+
+            await eventually(rig, asked_again, "further rounds of the relay")
             assert len(await rig.rt.client.hvals(rig.keys.tries(DueKind.SESSION))) <= 12
             gate.set()
             await rest(rig)

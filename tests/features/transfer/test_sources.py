@@ -103,6 +103,18 @@ def test_circles_and_missing_parents_in_chatgpt_are_reported(tmp_path: Path) -> 
     assert "Porto" in json.dumps(lines)
 
 
+@pytest.mark.parametrize("position", ["--1", "²", "last", "-"])
+def test_position_of_a_user_that_is_no_number_is_refused(position: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "store.json", [{"namespace": ["app", "ana"], "key": "k", "value": {"text": "Ana rows"}}])
+    with pytest.raises(StartupError, match="position in the namespace"):
+        moved("langgraph", path, mapping={"user": position})
+
+
+def test_message_of_only_a_speakers_name_keeps_its_text(tmp_path: Path) -> None:
+    _, _, lines = moved("zep", written(tmp_path / "episodes.json", [{"uuid": "e1", "source": "message", "content": "User:"}]))
+    assert "User:" in json.dumps(lines)
+
+
 def test_file_that_breaks_off_keeps_what_came_before(tmp_path: Path) -> None:
     text = json.dumps([chatgpt_conversation(f"c{n}") for n in range(3)])
     counts, left_out, _ = moved("chatgpt", written(tmp_path / "conversations.json", text[: len(text) * 5 // 6]))
