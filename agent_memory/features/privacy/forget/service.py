@@ -30,7 +30,7 @@ from agent_memory.features.privacy.forget.matching import (
 )
 from agent_memory.features.privacy.forget.plan import Chosen, Cited, Plan, Planner, Targets, Whose, evidence_messages
 from agent_memory.features.privacy.forget.sessions import SessionCopy, SessionReader
-from agent_memory.features.privacy.forget.store import ForgetStore
+from agent_memory.features.privacy.forget.store import ForgetStore, ForgottenData
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import list_place_of, writing
@@ -41,10 +41,13 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.text.languages.memory_requests import memory_request
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import (
+    ChangeStateEnum,
     ForgetMatch,
     ForgetMemoryRequest,
     ForgetMemoryResponse,
+    ForgettingResponse,
     ForgetUndoResponse,
+    ForgottenItem,
     MemoryRecord,
 )
 
@@ -134,6 +137,15 @@ class ForgetService:
         await self.changes.end_forgetting(scope, receipt_id)
         memories, messages, newer = restored
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
+
+    async def show(self, scope: Scope, receipt_id: str) -> ForgettingResponse:
+        """Return what a request has deleted or, after its undo, what came back. Raises NotFound, or Forbidden for readers."""
+        data = await self.store.show(writing(scope), receipt_id)
+        if data is None:
+            raise NotFound(f"no receipt {receipt_id} found: it cannot be undone any more, or never could")
+        _, user, at, until = data.header
+        state = ChangeStateEnum.UNDONE if data.undone else ChangeStateEnum.APPLIED
+        return ForgettingResponse(receipt_id=receipt_id, user_id=user, at=at, undo_until=until, state=state, items=_items(data))
 
     async def _carry_out(self, scope: Scope, mean: Mean, *, dry_run: bool = False) -> ForgetMemoryResponse:
         for _ in range(_ATTEMPTS):
@@ -396,6 +408,40 @@ def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
     ]
     others = [part for text in texts for part in sentences(text) if part not in targets.stated]
     targets.values = values_of(targets.stated, others)
+
+
+def _items(data: ForgottenData) -> list[ForgottenItem]:
+    """Return forgotten data as a list: facts, then messages, then summaries, each in the order of time."""
+    items = [
+        ForgottenItem(
+            kind="message" if is_turn(record) else "fact",
+            id=record.id,
+            text=record.text,
+            user_id=record.user_id,
+            namespace=record.namespace,
+            session_id=record.session_id,
+            created_at=record.created_at,
+            written_by=record.written_by,
+        )
+        for record in sorted(data.memories, key=lambda record: (is_turn(record), record.created_at))
+    ]
+    items += [
+        ForgottenItem(
+            kind="session_message",
+            id=message.id,
+            text=message.content,
+            user_id=ref.user_id,
+            namespace=ref.namespace,
+            session_id=ref.session_id,
+            created_at=message.created_at,
+            written_by=message.written_by,
+        )
+        for ref, message in sorted(data.messages, key=lambda one: one[1].created_at)
+    ]
+    return items + [
+        ForgottenItem(kind="summary", id=ref.session_id, text=text, user_id=ref.user_id, namespace=ref.namespace, session_id=ref.session_id)
+        for ref, text in data.summaries
+    ]
 
 
 def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) -> Subject | None:
