@@ -95,6 +95,7 @@ class ForgettingResponse(BaseModel):
     """What a request to forget has deleted, while it can be undone."""
 
     receipt_id: str
+    """The id to pass to `undo_forget_memory`."""
     user_id: str | None = None
     """The owner of the data. Null if the request covered data without a user."""
     at: Instant
@@ -105,6 +106,8 @@ class ForgettingResponse(BaseModel):
     """`undone` after an undo."""
     items: list[ForgottenItem]
     """The deleted data. After an undo, the data that came back and is still stored."""
+    kept_newer: int = 0
+    """After an undo: the number of memories that were not restored because newer ones replaced them."""
 
 
 class ForgetUndoResponse(BaseModel):

@@ -1,4 +1,4 @@
-"""HTTP operations: forget data on request, show what was forgotten, and undo a forget request."""
+"""HTTP operations: forget data on request, show the forgotten data, and undo a forget request."""
 
 from __future__ import annotations
 

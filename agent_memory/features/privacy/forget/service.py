@@ -145,7 +145,8 @@ class ForgetService:
             raise NotFound(f"no receipt {receipt_id} found: it cannot be undone any more, or never could")
         _, user, at, until = data.header
         state = ChangeStateEnum.UNDONE if data.undone else ChangeStateEnum.APPLIED
-        return ForgettingResponse(receipt_id=receipt_id, user_id=user, at=at, undo_until=until, state=state, items=_items(data))
+        items, newer = _items(data), data.kept_newer
+        return ForgettingResponse(receipt_id=receipt_id, user_id=user, at=at, undo_until=until, state=state, items=items, kept_newer=newer)
 
     async def _carry_out(self, scope: Scope, mean: Mean, *, dry_run: bool = False) -> ForgetMemoryResponse:
         for _ in range(_ATTEMPTS):

@@ -52,6 +52,7 @@ class ForgottenData:
     memories: list[MemoryRecord] = field(default_factory=list[MemoryRecord])
     messages: list[tuple[SessionRef, MemoryMessage]] = field(default_factory=list[tuple[SessionRef, MemoryMessage]])
     summaries: list[tuple[SessionRef, str]] = field(default_factory=list[tuple[SessionRef, str]])
+    kept_newer: int = 0
 
 
 class ForgetStore:
@@ -212,7 +213,9 @@ class ForgetStore:
         if state == b"gone":
             return None
         if state == b"undone":
-            return await self._restored(scope, header, given[0].decode().splitlines())
+            data = await self._restored(scope, header, given[0].decode().splitlines())
+            data.kept_newer = int(given[1].split()[2])
+            return data
         rows = [[None if value is None else value.decode() for value in row] for row in given[0]]
         return await asyncio.to_thread(_kept, header, rows)
 

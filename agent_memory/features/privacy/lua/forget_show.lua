@@ -3,7 +3,7 @@
 -- Refuses while an owner is being erased.
 -- KEYS: receipt
 -- ARGV: root, guard: json
--- -> {"gone"}, {"undone", names} or {"kept", rows}
+-- -> {"gone"}, {"undone", names, answer of the undo} or {"kept", rows}
 --    names: a line for each: "m <mid>", "s <sid> <sha1 of the entry>" (a message), "c <sid>" (a summary)
 --    rows: {"memory", record} or {what, value, session, namespace, user}, where `what` is "message" (an entry),
 --          "summary" (its text), "waiting" (a memory for promotion) or "memories" (of a session, value: JSON [before, after])
@@ -13,7 +13,7 @@ local found = redis.call('HMGET', receipt, 't', 'undone', 'back')
 if not found[1] then return {'gone'} end
 local receipt_fields = kept_keys.fields_of(receipt)
 kept_keys.refuse(receipt_fields, guard)
-if found[2] then return {'undone', found[3] or ''} end
+if found[2] then return {'undone', found[3] or '', found[2]} end
 local rows = {}
 
 -- True if forgetting deleted this version: the current one, or a former version of a memory that stays.

@@ -1,4 +1,4 @@
-"""Show all data about one person: on a page, as a file, and before an erasure."""
+"""Show all data about one person: on a page, and before an erasure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from agent_memory.interfaces.console.frame import Page
-from agent_memory.interfaces.console.pages.changes import saved_diff, shown_change
+from agent_memory.interfaces.console.pages.changes import add_forgotten, saved_diff, shown_change
 
 _FACT_KINDS = ["semantic", "episodic", "procedural"]
 _FACTS = 25
@@ -39,6 +39,7 @@ async def show_person(page: Page) -> Response:
     )
     applied = [each for each in (changes or {"changes": []})["changes"] if each["state"] == "applied"]
     recent = [shown_change(each) for each in applied if datetime.fromisoformat(each["at"]) >= week_ago]
+    await add_forgotten(page, recent)
     await page.name_keys()
     return page.render(
         "person.html",
@@ -105,13 +106,6 @@ def _ticks(first: date, last: date) -> list[date]:
     if len(months) > _MOST_MONTHS:
         months = [day for day in months if day.month == 1]
     return months[:: len(months) // _MOST_MONTHS + 1]
-
-
-async def export_person(page: Page) -> Response:
-    """Send all of a person's data as JSON Lines."""
-    user = page.request.path_params["user_id"]
-    headers = {"content-disposition": 'attachment; filename="memories.jsonl"'}
-    return page.rest.forward("POST", f"/v1/users/{user}/export", headers, namespace=page.query.get("namespace"))
 
 
 async def show_erasing(page: Page) -> Response:
