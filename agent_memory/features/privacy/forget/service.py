@@ -159,7 +159,7 @@ class ForgetService:
                 matches = [match.model_copy(update={"clear": False}) for match in matches]
             if dry_run or ambiguous or plan.empty:
                 return ForgetMemoryResponse(matches=matches, ambiguous=ambiguous, dry_run=dry_run)
-            name, owner = str(ULID()), (targets.whose.namespace, targets.whose.user_id)
+            name, owner = str(ULID()), (_namespace_of(targets.whose, plan), targets.whose.user_id)
             await self._purge(scope, plan)
             until = await self.store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, targets, planner))
             if until is False:
@@ -328,9 +328,14 @@ class ForgetService:
 
 
 def _owner_of(whose: Whose, plan: Plan) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user. Without a user, return the owner of all deleted memories if there is only one."""
+    """Return the namespace and user of a request. Without a user, return the owner of all deleted memories if there is only one."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
-    return owners.pop() if whose.user_id is None and len(owners) == 1 else (whose.namespace, whose.user_id)
+    return owners.pop() if whose.user_id is None and len(owners) == 1 else (_namespace_of(whose, plan), whose.user_id)
+
+
+def _namespace_of(whose: Whose, plan: Plan) -> str | None:
+    """Return the request's namespace. If it names none, return the namespace of all touched data if there is only one."""
+    return next(iter(plan.namespaces)) if whose.namespace is None and len(plan.namespaces) == 1 else whose.namespace
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:

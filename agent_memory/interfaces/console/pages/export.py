@@ -48,7 +48,8 @@ def _texts(words: dict[str, str], line: dict[str, Any]) -> Iterator[str]:
         records = [version["record"] for version in (line.get("now"), *(line.get("versions") or ())) if version]
         for at, record in enumerate(records):
             ended = "" if line["state"] == "current" and not at else f" [{words['not_now']}]"
-            name = words.get(f"kind_{record['memory_type']}", record["memory_type"])
+            speaker = (record.get("metadata") or {}).get("role") if record["memory_type"] == "message" else None
+            name = words.get(f"role_{speaker}") or words.get(f"kind_{record['memory_type']}", record["memory_type"])
             yield f"{moment(record['created_at'])}  {name}: {_indented(record['text'])}{ended}"
     elif kind in ("session", "waiting"):
         yield f"\n{words['filter_session']} {line['session_id']}"
