@@ -127,7 +127,7 @@ async def show_forgotten(page: Page) -> Response:
     receipt = await page.rest("GET", f"/v1/memory/forget/{page.request.path_params['receipt_id']}")
     await page.name_keys()
     back = page.local(page.query["back"]) if "back" in page.query else None
-    return page.render("forgotten.html", receipt=receipt, texts=receipt["items"], back=back)
+    return page.render("forgetting/forgotten.html", receipt=receipt, texts=receipt["items"], back=back)
 
 
 async def show_history(page: Page) -> Response:
