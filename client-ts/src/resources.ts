@@ -141,6 +141,11 @@ export class LongTermMemory extends Resource {
     return this.transport.request("POST /v1/memory/forget", {}, options, this.within(request));
   }
 
+  /** What `forgetByRequest` took or, after `undoForget`, what came back. */
+  getForgotten(receiptId: string, options: Options<"GET /v1/memory/forget/{receipt_id}"> = {}) {
+    return this.transport.request("GET /v1/memory/forget/{receipt_id}", { receipt_id: receiptId }, options);
+  }
+
   /** Brings back what `forgetByRequest` took. */
   undoForget(receiptId: string, options: Options<"POST /v1/memory/forget/{receipt_id}/undo"> = {}) {
     return this.transport.request("POST /v1/memory/forget/{receipt_id}/undo", { receipt_id: receiptId }, options);

@@ -92,6 +92,7 @@ test("long-term memories are created, found, changed, deleted and forgotten", as
   assert.deepEqual([forgotten.scanned, forgotten.deleted, forgotten.dry_run], [2, 1, true]);
   const receipt = await client.longTermMemory.forgetByRequest({ ids: [id], user_id });
   await assert.rejects(client.longTermMemory.get(id), MemoryNotFoundError);
+  await client.longTermMemory.getForgotten(receipt.receipt_id ?? "");
   await client.longTermMemory.undoForget(receipt.receipt_id ?? "");
   assert.equal((await client.longTermMemory.get(id)).id, id);
   const ids = [id, ...Array.from({ length: 250 }, () => unique("none"))];

@@ -109,6 +109,7 @@ class FlatCalls(Tools):
     compact_long_term_memories = _flat("memories", Memories.compact)
     forget_long_term_memories = _flat("memories", Memories.forget)
     forget_memory = _flat("memories", Memories.forget_by_request)
+    get_forgotten = _flat("memories", Memories.get_forgotten)
     undo_forget_memory = _flat("memories", Memories.undo_forget)
     purge_source = _flat("memories", Memories.purge)
 

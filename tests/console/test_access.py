@@ -14,6 +14,8 @@ from tests.console.conftest import ADMIN
 
 Make = Callable[..., Any]
 SECRETS = {("here", "ada"): "the secret of ada", ("here", "ben"): "the secret of ben", ("there", "cat"): "the secret of cat"}
+RECEIPTS: dict[str, str] = {}
+"""Of each user, the receipt of a request to forget."""
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +33,10 @@ async def operator(guarded_url: str) -> AsyncGenerator[httpx.AsyncClient]:
                 await client.put("/v1/blocks/notes", params=block, json={"value": text}, headers=headers),
             ):
                 assert answer.status_code == 200, answer.text
+            forgotten = {**memory, "id": f"gone-{user}", "text": f"{text}, forgotten"}
+            await client.post("/v1/long-term-memory/", json={"memories": [forgotten]}, headers=headers)
+            answer = await client.post("/v1/memory/forget", json={"ids": [f"gone-{user}"]}, headers=headers)
+            RECEIPTS[user] = answer.json()["receipt_id"]
         yield client
 
 
@@ -116,6 +122,7 @@ async def test_limited_key_sees_no_data_of_others(
         paths += [f"/people/{user}?{place}", f"/people/{user}", f"/memories?user={user}", f"/memories?q=secret&user={user}"]
         paths += [f"/sessions/s-{user}?user={user}&{place}", f"/prompt?q=secret&user={user}&{place}&session=s-{user}&blocks=1"]
         paths += [f"/export/{user}?{place}", f"/export/{user}", f"/erase/{user}?{place}", f"/changes?tab=all&user={user}&{place}"]
+        paths += [f"/forgotten/{RECEIPTS[user]}", f"/history/m-{user}", f"/export/{user}?format=text"]
         paths += [f"/forget?id=m-{user}&user={user}&{place}", f"/memories?kind=semantic&{place}"]
     if "agents" in rights:
         # Sessions that no agent has are for all agents, in REST, too.
@@ -129,6 +136,7 @@ async def test_limited_key_sees_no_data_of_others(
         seen += text
     if own:
         assert f"the secret of {own}" in seen
+        assert (f"the secret of {own}, forgotten" in seen) == (rights.get("role") != "read")
     if rights.get("role") == "read":
         await page.goto("/console/people/ada?namespace=of-ada")
         await expect(page.get_by_label("Forget")).to_have_count(0)

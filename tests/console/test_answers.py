@@ -84,20 +84,30 @@ async def test_forgetting_and_receipt_of_an_erasure_are_listed(
     await page.goto("/console/changes?tab=all&user=ed")
     await expect(page.locator(".change")).to_contain_text("by somebody without a login")
     await expect(page.locator(".change")).to_contain_text("facts 1")
+    await expect(page.locator(".change del")).to_have_text("Ed's ex is Carla.")
     await page.locator(".change summary").click()
+    await expect(page.locator(".sure")).to_contain_text("All of the lines below come back.")
     await page.get_by_role("button", name="Undo now").click()
-    await expect(page.get_by_role("status")).to_contain_text("Undone")
+    await expect(page.get_by_role("status")).to_contain_text("Remembered again")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("What came back")
+    await expect(page.locator(".memory .text p").first).to_have_text("Ed's ex is Carla.")
     await expect(page.get_by_role("status").get_by_role("button")).to_have_count(0)
     assert (await api.get("/v1/long-term-memory/ed-0")).status_code == 200
+    await page.get_by_role("link", name="Back").click()
+    await expect(page).to_have_url(f"{open_url}/console/changes?tab=all&user=ed")
+    await page.get_by_role("link", name="What came back").click()
+    await page.get_by_role("link", name="Versions").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Versions")
     erased = await api.delete("/v1/users/ed", params={"wait": 20})
     await page.goto("/console/changes?tab=receipts")
     await page.locator(f'a[href$="{erased.headers["x-operation-id"]}"]').click()
     await expect(page.locator(".facts")).to_contain_text("by somebody without a login")
     async with page.expect_download() as download:
         await page.get_by_role("link", name="JSON").click()
-    file = tmp_path / "receipt.json"
+    file, download_name = tmp_path / "receipt.json", (await download.value).suggested_filename
     await (await download.value).save_as(file)
     receipt = json.loads(file.read_text())
+    assert download_name == f"{erased.headers['x-operation-id']}.json"
     assert receipt["stages"]["memories"] == 2
     assert "ed" not in receipt.values()
 

@@ -115,6 +115,8 @@ async def hostile_url(module_settings: Callable[..., Settings], redis_url: str) 
             assert answer.status_code == 200, answer.text
             answer = await client.post("/v1/auth/tokens", json={"description": texts[18], "users": [name_of(texts[1])]})
             assert answer.status_code == 200, answer.text
+            answer = await client.post("/v1/memory/forget", json={"ids": ["slot11"]})
+            assert answer.json()["receipt_id"], answer.text
             block = {"value": texts[5], "description": texts[6]}
             answer = await client.put("/v1/blocks/notes", params={"user_id": name_of(texts[1])}, json=block)
             assert answer.status_code == 200, answer.text
@@ -161,6 +163,9 @@ async def test_hostile_texts_are_shown_and_never_run(new_page: Callable[..., Any
     await look(page, f"/console/changes?tab=all&user={quoted(name)}&namespace={quoted(texts[8])}", seen)
     await look(page, f"/console/server?namespace={quoted(texts[9])}&user={quoted(name)}", seen)
     await look(page, "/console/history/h1", seen)
+    await page.goto("/console/changes?tab=all&kind=forget")
+    for address in [await link.get_attribute("href") for link in await page.get_by_role("link", name="What was forgotten").all()]:
+        await look(page, f"{address}?back={quoted(texts[0])}", seen)
     await look(page, f"/console/jobs/extraction-x?open=1&session={quoted(name)}&user={quoted(name)}", seen)
     back = quoted('javascript:window.hacked=1//"><script>')
     await look(page, f"/console/forget?id=h1&user={quoted(name)}&back={back}", seen)

@@ -53,13 +53,19 @@ async def test_pages_fit_the_screen_and_are_accessible(
     options = {"viewport": {"width": width, "height": 900}, "color_scheme": theme, "reduced_motion": "reduce"}
     page: Page = await demo_page(new_page, open_url, api, "/console", **options)
     await load_sample(api)
-    for path in PAGES:
+    for path in (*PAGES, await forgotten_page(api)):
         await page.goto(f"/console{path}")
         assert await page.evaluate("document.documentElement.scrollWidth") <= width, path
         await page.evaluate(AXE)
         found: Any = await page.evaluate("axe.run()")
         serious = [violation for violation in found["violations"] if violation["impact"] in ("serious", "critical")]
         assert not serious, (path, [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious])
+
+
+async def forgotten_page(api: httpx.AsyncClient) -> str:
+    await api.post("/v1/long-term-memory/", json={"memories": [{"id": "gone", "text": "Gone with the wind", "user_id": "gone"}]})
+    receipt = (await api.post("/v1/memory/forget", json={"ids": ["gone"]})).json()["receipt_id"]
+    return f"/forgotten/{receipt}?back=/console/people"
 
 
 async def test_login_page_is_accessible_in_both_themes(new_page: Callable[..., Any], guarded_url: str) -> None:

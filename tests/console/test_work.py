@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.console.conftest import ADMIN
-from tests.console.sample import POISON, USER, load_sample
+from tests.console.sample import POISON, SESSION, USER, load_sample
 from tests.support.api import serving
 
 Make = Callable[..., Any]
@@ -76,8 +77,13 @@ async def test_proposed_forgetting_shows_texts_and_is_approved_and_undone(new_pa
     await expect(page.get_by_role("status")).to_contain_text("Approved")
     gone = [name for name in named if (await api.get(f"/v1/long-term-memory/{name}")).status_code == 404]
     assert gone
-    await page.get_by_role("button", name="Undo").click()
+    await page.get_by_role("status").get_by_role("link", name="What was forgotten").click()
+    await expect(page.locator("del", has_text="robotics company").first).to_be_visible()
+    await page.get_by_role("button", name="Bring all of this back").click()
     await expect(page.get_by_role("status")).to_contain_text("Remembered again.")
+    await expect(page.locator("del")).to_have_count(0)
+    await page.get_by_role("link", name=SESSION).last.click()
+    await expect(page.locator(".chat .user", has_text="robotics company").first).to_be_visible()
 
 
 async def test_proposal_is_rejected(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:
@@ -151,6 +157,9 @@ async def test_several_memories_are_pinned_and_forgotten_at_once(new_page: Make,
     await expect(page.locator("del")).to_have_count(2)
     await page.get_by_role("button", name="Forget").click()
     await expect(page.get_by_role("status")).to_contain_text("Forgotten.")
+    await page.get_by_role("link", name="What was forgotten").click()
+    await expect(page.locator("del")).to_have_text(["Kim has 0 kites.", "Kim has 2 kites."])
+    await expect(page.get_by_role("main")).to_contain_text("can be undone until")
     statuses = [(await api.get(f"/v1/long-term-memory/bulk-{number}")).status_code for number in range(3)]
     assert statuses == [404, 200, 404]
 
@@ -174,10 +183,19 @@ async def test_person_is_exported_then_erased_with_a_receipt(new_page: Make, ope
     page = await visited(new_page, open_url, "/people/lou/with slash")
     async with page.expect_download() as started:
         await page.get_by_role("link", name="Export").click()
+    assert re.fullmatch(r"lou_with slash \d{4}-\d\d-\d\d\.jsonl", (await started.value).suggested_filename)
     await (await started.value).save_as(tmp_path / "lou.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "lou.jsonl").read_text("utf-8").splitlines()]
     assert lines[-1]["kind"] == "end"
     assert any("Lou likes lemons." in json.dumps(line) for line in lines)
+    async with page.expect_download() as started:
+        await page.get_by_role("link", name="Copy to read").click()
+    assert re.fullmatch(r"lou_with slash \d{4}-\d\d-\d\d\.txt", (await started.value).suggested_filename)
+    await (await started.value).save_as(tmp_path / "lou.txt")
+    copy = (tmp_path / "lou.txt").read_text("utf-8")
+    assert copy.startswith("All that is remembered about lou/with slash")
+    assert "fact: Lou likes lemons.\n" in copy
+    assert copy.endswith("End of the copy: it is complete.\n")
     await page.get_by_role("link", name="Erase").click()
     await page.get_by_label("Type the user id").fill("lou")
     await page.get_by_role("button", name="Erase").click()

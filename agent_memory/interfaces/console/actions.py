@@ -40,7 +40,6 @@ _MEMORY = "/v1/long-term-memory/{memory_id}"
 _REQUESTS: dict[str, tuple[str, Any]] = {
     "pin": (f"PATCH {_MEMORY}", {"pinned": True}),
     "unpin": (f"PATCH {_MEMORY}", {"pinned": False}),
-    "undo-forget": ("POST /v1/memory/forget/{receipt_id}/undo", None),
     "reject-change": ("POST /v1/changes/{change_id}/reject", None),
     "undo-batch": ("POST /v1/changes/batches/{batch_id}/undo", None),
     "approve-quarantined": ("POST /v1/quarantine/{memory_id}/approve", None),
@@ -168,11 +167,24 @@ async def _approve_change(page: Page, form: Fields) -> str:
     return f"undo-forget:{change['receipt_id']}" if change.get("receipt_id") else f"undo-change:{change['id']}"
 
 
-@_action("undo-change", "POST /v1/changes/{change_id}/undo")
-async def _undo_change(page: Page, form: Fields) -> str | None:
+@_action("undo-forget", "POST /v1/memory/forget/{receipt_id}/undo", "GET /v1/memory/forget/{receipt_id}")
+async def _undo_forget(page: Page, form: Fields) -> Response:
+    """Undo a request to forget, and redirect to the page that shows what came back."""
+    await page.rest("POST", f"/v1/memory/forget/{form['id']}/undo")
+    return _came_back(page, form["id"], form.get("back"))
+
+
+@_action("undo-change", "POST /v1/changes/{change_id}/undo", "GET /v1/memory/forget/{receipt_id}")
+async def _undo_change(page: Page, form: Fields) -> Response | str:
     change = await page.rest("POST", f"/v1/changes/{form['id']}/undo")
     # The undo of a request to forget is no change of its own, and cannot be undone.
-    return f"undo-change:{change['id']}" if change["kind"] == "undo" else None
+    return f"undo-change:{change['id']}" if change["kind"] == "undo" else _came_back(page, change["receipt_id"], form.get("back"))
+
+
+def _came_back(page: Page, receipt_id: str, back: str | None) -> Response:
+    path = f"/forgotten/{receipt_id}"
+    back = None if back is None or urlsplit(back).path == urlsplit(page.url(path)).path else page.local(back)
+    return page.redirect(page.url(path, done="undo-forget", back=back))
 
 
 @_action("erase", "DELETE /v1/users/{user_id}")

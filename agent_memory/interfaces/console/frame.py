@@ -44,13 +44,13 @@ _WORDS: dict[str, dict[str, str]] = {path.stem: json.loads(path.read_bytes()) fo
 
 
 def _day(text: str) -> str:
-    return _moment(text).partition(",")[0]
+    return moment(text).partition(",")[0]
 
 
-def _moment(text: str) -> str:
+def moment(text: str) -> str:
     """Format a time for display."""
-    moment = datetime.fromisoformat(text)
-    return f"{moment if moment.tzinfo is None else moment.astimezone(UTC):%-d %b %Y, %H:%M}"
+    at = datetime.fromisoformat(text)
+    return f"{at if at.tzinfo is None else at.astimezone(UTC):%-d %b %Y, %H:%M}"
 
 
 def _origin(memory: Any) -> str | None:
@@ -65,7 +65,7 @@ def _month(text: str) -> str:
 
 # REST omits fields without a value: templates treat these as false.
 _TEMPLATES = Environment(loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-_TEMPLATES.filters |= {"moment": _moment, "day": _day, "month": _month, "origin": _origin, "number": "{:,}".format}
+_TEMPLATES.filters |= {"moment": moment, "day": _day, "month": _month, "origin": _origin, "number": "{:,}".format}
 
 
 class Fields(dict[str, str]):
@@ -154,6 +154,13 @@ class Page:
             found = await self.read_if_allowed("/v1/auth/tokens") or {"tokens": []}
             self.key_names = {f"token:{key['id']}": key["description"] for key in found["tokens"] if key["description"]}
 
+    def writer_name(self, name: str) -> str:
+        """Return a writer's name for display. Of a key whose name the caller may not know, show only the end of its id."""
+        if name in self.key_names or not name.startswith("token:"):
+            return self.key_names.get(name, name)
+        is_own = self.principal is not None and self.principal.subject == name
+        return self.words["own_key"] if is_own else f"{self.words['some_key']} …{name[-4:]}"
+
     async def readiness(self) -> Any:
         try:
             return await self.rest("GET", "/v1/ready")
@@ -223,7 +230,6 @@ class Page:
             here=self.here,
             host=self.host,
             is_open=not self.settings.auth.required,
-            key_names=self.key_names,
             language=self.words["language"],
             path=self.path,
             principal=self.principal,
@@ -233,6 +239,7 @@ class Page:
             t=self.words,
             url=self.url,
             version=__version__,
+            writer_name=self.writer_name,
             **values,
         )
         request.scope[CONTENT_POLICY] = _POLICY

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -17,6 +18,9 @@ from agent_memory.foundation.core.scope import Principal
 
 # Keys that a call's ASGI scope takes from the page's request. Other data, such as credentials, is not passed on.
 _SHARED = ("app", "asgi", "client", "http_version", "scheme", "server")
+
+
+Rewrite = Callable[[bytes], bytes]
 
 
 class RestError(Exception):
@@ -78,9 +82,16 @@ class Rest:
             raise RestError(status, _message_of(from_json(content or b"null"), status))
         return from_json(content or b"null"), given
 
-    def forward(self, method: str, path: str, headers: Mapping[str, str], **query: str | float | None) -> Response:
-        """Return a response that streams an operation's answer, with additional headers."""
-        return _Forwarded(self._app, self._scope(method, path, b"", None, query), headers)
+    def forward(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        rewrite: Rewrite | None = None,
+        **query: str | float | None,
+    ) -> Response:
+        """Return a response that streams an operation's answer, with other headers. `rewrite` replaces each line of the answer."""
+        return _Forwarded(self._app, self._scope(method, path, b"", None, query), headers, rewrite)
 
     def _scope(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None, query: Mapping[str, str | float | None]
@@ -100,19 +111,32 @@ class Rest:
 
 
 class _Forwarded(Response):
-    def __init__(self, app: ASGIApp, call: Scope, headers: Mapping[str, str]) -> None:
+    def __init__(self, app: ASGIApp, call: Scope, headers: Mapping[str, str], rewrite: Rewrite | None) -> None:
         super().__init__()
         self._app = app
         self._call = call
-        self._more = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+        self._headers = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
+        self._rewrite = rewrite
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_more(message: Message) -> None:
+        is_answer, rest = False, b""
+
+        async def send_changed(message: Message) -> None:
+            nonlocal is_answer, rest
             if message["type"] == "http.response.start" and message["status"] == 200:
-                message = {**message, "headers": [*message["headers"], *self._more]}
+                is_answer = True
+                others = [(name, value) for name, value in message["headers"] if name.lower() not in self._headers]
+                message = {**message, "headers": [*others, *self._headers.items()]}
+            elif is_answer and self._rewrite is not None and message["type"] == "http.response.body":
+                *lines, rest = (rest + message.get("body", b"")).split(b"\n")
+                message = {**message, "body": await asyncio.to_thread(_join, self._rewrite, lines)}
             await send(message)
 
-        await self._app(self._call, receive, send_more)
+        await self._app(self._call, receive, send_changed)
+
+
+def _join(rewrite: Rewrite, lines: Sequence[bytes]) -> bytes:
+    return b"".join(rewrite(line) for line in lines if line)
 
 
 def _message_of(answer: Any, status: int) -> str:

@@ -14,11 +14,12 @@ from agent_memory.interfaces.console.actions import do_action
 from agent_memory.interfaces.console.assets import serve_asset
 from agent_memory.interfaces.console.frame import Page, page_endpoint
 from agent_memory.interfaces.console.live import show_live
-from agent_memory.interfaces.console.pages.changes import show_changes, show_history
+from agent_memory.interfaces.console.pages.changes import show_changes, show_forgotten, show_history
+from agent_memory.interfaces.console.pages.export import export_person
 from agent_memory.interfaces.console.pages.memories import show_forgetting, show_memories
 from agent_memory.interfaces.console.pages.overview import show_overview
 from agent_memory.interfaces.console.pages.people import show_people
-from agent_memory.interfaces.console.pages.person import export_person, show_erasing, show_person
+from agent_memory.interfaces.console.pages.person import show_erasing, show_person
 from agent_memory.interfaces.console.pages.prompt_lab import show_prompt
 from agent_memory.interfaces.console.pages.server import show_job, show_jobs, show_keys, show_server
 from agent_memory.interfaces.console.pages.sessions import show_session
@@ -33,6 +34,7 @@ _PAGES = {
     "/prompt": show_prompt,
     "/sessions/{session_id}": show_session,
     "/forget": show_forgetting,
+    "/forgotten/{receipt_id}": show_forgotten,
     "/export/{user_id:path}": export_person,
     "/erase/{user_id:path}": show_erasing,
     "/changes": show_changes,

@@ -95,7 +95,9 @@ from agent_memory_client.models.filters import WrittenBy as WrittenBy
 from agent_memory_client.models.forgetting import ForgetMatch as ForgetMatch
 from agent_memory_client.models.forgetting import ForgetMemoryRequest as ForgetMemoryRequest
 from agent_memory_client.models.forgetting import ForgetMemoryResponse as ForgetMemoryResponse
+from agent_memory_client.models.forgetting import ForgettingResponse as ForgettingResponse
 from agent_memory_client.models.forgetting import ForgetUndoResponse as ForgetUndoResponse
+from agent_memory_client.models.forgetting import ForgottenItem as ForgottenItem
 from agent_memory_client.models.memories import ACTING_USER_HEADER as ACTING_USER_HEADER
 from agent_memory_client.models.memories import MEMORY_TYPES_HEADER as MEMORY_TYPES_HEADER
 from agent_memory_client.models.memories import AckResponse as AckResponse

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agent_memory_client.models._types import FreeText, Identifier, Instant, OptionalIdentifier
+from agent_memory_client.models.changes import ChangeStateEnum
 
 
 class ForgetMemoryRequest(BaseModel):
@@ -70,6 +71,43 @@ class ForgetMemoryResponse(BaseModel):
     """The id for undoing the request. Null if nothing was deleted."""
     undo_until: Instant | None = None
     """The deadline for an undo. Null if an undo is not possible."""
+
+
+class ForgottenItem(BaseModel):
+    """A memory, message or summary that a request has deleted."""
+
+    kind: Literal["fact", "message", "session_message", "summary"]
+    """As in `ForgetMatch`."""
+    id: str
+    """The id of the memory or message. For a summary, the id of the session."""
+    text: str
+    """The deleted text, or the text that came back."""
+    user_id: str | None = None
+    namespace: str | None = None
+    session_id: str | None = None
+    created_at: Instant | None = None
+    """The time when it was said or noted. Null for a summary."""
+    written_by: str | None = None
+    """Who wrote it: the API key as `token:<id>`, or the subject of a token."""
+
+
+class ForgettingResponse(BaseModel):
+    """What a request to forget has deleted, while it can be undone."""
+
+    receipt_id: str
+    """The id to pass to `undo_forget_memory`."""
+    user_id: str | None = None
+    """The owner of the data. Null if the request covered data without a user."""
+    at: Instant
+    """The time of the request."""
+    undo_until: Instant
+    """The deadline for an undo."""
+    state: Literal[ChangeStateEnum.APPLIED, ChangeStateEnum.UNDONE]
+    """`undone` after an undo."""
+    items: list[ForgottenItem]
+    """The deleted data. After an undo, the data that came back and is still stored."""
+    kept_newer: int = 0
+    """After an undo: the number of memories that were not restored because newer ones replaced them."""
 
 
 class ForgetUndoResponse(BaseModel):

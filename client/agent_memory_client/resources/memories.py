@@ -39,6 +39,7 @@ from agent_memory_client.models import (
     ForgetMemoryResponse,
     ForgetPolicy,
     ForgetResponse,
+    ForgettingResponse,
     ForgetUndoResponse,
     LastAccessed,
     MemoryEvidence,
@@ -338,6 +339,13 @@ class Memories(Resource):
         body = as_body(checked(ForgetMemoryRequest, **values))
         # Sent only once: a second request would find nothing, and the first request's receipt would be lost.
         return await self._read(ForgetMemoryResponse, Call("POST", _FORGET, {}, body, idempotent=False))
+
+    async def get_forgotten(self, receipt_id: str) -> ForgettingResponse:
+        """Return what a `forget_by_request` call has deleted or, after `undo_forget`, what came back.
+
+        Raises MemoryNotFoundError after the time limit.
+        """
+        return await self._read(ForgettingResponse, Call("GET", f"{_FORGET}/{segment('receipt_id', receipt_id)}"))
 
     async def undo_forget(self, receipt_id: str) -> ForgetUndoResponse:
         """Undo a `forget_by_request` call. Repeating the undo changes nothing. Raises MemoryNotFoundError after the time limit."""

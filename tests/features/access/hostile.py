@@ -370,6 +370,7 @@ CASES: dict[str, Callable[[Ids], list[Case]]] = {
         ("POST", "/v1/memory/forget", {}, {"ids": ["x1", *OWNED], **ANA}),
         ("POST", "/v1/memory/forget", {}, {"text": "that", "session_id": i.session, **i.where}),
     ],
+    "get_forgotten": lambda i: [("GET", f"/v1/memory/forget/{_q(i.memory)}", {}, None)],
     "undo_forget_memory": lambda i: [("POST", f"/v1/memory/forget/{_q(i.memory)}/undo", {}, None)],
     "delete_agent": lambda i: [
         ("DELETE", f"/v1/agents/{_q(i.user)}", {"namespace": i.namespace}, None),

@@ -49,6 +49,16 @@ async def test_forget_and_undo_ignore_ids_of_other_users(guarded: Guarded) -> No
     mine = await everybody.post(PATH, json={"ids": ["c"]})
     receipt = mine.json()["receipt_id"]
     assert (await ana.post(f"{PATH}/{receipt}/undo")).status_code == 404
+    reader = await guarded.caller("forgetful-ids", "read")
+    coach = await guarded.caller("forgetful-ids", "write", agents=["coach"])
+    stranger = await guarded.caller("other-tenant", "admin")
+    assert [(await each.get(f"{PATH}/{receipt}")).status_code for each in (ana, reader, coach, stranger)] == [404, 403, 404, 404]
+    shown = [(await everybody.get(f"{PATH}/{receipt}")).json()]
     first, second = [await everybody.post(f"{PATH}/{receipt}/undo") for _ in range(2)]
     assert first.json() == second.json() == {"receipt_id": receipt, "restored": {"memories": 1, "messages": 0, "kept_newer": 0}}
     assert await listed(everybody, "bob") == ["User is allergic to peanuts"]
+    shown.append((await everybody.get(f"{PATH}/{receipt}")).json())
+    assert [(each["state"], [item["text"] for item in each["items"]]) for each in shown] == [
+        ("applied", ["User is allergic to peanuts"]),
+        ("undone", ["User is allergic to peanuts"]),
+    ]

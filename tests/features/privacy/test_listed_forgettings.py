@@ -29,13 +29,14 @@ async def test_forgettings_and_erasures_are_listed(make_settings: Callable[..., 
     async with stack(make_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN), redis_url) as url:
         (app, name), (other, _) = await _key(url), await _key(url, users=["eve"])
         async with app, other:
-            fact = {"id": f"fact-{ULID()}", "text": "Bob's ex is called Carla.", "user_id": "bob"}
+            fact = {"id": f"fact-{ULID()}", "text": "Bob's ex is called Carla.", "user_id": "bob", "namespace": "shop"}
             await app.post("/v1/long-term-memory/", json={"memories": [fact]})
             gone = (await app.post("/v1/memory/forget", json={"ids": [fact["id"]], "user_id": "bob"})).json()
             (listed,) = await _changes(app, user_id="bob", kind="forget")
             assert listed["id"] == listed["receipt_id"] == gone["receipt_id"]
             assert (listed["actor"], listed["state"], listed["user_id"]) == (name, "applied", "bob")
             assert listed["forgotten"]["facts"] == 1
+            assert [await _changes(app, user_id="bob", namespace=name) for name in ("shop", "else")] == [[listed], []]
             assert "Carla" not in str(listed)
             assert await _changes(other) == []
             assert (await other.post(f"/v1/changes/{listed['id']}/undo")).status_code == 404

@@ -85,6 +85,11 @@ def test_every_template_text_is_translated() -> None:
         "say_sure",
         "slot_is_taken",
         "no_namespace",
+        "own_key",
+        "some_key",
+        "copy_title",
+        "copy_end",
+        "not_now",
     }
     unused = {word for word in languages["en"].keys() - used - own if not word.startswith(beginnings)}
     assert not unused
@@ -229,6 +234,66 @@ async def test_quarantine_says_why_in_plain_words_and_asks_before_deleting(clien
     for words in ("tries to overrule the model&#39;s instructions", "no prompt has shown it as a memory", "not from a conversation"):
         assert words in page
     assert re.search(r'<details class="sure">(?:(?!</details>).)*reject-quarantined', page, re.DOTALL)
+
+
+async def test_readable_copy_names_speakers_ends_and_conversations(client: httpx.AsyncClient) -> None:
+    said = [{"role": "user", "content": "I row.\nAt dawn."}, {"role": "assistant", "content": "Nice."}]
+    await client.post("/v1/working-memory/rowing/messages", json={"user_id": "ray", "messages": said})
+    facts = [{"id": "r1", "text": "Ray rows.", "user_id": "ray", "memory_type": "semantic", "valid_to": "2026-01-01T00:00:00Z"}]
+    await client.post("/v1/long-term-memory/", json={"memories": facts})
+    await client.put("/v1/blocks/sport", params={"user_id": "ray"}, json={"value": "Rows daily."})
+    copy = await client.get("/console/export/ray?format=text")
+    assert copy.headers["content-type"] == "text/plain; charset=utf-8"
+    assert re.search(r"filename\*=UTF-8''ray%20\d{4}-\d\d-\d\d\.txt", copy.headers["content-disposition"])
+    for words in (
+        "fact: Ray rows. [no longer valid",
+        "Session rowing\n",
+        "User: I row.\n    At dawn.\n",
+        "Assistant: Nice.",
+        "sport: Rows daily.",
+    ):
+        assert words in copy.text
+    assert copy.text.endswith("End of the copy: it is complete.\n")
+    assert (await client.get("/console/export/ray")).headers["content-type"].startswith("application/x-ndjson")
+
+
+async def test_versions_show_who_ended_a_memory(client: httpx.AsyncClient) -> None:
+    for text in ("Zoe lives in Turin.", "Zoe lives in Oslo."):
+        memory = {"id": text[-6:-1], "text": text, "slot": "home_city", "user_id": "zoe", "memory_type": "semantic"}
+        await client.post("/v1/long-term-memory/", json={"memories": [memory]})
+    await client.patch("/v1/long-term-memory/ Oslo", json={"valid_to": "2030-01-01T00:00:00Z"})
+    replaced = (await client.get("/console/history/Turin")).text
+    assert re.search(r'<span class="tag supersede">replaced</span><time [^>]+>[^<]+</time><span>by \w', replaced)
+    kept = (await client.get("/console/history/ Oslo")).text
+    assert "<span>same words</span>" in kept
+    assert "<span>valid to</span> <ins>1 Jan 2030, 00:00</ins>" in kept
+
+
+async def test_readers_see_no_forgotten_words_and_no_token_ids(make_settings: Callable[..., Settings], redis_url: str) -> None:
+    settings = make_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN="the-operators-own-key-of-this-test")
+    async with open_runtime(settings, redis_url) as runtime, served(create_app(settings, runtime)) as client:
+        operator = {"x-api-key": "the-operators-own-key-of-this-test"}
+        keys = [
+            (await client.post("/v1/auth/tokens", json={"description": f"{role} key", "role": role}, headers=operator)).json()
+            for role in ("write", "read")
+        ]
+        writer, reader = ({"x-api-key": key["token"]} for key in keys)
+        memories = [{"id": name, "text": f"Kim {name}.", "user_id": "kim", "memory_type": "semantic"} for name in ("rows", "sews")]
+        await client.post("/v1/long-term-memory/", json={"memories": memories}, headers=writer)
+        gone = (await client.post("/v1/memory/forget", json={"ids": ["rows"]}, headers=writer)).json()
+        name, tail = f"token:{keys[0]['id']}", keys[0]["id"][-4:]
+        paths = ("/changes?tab=all", "/people/kim", "/prompt?q=Kim&user=kim", f"/memories?user=kim&writer={name}")
+        for headers, shown, writer_shown in (
+            (operator, True, "write key"),
+            (writer, True, "your own key"),
+            (reader, False, f"API key …{tail}"),
+        ):
+            pages = [(await client.get(f"/console{path}", headers=headers)).text for path in paths]
+            assert [("Kim rows." in page) for page in pages] == [shown, shown, False, False]
+            assert all(writer_shown in page for page in (pages[0], *pages[2:]))
+            assert not any(f">{name}<" in page for page in pages)
+            receipt = await client.get(f"/console/forgotten/{gone['receipt_id']}", headers=headers)
+            assert (receipt.status_code, "Kim rows." in receipt.text) == ((200, True) if shown else (403, False))
 
 
 async def test_receipts_and_overview_name_keys(make_settings: Callable[..., Settings], redis_url: str) -> None:

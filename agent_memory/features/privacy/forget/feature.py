@@ -24,10 +24,11 @@ def open_forget(foundation: Foundation, services: Services) -> None:
     settings, client, keys = foundation.settings, foundation.client, foundation.keys
     sessions, lineage = services[SessionStore], services[LineageStore]
     changes = services[ChangeStore]
-    store = ForgetStore(client, keys, changes, undo_seconds=settings.longterm.forget_undo_seconds, fsync=foundation.fsync)
+    memories = services[MemoryStore]
+    store = ForgetStore(client, keys, memories, changes, undo_seconds=settings.longterm.forget_undo_seconds, fsync=foundation.fsync)
     forget = ForgetService(
         store,
-        CandidateFinder(client, services[MemoryStore], lineage, services[EmbeddingBudget], latin_only=settings.models.embeds_latin_only),
+        CandidateFinder(client, memories, lineage, services[EmbeddingBudget], latin_only=settings.models.embeds_latin_only),
         lineage,
         SessionReader(client, keys, sessions),
         sessions,
@@ -52,7 +53,7 @@ FORGET = Feature(
             "hash",
             "the receipt of a forget request, with a copy of the deleted data for an undo",
             "FORGET_UNDO_SECONDS",
-            not_exported="what was forgotten is in no answer; it comes back by an undo alone",
+            not_exported="what was forgotten comes back by an undo alone",
         ),
         KeySpace(
             "fo:<mid>",

@@ -95,6 +95,8 @@ class Plan:
     matches: list[ForgetMatch] = field(default_factory=list[ForgetMatch])
     counts: Counter[str] = field(default_factory=Counter[str])
     groups: set[Group] = field(default_factory=set[Group])
+    namespaces: set[str | None] = field(default_factory=set[str | None])
+    """The namespaces of all data that the plan touches."""
 
     @property
     def empty(self) -> bool:
@@ -140,6 +142,8 @@ class Planner:
         for memory in self._others:
             self._look_at(memory)
         self.plan.quoting += [chosen.memory for chosen in self.plan.dropped]
+        for memory in (*self.plan.removed_memories.values(), *self.plan.quoting):
+            self.plan.namespaces.add(memory.versions[-1].record.namespace)
         for copy in self._sessions:
             self._take_from_session(copy, count)
         return self.plan
@@ -217,6 +221,7 @@ class Planner:
         change |= self._own(copy) | self._summary(copy, removed_messages, count)
         if entries or any(journal["entries"] for journal in change["journals"]) or change["own"] or {"memories", "summary"} & change.keys():
             self.plan.sessions.append(change)
+            self.plan.namespaces.add(copy.ref.namespace)
 
     def _own(self, copy: SessionCopy) -> dict[str, Any]:
         """Return the arguments that remove memories from a session and its journal."""

@@ -1,4 +1,4 @@
-"""HTTP operations: forget data on request, and undo a forget request."""
+"""HTTP operations: forget data on request, show the forgotten data, and undo a forget request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory.features.privacy.forget.service import ForgetService
 from agent_memory.foundation.api.dependencies import ServicesDep, WriteScopeDep
 from agent_memory.foundation.api.operation import computing, deleting, operations
 from agent_memory.foundation.api.responses import ModelResponse, errors
-from agent_memory_client.models import ForgetMemoryRequest, ForgetMemoryResponse, ForgetUndoResponse, Identifier
+from agent_memory_client.models import ForgetMemoryRequest, ForgetMemoryResponse, ForgettingResponse, ForgetUndoResponse, Identifier
 
 router = operations("long-term memory")
 
@@ -30,6 +30,17 @@ async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annot
     """
     services[MemoryService].require()
     return ModelResponse(await services[ForgetService].forget(scope, body))
+
+
+@router.get("/v1/memory/forget/{receipt_id}", operation_id="get_forgotten", response_model=ForgettingResponse, responses=errors(404))
+async def get_forgotten(
+    services: ServicesDep, scope: WriteScopeDep, receipt_id: Annotated[Identifier, Path(description="The receipt of the forget request.")]
+) -> Response:
+    """Returns what a request has deleted, until `undo_until`. After an undo, returns what came back and is still stored.
+
+    Requires the role `write`, as the undo.
+    """
+    return ModelResponse(await services[ForgetService].show(scope, receipt_id))
 
 
 @router.post(

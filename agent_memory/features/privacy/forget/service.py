@@ -30,7 +30,7 @@ from agent_memory.features.privacy.forget.matching import (
 )
 from agent_memory.features.privacy.forget.plan import Chosen, Cited, Plan, Planner, Targets, Whose, evidence_messages
 from agent_memory.features.privacy.forget.sessions import SessionCopy, SessionReader
-from agent_memory.features.privacy.forget.store import ForgetStore
+from agent_memory.features.privacy.forget.store import ForgetStore, ForgottenData
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import list_place_of, writing
@@ -41,10 +41,13 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.text.languages.memory_requests import memory_request
 from agent_memory.foundation.text.normalization import is_turn
 from agent_memory_client.models import (
+    ChangeStateEnum,
     ForgetMatch,
     ForgetMemoryRequest,
     ForgetMemoryResponse,
+    ForgettingResponse,
     ForgetUndoResponse,
+    ForgottenItem,
     MemoryRecord,
 )
 
@@ -135,6 +138,16 @@ class ForgetService:
         memories, messages, newer = restored
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
 
+    async def show(self, scope: Scope, receipt_id: str) -> ForgettingResponse:
+        """Return what a request has deleted or, after its undo, what came back. Raises NotFound, or Forbidden for readers."""
+        data = await self.store.show(writing(scope), receipt_id)
+        if data is None:
+            raise NotFound(f"no receipt {receipt_id} found: it cannot be undone any more, or never could")
+        _, user, at, until = data.header
+        state = ChangeStateEnum.UNDONE if data.undone else ChangeStateEnum.APPLIED
+        items, newer = _items(data), data.kept_newer
+        return ForgettingResponse(receipt_id=receipt_id, user_id=user, at=at, undo_until=until, state=state, items=items, kept_newer=newer)
+
     async def _carry_out(self, scope: Scope, mean: Mean, *, dry_run: bool = False) -> ForgetMemoryResponse:
         for _ in range(_ATTEMPTS):
             targets = await mean()
@@ -146,7 +159,7 @@ class ForgetService:
                 matches = [match.model_copy(update={"clear": False}) for match in matches]
             if dry_run or ambiguous or plan.empty:
                 return ForgetMemoryResponse(matches=matches, ambiguous=ambiguous, dry_run=dry_run)
-            name, owner = str(ULID()), (targets.whose.namespace, targets.whose.user_id)
+            name, owner = str(ULID()), (_namespace_of(targets.whose, plan), targets.whose.user_id)
             await self._purge(scope, plan)
             until = await self.store.take(scope, owner, name, plan, planner.clean_piece, await self._proposals(scope, targets, planner))
             if until is False:
@@ -315,9 +328,14 @@ class ForgetService:
 
 
 def _owner_of(whose: Whose, plan: Plan) -> tuple[str | None, str | None]:
-    """Return the request's namespace and user. Without a user, return the owner of all deleted memories if there is only one."""
+    """Return the namespace and user of a request. Without a user, return the owner of all deleted memories if there is only one."""
     owners = {(record.namespace, record.user_id) for memory in plan.removed_memories.values() for record in [memory.versions[-1].record]}
-    return owners.pop() if whose.user_id is None and len(owners) == 1 else (whose.namespace, whose.user_id)
+    return owners.pop() if whose.user_id is None and len(owners) == 1 else (_namespace_of(whose, plan), whose.user_id)
+
+
+def _namespace_of(whose: Whose, plan: Plan) -> str | None:
+    """Return the request's namespace. If it names none, return the namespace of all touched data if there is only one."""
+    return next(iter(plan.namespaces)) if whose.namespace is None and len(plan.namespaces) == 1 else whose.namespace
 
 
 def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
@@ -396,6 +414,40 @@ def _take_repeated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
     ]
     others = [part for text in texts for part in sentences(text) if part not in targets.stated]
     targets.values = values_of(targets.stated, others)
+
+
+def _items(data: ForgottenData) -> list[ForgottenItem]:
+    """Return forgotten data as a list: facts, then messages, then summaries, each in the order of time."""
+    items = [
+        ForgottenItem(
+            kind="message" if is_turn(record) else "fact",
+            id=record.id,
+            text=record.text,
+            user_id=record.user_id,
+            namespace=record.namespace,
+            session_id=record.session_id,
+            created_at=record.created_at,
+            written_by=record.written_by,
+        )
+        for record in sorted(data.memories, key=lambda record: (is_turn(record), record.created_at))
+    ]
+    items += [
+        ForgottenItem(
+            kind="session_message",
+            id=message.id,
+            text=message.content,
+            user_id=ref.user_id,
+            namespace=ref.namespace,
+            session_id=ref.session_id,
+            created_at=message.created_at,
+            written_by=message.written_by,
+        )
+        for ref, message in sorted(data.messages, key=lambda one: one[1].created_at)
+    ]
+    return items + [
+        ForgottenItem(kind="summary", id=ref.session_id, text=text, user_id=ref.user_id, namespace=ref.namespace, session_id=ref.session_id)
+        for ref, text in data.summaries
+    ]
 
 
 def _last_statement(sessions: Sequence[SessionCopy], before: str | None = None) -> Subject | None:

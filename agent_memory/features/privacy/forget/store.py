@@ -6,17 +6,20 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from hashlib import sha1
+from typing import Any, Literal, NamedTuple
 
 from redis.asyncio import Redis
 
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.records import decode_memory, encode_memory
 from agent_memory.features.memories.steps import order_of
-from agent_memory.features.memories.store import evidence_positions
+from agent_memory.features.memories.store import MemoryStore, evidence_positions
 from agent_memory.features.privacy.forget.plan import Plan
 from agent_memory.features.privacy.lineage import LineageMemory
+from agent_memory.features.sessions.codec import decode_entry
 from agent_memory.foundation.core.feature import AgentOwner, Owner
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
@@ -25,21 +28,46 @@ from agent_memory.foundation.storage.erasures import guard_of
 from agent_memory.foundation.storage.keyspace import Keys, digest, tag
 from agent_memory.foundation.storage.scripts import Script, compact, outbox_keys
 from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
-from agent_memory_client.models import Evidence
+from agent_memory_client.models import ANSWER, Evidence, MemoryMessage, MemoryRecord
 
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
 Clean = Callable[[LineageMemory, Evidence], Evidence]
 
 
+class ReceiptHeader(NamedTuple):
+    """Whose data a request to forget has deleted, when, and until when it can be undone."""
+
+    namespace: str | None
+    user_id: str | None
+    at: datetime
+    until: datetime
+
+
+@dataclass(slots=True)
+class ForgottenData:
+    """What a receipt keeps for an undo or, if `undone`, what the undo has restored."""
+
+    header: ReceiptHeader
+    undone: bool = False
+    memories: list[MemoryRecord] = field(default_factory=list[MemoryRecord])
+    messages: list[tuple[SessionRef, MemoryMessage]] = field(default_factory=list[tuple[SessionRef, MemoryMessage]])
+    summaries: list[tuple[SessionRef, str]] = field(default_factory=list[tuple[SessionRef, str]])
+    kept_newer: int = 0
+
+
 class ForgetStore:
-    def __init__(self, client: Redis, keys: Keys, changes: ChangeStore, *, undo_seconds: int, fsync: bool = False) -> None:
+    def __init__(
+        self, client: Redis, keys: Keys, memories: MemoryStore, changes: ChangeStore, *, undo_seconds: int, fsync: bool = False
+    ) -> None:
         """Create the store. `undo_seconds` is how long to keep a copy for an undo. If it is 0, the store keeps no copy."""
         self._client = client
+        self._memories = memories
         self._keys = keys
         self._changes = changes
         self._undo_seconds = undo_seconds
         self._take = Script(client, "privacy/forget_take", fsync=fsync)
         self._undo = Script(client, "privacy/forget_undo", fsync=fsync)
+        self._show = Script(client, "privacy/forget_show")
         self._drop_receipt = Script(client, "privacy/forget_drop", fsync=fsync)
 
     async def take(
@@ -154,28 +182,78 @@ class ForgetStore:
         Otherwise, return the numbers of restored memories, restored messages and skipped memories. A memory is skipped
         if something newer has replaced it. Idempotent. Raises ErasureUnderWay.
         """
-        receipt = self._keys.forgetting(name)
-        row = (await read(self._client, lambda pipe: pipe.hmget(receipt, ["t", "ns", "u", "nss"])))[0]
-        tenant, namespace, user, spaces = (None if value is None else value.decode() for value in row)
-        covers = scope.namespaces is None or namespace in scope.namespaces
-        if not covers and spaces is not None and scope.namespaces is not None:
-            covers = scope.namespaces.issuperset(json.loads(spaces))
-        if tenant != tag(scope.tenant) or not covers or (scope.users is not None and user not in scope.users) or scope.agents is not None:
+        header = await self._header(scope, name)
+        if header is None:
             return None
         reply = await self._undo(
             **outbox_keys(self._keys, DueKind.MEMORY),
             session_due=self._keys.due(DueKind.SESSION),
             wake=self._keys.wake,
-            receipt=receipt,
+            receipt=self._keys.forgetting(name),
             root=self._keys.root,
             tombstone_seconds=_TOMBSTONE_SECONDS,
             reach=REACH,
-            guard=guard_of(self._keys.root, scope.tenant, namespace, user),
+            guard=guard_of(self._keys.root, scope.tenant, header.namespace, header.user_id),
         )
         if reply[0] == b"gone":
             return None
         memories, messages, left = map(int, reply[1].split())
         return memories, messages, left
+
+    async def show(self, scope: Scope, name: str) -> ForgottenData | None:
+        """Return what a receipt keeps for an undo or, after the undo, what it has restored and is still stored.
+
+        Return None if the receipt is missing, expired or not accessible. Raises ErasureUnderWay.
+        """
+        header = await self._header(scope, name)
+        if header is None:
+            return None
+        guard = guard_of(self._keys.root, scope.tenant, header.namespace, header.user_id)
+        state, *given = await self._show(receipt=self._keys.forgetting(name), root=self._keys.root, guard=guard)
+        if state == b"gone":
+            return None
+        if state == b"undone":
+            data = await self._restored(scope, header, given[0].decode().splitlines())
+            data.kept_newer = int(given[1].split()[2])
+            return data
+        rows = [[None if value is None else value.decode() for value in row] for row in given[0]]
+        return await asyncio.to_thread(_kept, header, rows)
+
+    async def _header(self, scope: Scope, name: str) -> ReceiptHeader | None:
+        """Return the header of a receipt, or None if the caller may not undo it."""
+        names = ["t", "ns", "u", "nss", "at", "un"]
+        row = (await read(self._client, lambda pipe: pipe.hmget(self._keys.forgetting(name), names)))[0]
+        tenant, namespace, user, spaces, at, until = (None if value is None else value.decode() for value in row)
+        covers = scope.namespaces is None or namespace in scope.namespaces
+        if not covers and spaces is not None and scope.namespaces is not None:
+            covers = scope.namespaces.issuperset(json.loads(spaces))
+        if tenant != tag(scope.tenant) or not covers or (scope.users is not None and user not in scope.users) or scope.agents is not None:
+            return None
+        return ReceiptHeader(namespace, user, datetime.fromisoformat(at or ""), datetime.fromisoformat(until or ""))
+
+    async def _restored(self, scope: Scope, header: ReceiptHeader, names: Sequence[str]) -> ForgottenData:
+        data = ForgottenData(header, undone=True)
+        lines = [name.split() for name in names]
+        memories = await self._memories.find_by_mids(scope, [line[1] for line in lines if line[0] == "m"])
+        data.memories += [memory.record for memory in memories if memory is not None]
+        sids = list(dict.fromkeys(line[1] for line in lines if line[0] in "sc"))
+
+        def build(pipe: Pipe) -> None:
+            for sid in sids:
+                pipe.hmget(self._keys.session(sid).meta, ["tn", "sid", "ns", "us", "ctx"])
+                pipe.lrange(self._keys.session(sid).messages, 0, -1)
+
+        rows = await read(self._client, build) if sids else []
+        for sid, meta, entries in zip(sids, rows[::2], rows[1::2], strict=True):
+            tenant, session, namespace, user, summary = (None if value is None else value.decode() for value in meta)
+            if tenant != scope.tenant or session is None or not scope.reaches(namespace, user):
+                continue
+            ref, digests = SessionRef(session, namespace, user), {line[2] for line in lines if line[:2] == ["s", sid]}
+            data.messages += [
+                (ref, decode_entry(raw).message) for raw in entries if sha1(raw, usedforsecurity=False).hexdigest() in digests
+            ]
+            data.summaries += [(ref, summary)] if summary and ["c", sid] in lines else []
+        return data
 
     async def erase_owner(self, scope: Scope, owner: Owner) -> Counter[str]:
         """Delete a user's undo copies, and the records of the user's requests to forget.
@@ -228,6 +306,33 @@ class ForgetStore:
         about: dict[str, Any] = {"receipts": receipts, "root": self._keys.root, "tenant": tag(scope.tenant), "holder": holder}
         removed = [await self._drop_receipt(receipt=self._keys.forgetting(name), name=name, **about) for name in names]
         return +Counter(forgettings=sum(removed))
+
+
+def _kept(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> ForgottenData:
+    """Decode the rows of `forget_show.lua`."""
+    data = ForgottenData(header)
+    for what, value, *whose in rows:
+        assert value is not None
+        if what == "memory":
+            data.memories.append(decode_memory(value.encode()))
+            continue
+        session, namespace, user = whose
+        ref = SessionRef(session or "", namespace, user)
+        if what == "message":
+            data.messages.append((ref, decode_entry(value.encode()).message))
+        elif what == "summary":
+            data.summaries.append((ref, value))
+        else:
+            owner = {"session_id": ref.session_id, "namespace": namespace, "user_id": user}
+            records = [json.loads(value)["record"]] if what == "waiting" else _taken(*json.loads(value))
+            data.memories += [MemoryRecord.model_validate({**record, **owner}, context=ANSWER) for record in records]
+    return data
+
+
+def _taken(before: str, after: str | Literal[False]) -> list[dict[str, Any]]:
+    """Return the memories that a session has lost."""
+    left = {record["id"] for record in json.loads(after or "[]")}
+    return [record for record in json.loads(before) if record["id"] not in left]
 
 
 def _cleaned(

@@ -23,7 +23,8 @@ end
 local function holds()
   local is_named = false
   for name, value in pairs(receipt_fields) do
-    for _, part in ipairs(holder.names) do is_named = is_named or string.find(name, part, 1, true) end
+    -- After an undo, `back` names the sessions whose messages came back.
+    for _, part in ipairs(holder.names) do is_named = is_named or string.find(name == 'back' and value or name, part, 1, true) end
     is_named = is_named or (string.match(name, '^[fe] ') and says(value))
   end
   if is_named then return true end

@@ -13,19 +13,13 @@ local standings = require("memories/standings")
 local aliases = require("memories/aliases")
 local message_order = require("memories/message_order")
 local deletion = require("memories/deletion")
-local erasures = require("storage/erasures")
 local kept_keys = require("privacy/kept_keys")
 local undone = redis.call('HMGET', receipt, 't', 'undone')
 if not undone[1] then return {'gone'} end
 if undone[2] then return {'undone', undone[2]} end
 local receipt_fields = kept_keys.fields_of(receipt)
 local function each(pattern, act) kept_keys.each(receipt_fields, pattern, act) end
-erasures.refuse(guard)
-if erasures.is_active(guard) then
-  local reason
-  kept_keys.each_memory(receipt_fields, function(key) reason = reason or erasures.objection_to_document(guard, key) end)
-  erasures.raise(reason)
-end
+kept_keys.refuse(receipt_fields, guard)
 
 -- True if something newer has the memory's id, slot or words.
 local function is_taken(mid)
@@ -82,9 +76,17 @@ local function restore_memory(mid, keys)
   return true
 end
 
+-- Names of what came back, without its words: see `forget_show.lua`.
+local names = {}
+local function note(...) names[#names + 1] = table.concat({...}, ' ') end
 local back, messages_back, left = 0, 0, 0
 each('^k (%x+)$', function(mid, keys)
-  if restore_memory(mid, keys) then back = back + 1 else left = left + 1 end
+  if restore_memory(mid, keys) then
+    back = back + 1
+    note('m', mid)
+  else
+    left = left + 1
+  end
 end)
 each('^z (%S+) (%x+)$', function(order, mid, score)
   if documents.key_of(mid) or aliases.target_of(mid) then message_order.insert(order, mid, score, 0) end
@@ -110,7 +112,10 @@ each('^f (%S+) (.+)$', function(key, field, json)
     local change = cjson.decode(json)
     local now = redis.call('HGET', root .. key, field)
     local summary = field == 'ctx' or field == 'ct'
-    if now == change[2] and (not summary or is_as_left(key)) then redis.call('HSET', root .. key, field, change[1]) end
+    if now == change[2] and (not summary or is_as_left(key)) then
+      redis.call('HSET', root .. key, field, change[1])
+      if field == 'ctx' then note('c', string.match(key, '^w:(%x+)$')) end
+    end
     local waiting = string.match(key, '^j:(%x+):o$')
     if waiting then outbox.mark_due(session_due, clock.ms, waiting) end
   end
@@ -158,6 +163,7 @@ each('^e (%S+) (%d+)$', function(key, number, json)
     if is_back and not session then wait_again(string.match(key, '^j:(.+):l$'), tonumber(number)) end
     if is_back and session then
       messages_back = messages_back + 1
+      note('s', session, redis.sha1hex(change[1]))
       redis.call('HINCRBY', root .. 'w:' .. session, 'mt', tokens_of(change[1]) - tokens_of(change[2]))
       local ttl = redis.call('TTL', root .. 'w:' .. session)
       if ttl > 0 then redis.call('EXPIRE', root .. key, ttl) end
@@ -176,7 +182,7 @@ local fields = {}
 for name in pairs(receipt_fields) do if string.find(name, ' ', 1, true) then fields[#fields + 1] = name end end
 for i = 1, #fields, 1000 do redis.call('HDEL', receipt, unpack(fields, i, math.min(i + 999, #fields))) end
 local answer = string.format('%d %d %d', back, messages_back, left)
-redis.call('HSET', receipt, 'undone', answer)
+redis.call('HSET', receipt, 'undone', answer, 'back', table.concat(names, '\n'))
 follow_marks.write()
 outbox.wake_dispatcher(wake)
 return {'ok', answer}

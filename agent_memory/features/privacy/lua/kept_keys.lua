@@ -1,15 +1,25 @@
 -- Reads the keys that a receipt of forgetting keeps in the format of DUMP.
 -- NEEDS: root
+local erasures = require("storage/erasures")
 local LOOK = root .. 'fg-look'
--- Calls `look(key)` for each kept version of a memory, restored as a temporary key.
+-- Calls `look(key, name)` for each kept version of a memory, restored as a temporary key. `name` is its own key, without the root.
 local function each_memory(receipt_fields, look)
   for name, dump in pairs(receipt_fields) do
-    if string.match(name, '^d [mh]:') then
+    local own = string.match(name, '^d ([mh]:.+)$')
+    if own then
       redis.call('RESTORE', LOOK, 0, dump, 'REPLACE')
-      look(LOOK)
+      look(LOOK, own)
     end
   end
   redis.call('DEL', LOOK)
+end
+-- Raises an error while an erasure of the receipt's owner, or of the owner of a kept memory, is under way.
+local function refuse(receipt_fields, guard)
+  erasures.refuse(guard)
+  if not erasures.is_active(guard) then return end
+  local reason
+  each_memory(receipt_fields, function(key) reason = reason or erasures.objection_to_document(guard, key) end)
+  erasures.raise(reason)
 end
 -- Returns the fields of a receipt by name.
 local function fields_of(receipt)
@@ -26,4 +36,4 @@ local function each(receipt_fields, pattern, act)
   end
 end
 
-return {each_memory = each_memory, fields_of = fields_of, each = each}
+return {each_memory = each_memory, refuse = refuse, fields_of = fields_of, each = each}

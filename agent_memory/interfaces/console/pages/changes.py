@@ -13,6 +13,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from agent_memory.foundation.core.scope import Role
 from agent_memory.interfaces.console.frame import Page
 from agent_memory.interfaces.console.rest import RestError
 
@@ -20,12 +21,13 @@ KINDS = ("update", "supersede", "merge", "forget", "undo")
 _PAGE = 20
 _MOST_NAMED = 100
 _MOST_SESSIONS = 5
+_MOST_RECEIPTS = 5
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+|\s+|.", re.DOTALL)
 # Longer texts are shown whole, because the time to compare them grows with the square of their length.
 _MOST_COMPARED = 4000
 # Fields that only the server uses, or that follow from the text.
 _UNTOLD = (
-    *("text", "memory_hash", "discrete_memory_extracted", "access_count", "superseded_by", "supersedes"),
+    *("text", "written_by", "memory_hash", "discrete_memory_extracted", "access_count", "superseded_by", "supersedes"),
     *("updated_at", "persisted_at", "recorded_at", "retired_at", "last_accessed"),
 )
 
@@ -56,7 +58,7 @@ async def show_changes(page: Page) -> Response:
         quarantine = {"memories": [], "total": 0}
     await page.name_keys()
     changes = proposals["changes"] if proposals else []
-    await _add_texts(page, changes)
+    await asyncio.gather(_add_texts(page, changes), add_forgotten(page, changes))
     batches = Counter(change["batch_id"] for change in changes if change["state"] == "applied")
     return page.render(
         "changes.html",
@@ -108,12 +110,34 @@ async def _add_writers(page: Page, messages: dict[str, dict[str, Any]], owner: d
                 messages[said["id"]]["before"]["written_by"] = said.get("written_by")
 
 
+async def add_forgotten(page: Page, changes: list[dict[str, Any]]) -> None:
+    """Add to the newest requests to forget what they have deleted (`texts`), if the caller may undo them."""
+    if page.principal is None or page.principal.role is Role.READ:
+        return
+
+    async def add(change: dict[str, Any]) -> None:
+        with suppress(RestError):  # Too late, or being erased: the change shows only its counts.
+            change["texts"] = (await page.rest("GET", f"/v1/memory/forget/{change['receipt_id']}"))["items"]
+
+    await asyncio.gather(*(add(change) for change in [each for each in changes if each.get("undo_until")][:_MOST_RECEIPTS]))
+
+
+async def show_forgotten(page: Page) -> Response:
+    """Show what a request to forget has deleted or, after its undo, what came back."""
+    receipt = await page.rest("GET", f"/v1/memory/forget/{page.request.path_params['receipt_id']}")
+    await page.name_keys()
+    back = page.local(page.query["back"]) if "back" in page.query else None
+    return page.render("forgetting/forgotten.html", receipt=receipt, texts=receipt["items"], back=back)
+
+
 async def show_history(page: Page) -> Response:
     """Show all versions of a memory, each compared with the version before it."""
     found = await page.rest("GET", f"/v1/long-term-memory/{page.request.path_params['memory_id']}/history")
     await page.name_keys()
     texts = [*(each["record"]["text"] for each in found["versions"]), ""]
-    return page.render("history.html", versions=list(zip(found["versions"], map(compare, texts[1:], texts), strict=False)))
+    fields = [_fields(each["diff"]) for each in found["versions"]]
+    versions = list(zip(found["versions"], map(compare, texts[1:], texts), fields, strict=False))
+    return page.render("history.html", versions=versions, changes=[shown_change(each) for each in found["changes"]])
 
 
 def shown_change(change: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +147,7 @@ def shown_change(change: dict[str, Any]) -> dict[str, Any]:
 
 def _line(changed: dict[str, Any]) -> dict[str, Any]:
     before, after = changed.get("before") or {}, changed.get("after") or {}
-    fields = [(name, *values) for name, values in (changed.get("diff") or {}).items() if name not in _UNTOLD and before and after]
+    fields = _fields(changed.get("diff") or {}) if before and after else []
     whose = after or before
     ends = bool(after.get("valid_to")) and not before.get("valid_to")
     return {
@@ -137,6 +161,10 @@ def _line(changed: dict[str, Any]) -> dict[str, Any]:
         "pieces": [("del", after["text"])] if ends else compare(before.get("text", ""), after.get("text", "")),
         "fields": fields,
     }
+
+
+def _fields(diff: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    return [(name, *values) for name, values in diff.items() if name not in _UNTOLD]
 
 
 def compare(before: str, after: str) -> Pieces:

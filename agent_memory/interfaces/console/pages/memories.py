@@ -104,7 +104,7 @@ async def show_forgetting(page: Page, form: Fields | None = None) -> Response:
     seconds = page.settings.longterm.forget_undo_seconds
     until = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat() if seconds else None
     back, ids = page.local(form.get("back")), chosen_ids(page, form)
-    return page.render("forget.html", plan=plan, form=form, ids=ids, back=back, undo_until=until)
+    return page.render("forgetting/ask.html", plan=plan, form=form, ids=ids, back=back, undo_until=until)
 
 
 def forget_body(page: Page, form: Fields) -> dict[str, Any]:

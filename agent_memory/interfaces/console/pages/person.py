@@ -1,4 +1,4 @@
-"""Show all data about one person: on a page, as a file, and before an erasure."""
+"""Show all data about one person: on a page, and before an erasure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 from starlette.responses import Response
 
 from agent_memory.interfaces.console.frame import Page
-from agent_memory.interfaces.console.pages.changes import saved_diff, shown_change
+from agent_memory.interfaces.console.pages.changes import add_forgotten, saved_diff, shown_change
 
 _FACT_KINDS = ["semantic", "episodic", "procedural"]
+_SHOWN = {"said": ["message"], "both": [*_FACT_KINDS, "message"]}
 _FACTS = 25
 _CHANGES = 20
 _EVENTS = 100
@@ -29,7 +30,7 @@ async def show_person(page: Page) -> Response:
     profile, blocks, facts, learned, changes, sessions, timeline, procedures, elsewhere = await asyncio.gather(
         page.read_if_allowed("/v1/profile", **whose),
         page.read_if_allowed("/v1/blocks", **whose),
-        _search(page, user, namespace, _FACT_KINDS if kind == "facts" else ["message"], _FACTS, query.number("offset", 0)),
+        _search(page, user, namespace, _SHOWN.get(kind, _FACT_KINDS), _FACTS, query.number("offset", 0)),
         _search(page, user, namespace, _FACT_KINDS, 5, created_at={"gte": week_ago.isoformat()}),
         page.read_if_allowed("/v1/changes", limit=_CHANGES, **whose),
         page.rest("GET", "/v1/working-memory/", limit=20, identities=True, **whose),
@@ -39,6 +40,7 @@ async def show_person(page: Page) -> Response:
     )
     applied = [each for each in (changes or {"changes": []})["changes"] if each["state"] == "applied"]
     recent = [shown_change(each) for each in applied if datetime.fromisoformat(each["at"]) >= week_ago]
+    await add_forgotten(page, recent)
     await page.name_keys()
     return page.render(
         "person.html",
@@ -107,19 +109,11 @@ def _ticks(first: date, last: date) -> list[date]:
     return months[:: len(months) // _MOST_MONTHS + 1]
 
 
-async def export_person(page: Page) -> Response:
-    """Send all of a person's data as JSON Lines."""
-    user = page.request.path_params["user_id"]
-    headers = {"content-disposition": 'attachment; filename="memories.jsonl"'}
-    return page.rest.forward("POST", f"/v1/users/{user}/export", headers, namespace=page.query.get("namespace"))
-
-
 async def show_erasing(page: Page) -> Response:
     """Show how much an erasure would delete, before it is confirmed."""
     user, namespace = page.request.path_params["user_id"], page.query.get("namespace")
-    kinds = [*_FACT_KINDS, "message"]
     memories, sessions, elsewhere = await asyncio.gather(
-        _search(page, user, namespace, kinds, 1),
+        _search(page, user, namespace, _SHOWN["both"], 1),
         page.rest("GET", "/v1/working-memory/", limit=1, user_id=user, namespace=namespace),
         _count_elsewhere(page, user, namespace),
     )

@@ -72,6 +72,7 @@ async def show_prompt(page: Page) -> Response:
     settings = [
         {**await _setting(page, body, answer, nearest["memories"]), "ended": ended} for body, answer in zip(bodies, answers, strict=True)
     ]
+    await page.name_keys()
     for setting, other in zip(settings, settings[::-1], strict=True):
         setting["alone"] = set(setting["memories"]) - set(other["memories"]) if compares else set()
     return page.render("prompt.html", settings=settings, most=max(setting["total"] for setting in settings), **given)

@@ -12,6 +12,7 @@ from agent_memory.foundation.core.scope import Role
 from agent_memory.interfaces.console.frame import Page
 from agent_memory.interfaces.console.live import work_counters
 from agent_memory.interfaces.console.pages.charts import PERIODS, charts_of
+from agent_memory.interfaces.console.pages.export import attachment
 
 KINDS = ("deletion", "session", "extraction", "memory", "follow", "item", "order")
 _PAGE = 20
@@ -60,7 +61,7 @@ async def show_job(page: Page) -> Response:
     """Show one operation. For an erasure, the page is the receipt."""
     name = page.request.path_params["operation_id"]
     if page.query.get("format") == "json":
-        return page.rest.forward("GET", f"/v1/operations/{name}", {"content-disposition": 'attachment; filename="receipt.json"'})
+        return page.rest.forward("GET", f"/v1/operations/{name}", {"content-disposition": attachment(f"{name}.json")})
     await page.name_keys()
     job = await page.read_if_allowed(f"/v1/operations/{name}") if "open" in page.query else await page.rest("GET", f"/v1/operations/{name}")
     is_unlisted = job is None

@@ -52,4 +52,4 @@ local function refuse(guard, agent)
   raise(guard.whole and objection_to_whole(guard) or objection(guard, guard.t, guard))
   if agent then raise(objection(guard, guard.t, {ns = guard.ns, ag = tag(agent)})) end
 end
-return {is_active = is_active, objection = objection, objection_to_document = objection_to_document, raise = raise, refuse = refuse}
+return {is_active = is_active, objection = objection, objection_to_document = objection_to_document, raise = raise, refuse = refuse, tag = tag}
