@@ -79,20 +79,20 @@ class ToolSchema:
         """Return the object that contains the name and description."""
         head: Any = self._schema.get("function") if self._format == "openai" else self._schema
         if not isinstance(head, dict):
-            raise ValueError("not a tool schema in OpenAI's shape: it has no object 'function'")
+            raise ValueError("not a tool schema in OpenAI's format: it has no object 'function'")
         return cast("dict[str, Any]", head)
 
     def _text_of(self, key: str) -> str:
         text: Any = self._head().get(key)
         if not isinstance(text, str):
-            raise ValueError(f"not a tool schema in the shape of {self._format}: it has no {key}")
+            raise ValueError(f"not a tool schema in the {self._format} format: it has no {key}")
         return text
 
     def _rules(self) -> dict[str, Any]:
         key = "parameters" if self._format == "openai" else "input_schema"
         rules: Any = self._head().get(key)
         if not isinstance(rules, dict):
-            raise ValueError(f"not a tool schema in the shape of {self._format}: it has no object {key!r}")
+            raise ValueError(f"not a tool schema in the {self._format} format: it has no object {key!r}")
         return cast("dict[str, Any]", rules)
 
     def _parameters(self) -> dict[str, dict[str, Any]]:

@@ -63,7 +63,7 @@ class Transport:
     async def send(self, call: Call) -> httpx.Response:
         """Send `call`, with retries, and return a 2xx response whose body has been read. Raises MemoryClientError."""
         if self._pools.is_closed:
-            raise MemoryClientError("the client has been closed: make a new one")
+            raise MemoryClientError("the client has been closed: create a new one")
         body = body_of(call)
         attempts = Attempts(call, self._max_retries)
         while True:

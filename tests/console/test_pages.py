@@ -111,7 +111,7 @@ async def test_block_is_edited_and_a_stale_form_is_refused(new_page: Make, open_
     assert await block(api) == "Soup on Mondays."
     await other.locator(".block textarea").fill("Pasta on Mondays.")
     await other.locator(".block").get_by_role("button", name="Save").click()
-    await expect(other.get_by_role("alert")).to_contain_text("It changed meanwhile")
+    await expect(other.get_by_role("alert")).to_contain_text("It changed in the meantime")
     assert await block(api) == "Soup on Mondays."
 
 

@@ -114,7 +114,7 @@ async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Seq
         if all(outcome.done for outcome in outcomes):
             break
     else:
-        raise Conflict("the file's memories are being changed by others all the time")
+        raise Conflict("the file's memories are constantly being changed by other requests")
     old = list(former.items())
     for start in range(0, len(old), _BATCH):
         batch = old[start : start + _BATCH]

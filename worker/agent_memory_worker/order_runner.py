@@ -20,5 +20,5 @@ async def carry_out(runtime: Runtime, name: str) -> None:
     if order is None:
         return
     if order.errand not in _JOBS:
-        raise UnknownWork(f"only a newer version knows the errand {order.errand[:64]!r}")
+        raise UnknownWork(f"only a newer version supports the job {order.errand[:64]!r}")
     await import_name(_JOBS[order.errand])(runtime, order)

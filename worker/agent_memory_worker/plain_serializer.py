@@ -20,10 +20,10 @@ class _PlainReader(pickle.Unpickler):
     """Loads only built-in values. Rejects any other pickle, because it refers to a class or function."""
 
     def find_class(self, module: str, name: str) -> Never:
-        raise pickle.UnpicklingError("a task's arguments are plain data: this message names code")
+        raise pickle.UnpicklingError("a task's arguments must be plain data, but this message refers to code")
 
     def persistent_load(self, pid: Any) -> Never:
-        raise pickle.UnpicklingError("a task's arguments are plain data: this message names an object")
+        raise pickle.UnpicklingError("a task's arguments must be plain data, but this message refers to an object")
 
 
 def loads(data: bytes) -> Any:
@@ -35,5 +35,5 @@ def only_plain_data() -> None:
     """Restrict docket's pickles to plain data in this process. Raises StartupError if the installed docket does not use cloudpickle."""
     for module in (execution, strikelist):
         if not hasattr(module, "cloudpickle"):
-            raise StartupError("unsupported version of pydocket, whose messages could run code: install the version of the lock")
+            raise StartupError("unsupported version of pydocket, whose messages could run code: install the version in the lock file")
         module.__dict__["cloudpickle"] = SimpleNamespace(loads=loads, dumps=pickle.dumps)

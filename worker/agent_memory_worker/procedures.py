@@ -50,7 +50,7 @@ async def keep_up(runtime: Runtime) -> int:
     retired = 0
     for tenant, pid, outcomes in await store.failing(_AT_ONCE):
         if tenant and has_stopped_helping(outcomes) and not await _retire(runtime, tenant, pid, outcomes):
-            continue  # The procedure changed meanwhile: the next run checks it again.
+            continue  # The procedure changed in the meantime: the next run checks it again.
         retired += bool(tenant) and has_stopped_helping(outcomes)
         await store.note_looked(pid, outcomes)
     return len(orders) + retired

@@ -155,12 +155,12 @@ class Tasks:
         """Release the work of a task that only another worker version supports. This does not count as an attempt."""
         log.warning("task %s left for a newer version of the worker", execution.function_name)
         if len(arguments) < 3:
-            return  # Not a task of ours. If it carries a mark anyway, the mark's lease ends by itself.
+            return  # Not one of our tasks. If it refers to a mark anyway, the mark's lease expires.
         # This version may not know the kind either. In keys, the kind is only a word.
         kind = cast("DueKind", execution.key.split(":", 1)[0])
         columns = [part if isinstance(part, list) else [part] for part in arguments[:3]]
         for member, lease, attempt in zip(*columns, strict=True):
-            reason = f"left for a worker that knows the task {execution.function_name}"
+            reason = f"left for a worker that supports the task {execution.function_name}"
             claim = Claim(str(member), int(lease), int(attempt))
             await self._runtime.outbox.fail_claim(kind, claim, reason, delay_seconds=_PARKED_SECONDS, forgive=True)
 

@@ -31,14 +31,14 @@ TOOLS = ToolSet()
 
 class _Whose(BaseModel):
     user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the memory.")] = None
-    agent_id: Annotated[OptionalIdentifier, Field(description="The agent; without a user, its own memory.")] = None
+    agent_id: Annotated[OptionalIdentifier, Field(description="The agent. Without a user, the memory is the agent's own.")] = None
     namespace: Annotated[OptionalIdentifier, Field(description="The namespace.")] = None
 
 
 class InsertIntoArchive(wire.ArchiveInsertArguments, _Whose):
     """Arguments of archival_memory_insert."""
 
-    tags: Annotated[wire.Tags | None, Field(description="Short words to find it by.")] = None
+    tags: Annotated[wire.Tags | None, Field(description="Short tags to find the memory by.")] = None
 
 
 class SearchArchive(wire.ArchiveSearchArguments, _Whose):

@@ -53,15 +53,15 @@ def may_write(scope: Scope, owner: BlockOwner) -> bool:
 def check_reader(scope: Scope, owner: BlockOwner) -> None:
     """Raise Forbidden if the caller may not see the owner's blocks."""
     if not may_read(scope, owner):
-        raise Forbidden("these credentials do not reach the blocks of this owner", field=_beyond(scope, owner))
+        raise Forbidden("these credentials do not give access to this owner's blocks", field=_beyond(scope, owner))
 
 
 def check_writer(scope: Scope, owner: BlockOwner) -> None:
     """Raise Forbidden if the caller may not change the owner's blocks."""
     if not scope.may_write:
-        raise Forbidden("these credentials may only read: use some with the role write")
+        raise Forbidden("these credentials are read-only: use credentials with the role write")
     if not may_write(scope, owner):
-        raise Forbidden("these credentials do not change the blocks of this owner", field=_beyond(scope, owner))
+        raise Forbidden("these credentials may not change this owner's blocks", field=_beyond(scope, owner))
 
 
 def _beyond(scope: Scope, owner: BlockOwner) -> str:

@@ -21,7 +21,7 @@ class BlockFull(Conflict):
 
 
 def no_block(label: str) -> NotFound:
-    return NotFound(f"there is no block {label!r} of this owner: create it with PUT, or name another owner")
+    return NotFound(f"this owner has no block {label!r}: create it with PUT, or name another owner")
 
 
 def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemoryError:
@@ -31,16 +31,16 @@ def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemory
         case "missing":
             return no_block(label)
         case "many":
-            return Conflict(f"there are {MAX_BLOCKS} blocks of this owner already: delete one first", limit=MAX_BLOCKS)
+            return Conflict(f"this owner already has {MAX_BLOCKS} blocks: delete one first", limit=MAX_BLOCKS)
         case "many_attached":
-            return Conflict(f"there are {MAX_BLOCKS} blocks attached to this owner already: delete one first", limit=MAX_BLOCKS)
+            return Conflict(f"this owner already has {MAX_BLOCKS} attached blocks: detach one first", limit=MAX_BLOCKS)
         case "targets":
-            bounds = f"{MAX_TARGETS} owners, whose names take {MAX_TARGET_BYTES:,} bytes together"
+            bounds = f"at most {MAX_TARGETS} owners, whose names may take {MAX_TARGET_BYTES:,} bytes in total"
             remedy = "detach one first, or attach it to a namespace or an agent that all of them share"
             return Conflict(f"{block} can be attached to {bounds}: {remedy}", limit=MAX_TARGETS)
         case "version":
             if reply.block is None:
-                return VersionMismatch(f"there is no block {label!r} yet: send no If-Match")
+                return VersionMismatch(f"there is no block {label!r} yet: omit If-Match")
             version = reply.block.version
             return VersionMismatch(f"{block} has version {version}: read it again and send its ETag", current=version)
         case "read_only":
@@ -48,13 +48,13 @@ def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemory
         case "unknown":
             return _not_in_block(block, "" if reply.block is None else reply.block.value, old_content)
         case "ambiguous":
-            return Conflict(f"{block} holds this text more than once: give more of what stands around it", field="old_content")
+            return Conflict(f"{block} contains this text more than once: include more of the text around it", field="old_content")
         case "full" | "full_tokens":
             return _is_full(block, reply, "characters" if reply.state == "full" else "tokens")
         case "gone":
-            return NotFound(f"there is no such change of {block}: its history has those that can be undone")
+            return NotFound(f"{block} has no such change: see its history for the changes that can be undone")
         case _:
-            return Conflict(f"what this change made of {block} has changed since: undo the later changes first")
+            return Conflict(f"later changes of {block} affected the same text or setting: undo them first")
 
 
 def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
@@ -62,8 +62,8 @@ def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
     size, limit, value = reply.size, reply.limit, "" if reply.block is None else reply.block.value
     longest = sorted(enumerate(value.split("\n"), 1), key=lambda line: -len(line[1]))[:_LINES]
     lines = [f"line {number} ({len(line):,} characters: {cut(line, _PREVIEW)!r})" for number, line in longest if line.strip()]
-    could_go = f" What could go: {', '.join(lines)}." if lines else ""
-    message = f"{block} is full: it would have {size:,} of {limit:,} {unit}, {size - limit:,} too many.{could_go}"
+    deletable = f" You could delete: {', '.join(lines)}." if lines else ""
+    message = f"{block} is full: it would have {size:,} {unit}, {size - limit:,} more than its limit of {limit:,}.{deletable}"
     return BlockFull(message, size=size, limit=limit, unit=unit)
 
 
@@ -73,7 +73,7 @@ def _not_in_block(block: str, value: str, old_content: str) -> Conflict:
     if number == 0:
         return Conflict(f"{block} is empty: append instead of replacing", field="old_content")
     nearest = cut(line, _NEAREST)
-    message = f"{block} does not hold this text. Nearest to it is line {number}: {nearest}"
+    message = f"{block} does not contain this text. The most similar line is {number}: {nearest}"
     return Conflict(message, field="old_content", nearest=nearest, line=number)
 
 

@@ -91,7 +91,7 @@ class BlockService:
         reply = await self._store.delete(scope, owner, label, expected)
         if reply.state == "version" or (reply.state == "missing" and expected is not None):
             raise refusal(label, replace(reply, state="version"))
-        return AckResponse(status="ok" if reply.state == "ok" else "ok, there was none")
+        return AckResponse(status="ok" if reply.state == "ok" else "ok, the block did not exist")
 
     async def attach(self, scope: Scope, owner: BlockOwner, label: str, target: BlockOwner, *, attach: bool) -> Block:
         """Attach a block to the owner `target`, whose prompts then show it. With `attach=False`, detach it.
@@ -99,7 +99,7 @@ class BlockService:
         Raises NotFound, and Conflict if there are too many attachments or `target` owns the block.
         """
         if owner == target:
-            raise Conflict("the block is this owner's already: name another one to attach it to", field="agent_id")
+            raise Conflict("the block already belongs to this owner: name another owner to attach it to", field="agent_id")
         reply = await self._store.attach(scope, owner, label, target, attach=attach)
         if reply.block is None:
             raise refusal(label, reply)
@@ -119,7 +119,7 @@ class BlockService:
                 break
             write = replace(write, counted={"version": reply.size, "tokens": await self._count(reply.text)})
         else:
-            raise Conflict(f"the block {label!r} is changed by others all the time: try again")
+            raise Conflict(f"the block {label!r} is constantly being changed by other requests: try again")
         if reply.state not in ("ok", "same"):
             raise refusal(label, reply, write.old_content or "")
         assert reply.block is not None, "the script answers with the block"

@@ -45,7 +45,7 @@ class InsertIntoBlock(_Whose):
 
     new_str: BlockText = Field(description="The text to insert, without line numbers.")
     insert_line: Annotated[int, Field(ge=-1, le=MAX_BLOCK_CHARS)] = Field(
-        -1, description="The line behind which it is inserted: 0 for the beginning, -1 for the end."
+        -1, description="The line after which to insert the text: 0 for the beginning, -1 for the end."
     )
 
 
@@ -59,7 +59,7 @@ class ReplaceString(_Whose):
 class RethinkBlock(_Whose):
     """Arguments of memory_rethink."""
 
-    new_memory: BlockText = Field(description="The whole new text: what is still true of the old text, and the news.")
+    new_memory: BlockText = Field(description="The whole new text: whatever is still true in the old text, and the new information.")
 
 
 class FinishEdits(BaseModel):

@@ -81,7 +81,7 @@ class FileService:
             stored = new.model_copy(update={**counts, "operation_id": Mark(DueKind.ORDER, order.name).operation_id})
             if await self._store.swap(scope, ref_of(stored), row, stored, upload.data, order):
                 return stored
-        raise Conflict("the file is being changed by others all the time: try again")
+        raise Conflict("the file is constantly being changed by other requests: try again")
 
     async def _same(self, scope: Scope, new: StoredFile) -> StoredFile | None:
         files = await self._store.list_files(scope, new.user_id)
@@ -125,7 +125,7 @@ class FileService:
                 await remove_derived(self._services, scope, ref_of(gone))
                 if await self._store.swap(scope, ref_of(gone), row, None):
                     return
-        raise Conflict("the file is being changed by others all the time: try again")
+        raise Conflict("the file is constantly being changed by other requests: try again")
 
 
 async def remove_derived(services: Services, scope: Scope, ref: SessionRef) -> None:

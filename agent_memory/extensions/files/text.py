@@ -73,7 +73,7 @@ async def _answer(process: asyncio.subprocess.Process) -> bytes:
     while piece := await process.stdout.read(_READ_BYTES):
         answer += piece
         if len(answer) > _MAX_ANSWER_BYTES:
-            raise UnreadableFile(f"the text has more than {_MAX_ANSWER_BYTES >> 20} MiB: split the file")
+            raise UnreadableFile(f"the text is larger than {_MAX_ANSWER_BYTES >> 20} MiB: split the file")
     return bytes(answer)
 
 
@@ -94,7 +94,7 @@ def _decoded(data: bytes) -> str:
     except UnicodeDecodeError:
         raise UnreadableFile("the text must be UTF-8, or UTF-16 with a byte order mark") from None
     if "\0" in text:
-        raise UnreadableFile("the file is not a text: it contains the character NUL")
+        raise UnreadableFile("the file is not text: it contains the character NUL")
     return text
 
 
@@ -143,7 +143,7 @@ def _pages_of_pdf(data: bytes) -> list[str]:
         if reader.is_encrypted and not reader.decrypt(""):
             raise UnreadableFile("the PDF is encrypted: remove its password")
         if len(reader.pages) > _MAX_PAGES:
-            raise UnreadableFile(f"a PDF has at most {_MAX_PAGES} pages: split the file")
+            raise UnreadableFile(f"a PDF can have at most {_MAX_PAGES} pages: split the file")
         return [page.extract_text() for page in reader.pages]
     except DependencyError:
         raise UnreadableFile("the PDF is encrypted: remove its password") from None
@@ -210,7 +210,7 @@ def main() -> None:
     except RecursionError:
         answer = "the file is nested too deeply"
     except BadZipFile:
-        answer = "the file is damaged: it is no ZIP container"
+        answer = "the file is damaged: it is not a ZIP container"
     except MemoryError:
         sys.exit(1)
     except Exception as error:  # noqa: BLE001 - libraries raise any error for a damaged file

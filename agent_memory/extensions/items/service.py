@@ -87,7 +87,8 @@ class ItemService:
         try:
             for position, operation in enumerate(operations):
                 if sum(counts) >= MOST_READ and isinstance(operation, SearchItems | ListItemPaths):
-                    message = f"the batch has looked through {sum(counts)} items and paths: send it and those behind it in another"
+                    problem = f"the batch has searched {sum(counts)} items and paths"
+                    message = f"{problem}: send this operation and the ones after it in another batch"
                     raise BadInput(message, field=f"operations.{position}")
                 results.append(await self._answer(scope, owner, operation))
         finally:

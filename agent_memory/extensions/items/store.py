@@ -89,7 +89,7 @@ class EmbedJob(NamedTuple):
 def owner_digest(scope: Scope, owner: ItemOwner) -> str:
     """Return the name that represents an owner in Redis keys. Raises Forbidden if the caller may not access the owner."""
     if not scope.reaches(owner.namespace, owner.user_id):
-        raise Forbidden("these credentials do not reach the namespace or user of these items")
+        raise Forbidden("these credentials do not give access to the namespace or user of these items")
     return digest("items", scope.tenant, owner.namespace, owner.user_id)
 
 

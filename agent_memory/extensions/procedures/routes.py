@@ -29,8 +29,8 @@ from agent_memory_client.models.features import procedures as wire
 router = operations("procedures")
 
 ProcedurePath = Annotated[Identifier, Path(description="The procedure's id.")]
-LimitQuery = Annotated[int, Query(ge=1, le=100, description="At most so many.")]
-OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to skip.")]
+LimitQuery = Annotated[int, Query(ge=1, le=100, description="The maximum number of results.")]
+OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="The number of results to skip.")]
 
 
 @router.post("/v1/procedures", response_model=wire.Procedure, responses=versioned(400, 409, 413, 415))
@@ -49,7 +49,7 @@ async def list_procedures(
     services: ServicesDep,
     scope: ScopeDep,
     names: AgentOwnerQuery,
-    state: Annotated[wire.ProcedureState | None, Query(description="Only procedures of this state.")] = None,
+    state: Annotated[wire.ProcedureState | None, Query(description="Only procedures in this state.")] = None,
     limit: LimitQuery = 20,
     offset: OffsetQuery = 0,
 ) -> Response:
@@ -147,7 +147,7 @@ async def get_session_result(services: ServicesDep, scope: ScopeDep, session_id:
     if result is None:
         raise NotFound(f"Session {session_id} has no result")
     if scope.agents is not None and result.agent_id not in scope.agents:
-        raise Forbidden("these credentials do not reach the agent of this result")
+        raise Forbidden("these credentials do not give access to the agent of this result")
     return ModelResponse(result)
 
 

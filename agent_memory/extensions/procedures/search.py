@@ -129,7 +129,7 @@ class ProcedureSearch:
         try:
             return await self.embedded_situation(tenant, text, timeout=self._settings.models.query_embedding_timeout_seconds)
         except BudgetSpent:
-            return Situation(query_terms(text), None, ["searched by words alone: the tenant's model tokens of today are spent"])
+            return Situation(query_terms(text), None, ["searched by words alone: the tenant has used up today's model tokens"])
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("procedure search uses words only: %s", error)
             return Situation(query_terms(text), None, ["searched by words alone: the embedding model does not answer"])

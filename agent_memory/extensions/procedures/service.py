@@ -91,7 +91,7 @@ class ProcedureService:
             new = edited(stored.content)
             if new == stored.content or await self._replace(scope, stored, new, Change(kind, scope.actor)):
                 return await self.get(scope, procedure_id)
-        raise Conflict(f"Procedure {procedure_id} is being changed by others all the time; try again")
+        raise Conflict(f"Procedure {procedure_id} is constantly being changed by other requests: try again")
 
     async def undo(self, scope: Scope, procedure_id: str) -> wire.Procedure:
         """Undo the last change. A second undo undoes the first one.
@@ -109,7 +109,7 @@ class ProcedureService:
                 administering(scope)
             if await self._replace(scope, stored, last.before, Change("undo", scope.actor, last.kind)):
                 return await self.get(scope, procedure_id)
-        raise Conflict(f"Procedure {procedure_id} is being changed by others all the time; try again")
+        raise Conflict(f"Procedure {procedure_id} is constantly being changed by other requests: try again")
 
     async def delete(self, scope: Scope, procedure_id: str) -> AckResponse:
         """Delete a procedure with its history and feedback; a missing procedure is not an error."""

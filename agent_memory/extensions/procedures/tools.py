@@ -24,7 +24,7 @@ class SearchProceduresArguments(BaseModel):
     """Arguments of search_procedures."""
 
     situation: Annotated[str, Field(description="The task, in plain words.")]
-    limit: Annotated[int, Field(ge=1, le=50, description="At most so many procedures.")] = 5
+    limit: Annotated[int, Field(ge=1, le=50, description="The maximum number of procedures.")] = 5
     user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the procedures.")] = None
     agent_id: Annotated[OptionalIdentifier, Field(description="The agent that owns the procedures.")] = None
     namespace: Annotated[OptionalIdentifier, Field(description="The namespace of the procedures.")] = None
@@ -33,13 +33,13 @@ class SearchProceduresArguments(BaseModel):
 class SaveProcedureArguments(BaseModel):
     """Arguments of save_procedure."""
 
-    when_to_use: Annotated[str, Field(description="The kind of situation in which it is to be used.")]
+    when_to_use: Annotated[str, Field(description="The kind of situation in which to use the procedure.")]
     steps: Annotated[list[str], Field(description="The steps, in order.")]
-    tools: Annotated[list[str], Field(description="The tools that it uses, by name.")] = []
+    tools: Annotated[list[str], Field(description="The names of the tools that the procedure uses.")] = []
     pitfalls: Annotated[list[str], Field(description="Actions that did not work.")] = []
     user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the procedure.")] = None
     agent_id: Annotated[OptionalIdentifier, Field(description="The agent that owns the procedure.")] = None
-    namespace: Annotated[OptionalIdentifier, Field(description="The namespace that it belongs to.")] = None
+    namespace: Annotated[OptionalIdentifier, Field(description="The namespace of the procedure.")] = None
 
 
 @TOOLS.tool(SearchProceduresArguments, ProcedureSearchResponse, offered="agent")

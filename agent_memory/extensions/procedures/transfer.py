@@ -164,5 +164,5 @@ def _owner(scope: Scope, target: RestoreTarget, line: ProcedureOwner) -> dict[st
     """Return the owner of an imported line. Raises Forbidden if the caller may not access this owner."""
     owner = {"user_id": target.user(line.user_id), "namespace": target.namespace(line.namespace), "agent_id": target.agent(line.agent_id)}
     if not within(scope, line.model_copy(update=owner)):
-        raise Forbidden("these credentials do not reach the namespace, user or agent of this procedure")
+        raise Forbidden("these credentials do not give access to the namespace, user or agent of this procedure")
     return owner

@@ -33,8 +33,8 @@ async def get_profile(
     services: ServicesDep,
     scope: ScopeDep,
     names: OwnerQuery,
-    q: Annotated[str | None, Query(description="Also search the user's memories for this.", max_length=10_000)] = None,
-    limit: Annotated[int, Query(ge=1, le=64, description="At most so many entries of each kind.")] = 20,
+    q: Annotated[str | None, Query(description="Also search the user's memories for this text.", max_length=10_000)] = None,
+    limit: Annotated[int, Query(ge=1, le=64, description="The maximum number of entries of each kind.")] = 20,
     as_of: Annotated[datetime | None, Query(description="The time of the profile, with a time zone. Default: now.")] = None,
     timezone: TimezoneQuery = None,
 ) -> Response:
@@ -52,7 +52,7 @@ async def list_profile_moves(
     services: ServicesDep,
     scope: ScopeDep,
     names: OwnerQuery,
-    limit: Annotated[int, Query(ge=1, le=1000, description="At most so many moves.")] = 100,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number of moves.")] = 100,
 ) -> Response:
     """Lists the times when memories entered a profile, became stable or current again, or left it, newest first."""
     return ModelResponse(await services[ProfileService].read_moves(scope, names.user_id, names.namespace, limit))

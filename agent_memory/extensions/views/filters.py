@@ -36,10 +36,10 @@ def check_view(body: models.CreateSummaryViewRequest) -> None:
         names = ", ".join(name[:100] for name in unknown[:10])
         raise UnsupportedRequest(f"Unsupported group_by fields: {names}; use {', '.join(GROUP_FIELDS)}", field="group_by")
     if len(set(body.group_by)) != len(body.group_by):
-        raise UnsupportedRequest("name each field to group by once", field="group_by")
+        raise UnsupportedRequest("name each field only once", field="group_by")
     unknown = sorted(body.filters.keys() - FILTER_FIELDS.keys())
     if unknown:
-        raise UnsupportedRequest(f"{unknown[0][:100]} is no field to filter by: use {', '.join(FILTER_FIELDS)}", field="filters")
+        raise UnsupportedRequest(f"cannot filter by {unknown[0][:100]}: use {', '.join(FILTER_FIELDS)}", field="filters")
     for name, value in body.filters.items():
         _filter(FILTER_FIELDS[name], value, f"filters.{name}")
 

@@ -46,7 +46,7 @@ class ViewService:
         for user_id in users_named(body.filters):
             await self._erasures.require_none(scope.tenant, None, user_id)
         if await self._store.count_views(scope) >= MAX_VIEWS:
-            raise Conflict(f"the limit of {MAX_VIEWS} views is reached: delete some first")
+            raise Conflict(f"there are already {MAX_VIEWS} views, the maximum: delete some first")
         view = models.SummaryView(id=made_id(), **body.model_dump())
         await self._store.add_view(scope, view)
         return view
@@ -77,7 +77,7 @@ class ViewService:
         view = await self.get_view(writing(scope), view_id)
         group = check_group(view, body.group)
         if not _reaches_group(scope, group):
-            raise Forbidden("these credentials do not reach this group")
+            raise Forbidden("these credentials do not give access to this group")
         with carrying_out(Work(since=await self._erasures.now())):
             partition = await self._summarizer.compute_partition(scope, view, group, seconds=self._settings.views.run_seconds)
             if not await self._store.store_partitions(scope, view_id, [partition]):
@@ -127,7 +127,9 @@ class ViewService:
 def _whole_tenant(scope: Scope) -> None:
     """Raise Forbidden for callers limited to namespaces, users or agents, because views belong to the whole tenant."""
     if scope.limited:
-        raise Forbidden("summary views are made, run and deleted with credentials that are not limited to some namespaces, users or agents")
+        raise Forbidden(
+            "creating, running or deleting summary views requires credentials that are not limited to certain namespaces, users or agents"
+        )
 
 
 def _reaches_view(scope: Scope, view: models.SummaryView) -> bool:

@@ -54,7 +54,7 @@ class ViewTransfer:
         namespace = result.group.get("namespace")
         values = result.group | {"user_id": target.user_id} | ({"namespace": target.namespace(namespace)} if namespace else {})
         if "user_id" not in result.group or not scope.reaches(values.get("namespace"), target.user_id) or scope.agents is not None:
-            raise Forbidden("these credentials do not reach this group")
+            raise Forbidden("these credentials do not give access to this group")
         group = {name: value for name, value in values.items() if value is not None}
         view = await self._view(scope, read, group)
         check_group(view, group)
@@ -67,11 +67,11 @@ class ViewTransfer:
         if view is not None:
             return view
         if line.view is None or line.view.id != line.partition.view_id or scope.limited:
-            raise BadInput("its summary view is not here", field="view")
+            raise BadInput("its summary view does not exist here", field="view")
         check_view(line.view)
         check_group(line.view, group)
         if await self._store.count_views(scope) >= MAX_VIEWS:
-            raise BadInput(f"the limit of {MAX_VIEWS} views is reached: delete some first", field="view")
+            raise BadInput(f"there are already {MAX_VIEWS} views, the maximum: delete some first", field="view")
         await self._store.add_view(scope, line.view)
         return line.view
 

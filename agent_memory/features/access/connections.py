@@ -93,7 +93,7 @@ class Connections:
         Raises Unauthenticated, Forbidden, and ErasureUnderWay.
         """
         if caller.users is not None and not (users and users <= caller.users):
-            raise Forbidden("your API key does not reach this user", field="user")
+            raise Forbidden("your API key does not give access to this user", field="user")
         token = Token(
             id=new_id(),
             digest=await self._gate.digest(token_urlsafe(32)),
@@ -193,7 +193,7 @@ class Connections:
     async def revoke(self, key_id: str) -> None:
         """Delete a connection's API key. When this method returns, no process accepts the key any longer."""
         while (token := await self._tokens.find_token(key_id)) is not None:
-            if await self._tokens.remove_token(token):  # else it was renewed meanwhile
+            if await self._tokens.remove_token(token):  # otherwise, it was renewed in the meantime
                 self._gate.forget()
                 await asyncio.sleep(LEASE_SECONDS)
 

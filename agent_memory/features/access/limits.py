@@ -139,7 +139,7 @@ class RequestLimit:
 
 
 def too_many(retry_after: int) -> TooMany:
-    message = "this tenant has made its requests for now (LIMIT_REQUESTS_PER_MINUTE): wait as long as Retry-After says"
+    message = "this tenant has reached its limit of requests (LIMIT_REQUESTS_PER_MINUTE): wait for the seconds in Retry-After"
     return TooMany(message, retry_after=retry_after, limit="requests")
 
 
@@ -172,14 +172,14 @@ class MemoryLimit:
             count = self._counts[tenant] = _Count(await self._count(tenant), begun)
         if count.memories + number > most:
             LIMITED.labels("memories").inc()
-            message = f"this tenant keeps {most} memories at most (LIMIT_MEMORIES): delete or forget some first"
+            message = f"this tenant can have at most {most} memories (LIMIT_MEMORIES): delete or forget some first"
             raise TooMany(message, retry_after=_FULL_RETRY_SECONDS, limit="memories")
         count.memories += number
 
 
 def budget_spent(most: int, seconds_left: float) -> BudgetSpent:
     LIMITED.labels("model_tokens").inc()
-    message = f"the tenant's {most} model tokens of today (UTC) are spent (LIMIT_MODEL_TOKENS_PER_DAY): it goes on tomorrow"
+    message = f"the tenant has used up today's {most} model tokens (UTC, LIMIT_MODEL_TOKENS_PER_DAY): try again tomorrow"
     return BudgetSpent(message, retry_after=max(math.ceil(seconds_left), 1), limit="model_tokens")
 
 
@@ -218,7 +218,7 @@ class MeteredChat(ChatWrapper):
                 try:
                     await self._store.spend(self._tenant, used.tokens)
                 except RedisUnavailable as error:  # the model's answer has already been paid for
-                    log.warning("%d model tokens of a tenant not counted: %s", used.tokens, error)
+                    log.warning("could not count %d of a tenant's model tokens: %s", used.tokens, error)
 
 
 _DAY_MS = 24 * 3600 * 1000

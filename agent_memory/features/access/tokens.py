@@ -127,7 +127,7 @@ class TokenService:
             expires = datetime.now(UTC) + timedelta(days=body.expires_days)
         life = timedelta(0) if expires is None else expires - datetime.now(UTC)
         if expires is not None and not timedelta(0) < life < _MAX_LIFETIME:
-            raise BadInput("must lie in the future, within 100 years", field="expires_at")
+            raise BadInput("must be in the future, within 100 years", field="expires_at")
         token = Token(
             id=new_id(),
             digest=await self._gate.digest(secret),
@@ -160,7 +160,7 @@ class TokenService:
         Raises the errors of `show`, and Conflict if the key changed in the meantime.
         """
         if not await self._store.remove_token(await self._token(who, name)):
-            raise Conflict("this key was rotated or revoked meanwhile: look at it again")
+            raise Conflict("this key was rotated or revoked in the meantime: read it again")
         await self._settled()
 
     async def rotate(self, who: Principal, name: str, grace_seconds: float) -> CreatedToken:
@@ -171,7 +171,7 @@ class TokenService:
         token = await self._token(who, name)
         secret = PREFIX + token_urlsafe(32)
         if not await self._store.replace_secret(token, await self._gate.digest(secret), int(grace_seconds * 1000)):
-            raise Conflict("this key was rotated or revoked meanwhile: look at it again")
+            raise Conflict("this key was rotated or revoked in the meantime: read it again")
         if grace_seconds < LEASE_SECONDS:
             await self._settled()
         return CreatedToken(token=secret, **(await self.show(who, token.id)).model_dump())
@@ -212,7 +212,7 @@ class TokenService:
         if tenant is None or tenant == who.tenant:
             return who.tenant
         if not who.operator:
-            raise Forbidden("these credentials make keys for their own tenant only: use AUTH_ADMIN_TOKEN", field="tenant")
+            raise Forbidden("these credentials can create keys only for their own tenant: use AUTH_ADMIN_TOKEN", field="tenant")
         return tenant
 
     async def _mine(self, who: Principal) -> list[Token]:
@@ -228,7 +228,7 @@ class TokenService:
         if not matches:
             raise NotFound("there is no such API key")
         if len(matches) > 1:
-            raise Conflict(f"{len(matches)} API keys begin like this: give more of the hash, or the id")
+            raise Conflict(f"{len(matches)} API keys begin with this: give more characters of the hash, or the id")
         return matches[0]
 
 
@@ -264,7 +264,7 @@ def _require_admin(who: Principal) -> None:
     if who.role is not Role.ADMIN:
         raise Forbidden("this needs credentials with the role admin")
     if who.namespaces is not None or who.users is not None or who.agents is not None:
-        raise Forbidden("credentials that are limited to some namespaces, users or agents manage no API keys")
+        raise Forbidden("credentials that are limited to certain namespaces, users or agents cannot manage API keys")
 
 
 def _limit(values: Sequence[str] | None) -> frozenset[str] | None:

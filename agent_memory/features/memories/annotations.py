@@ -49,7 +49,7 @@ def check_annotations(scope: Scope, messages: Sequence[MemoryMessage]) -> None:
             named = "agent_id, expires_at (ISO 8601), metadata (an object), category, about_user and document (true or false)"
             raise BadInput(f"may have {named}", field=field)
         if scope.agents is not None and annotations.agent_id is not None and annotations.agent_id not in scope.agents:
-            raise Forbidden("these credentials do not reach this agent", field=f"{field}.agent_id")
+            raise Forbidden("these credentials do not give access to this agent", field=f"{field}.agent_id")
 
 
 def annotate(record: MemoryRecord, messages: Iterable[Annotations | None]) -> None:

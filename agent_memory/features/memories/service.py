@@ -235,7 +235,7 @@ class MemoryService:
         changes = self._changes_of(body)
         if not changes:
             raise UnsupportedRequest("give at least one field to change", field="body")
-        # If the memory changed meanwhile, read it again. This loses no concurrent change and revives no deleted memory.
+        # If the memory changed in the meantime, read it again. This loses no concurrent change and revives no deleted memory.
         for _ in range(_PATCH_TRIES):
             current = await self._store.get_versioned(scope, memory_id)
             if current is None:
@@ -265,7 +265,7 @@ class MemoryService:
             if await self._store.replace_memory(scope, old, new, version, settled=not claims_slot):
                 await self._followers.follow([self._store.mid(scope, old.id)])
                 return new
-        raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
+        raise Conflict(f"Memory with ID {memory_id} is constantly being changed by other requests: try again")
 
     def _changes_of(self, body: EditMemoryRecordRequest) -> dict[str, Any]:
         given = {name: getattr(body, name) for name in body.model_fields_set}

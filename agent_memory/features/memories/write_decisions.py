@@ -128,7 +128,7 @@ async def _store_batch(
             raise IdTaken([decisions[position][0] for position in outcome.taken_groups])
         if outcome.done:
             return
-    raise Conflict("the memories that these follow are being changed by others all the time; try again")
+    raise Conflict("the memories that these follow are constantly being changed by other requests: try again")
 
 
 def independent(scope: Scope, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:

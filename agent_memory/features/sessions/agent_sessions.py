@@ -45,4 +45,4 @@ async def reached_sessions(client: Redis, keys: Keys, scope: Scope, refs: Sequen
 
 
 def agent_refusal() -> Forbidden:
-    return Forbidden("these credentials do not reach the agent of this session", field="session_id")
+    return Forbidden("these credentials do not give access to the agent of this session", field="session_id")

@@ -61,7 +61,7 @@ def notice_roles(messages: Sequence[MemoryMessage]) -> None:
     standard_roles = frozenset(("user", "assistant")) | PROGRAM_ROLES | TOOL_ROLES
     for position, message in enumerate(messages):
         if message.role not in standard_roles:
-            add_notice(f"messages.{position}.role: {message.role!r} is no role of chat APIs; its words are remembered as a person's")
+            add_notice(f"messages.{position}.role: {message.role!r} is not a chat API role; the message is treated as a person's")
 
 
 def stored_messages(named: Sequence[MemoryMessage], written: Sequence[NewMessage]) -> list[MemoryMessage]:
@@ -69,5 +69,5 @@ def stored_messages(named: Sequence[MemoryMessage], written: Sequence[NewMessage
     stored = [new.message for new in written]
     for position, (old, new) in enumerate(zip(named, stored, strict=True)):
         if old.id != new.id:
-            add_notice(f"messages.{position}.id: names another message of the session; this one has the id {new.id!r}")
+            add_notice(f"messages.{position}.id: is the id of another message in the session; this message got the id {new.id!r}")
     return stored

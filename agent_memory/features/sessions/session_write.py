@@ -116,7 +116,7 @@ class MessageIdsReused(Exception):
     """The messages at `positions` have the ids of other messages in the session."""
 
     def __init__(self, positions: Sequence[int]) -> None:
-        super().__init__("ids of messages are reused")
+        super().__init__("message ids are reused")
         self.positions = positions
 
 
@@ -191,7 +191,8 @@ def read_stamp(reply: Any, promoted: Sequence[int], most: int) -> SessionStamp:
         raise IdTaken([], field=f"memories.{promoted[int(reply[1])]}.id")
     if reply[0] == b"full":
         held = int(reply[1])
-        message = f"messages: a session holds {most} messages at most (MAX_SESSION_MESSAGES), this one has {held}: begin another"
+        limit = f"a session can have at most {most} messages (MAX_SESSION_MESSAGES)"
+        message = f"messages: {limit}, and this one has {held}: start a new session"
         raise TooLarge(message, field="messages", limit=most)
     if reply[0] == b"empty":
         field = f"messages.{int(reply[1])}.content"
@@ -206,4 +207,4 @@ def read_stamp(reply: Any, promoted: Sequence[int], most: int) -> SessionStamp:
 def refuse_mismatch(reply: Any) -> None:
     if reply[0] == b"mismatch":
         current = int(reply[1])
-        raise VersionMismatch(f"If-Match names another version than the stored one ({current or 'none'})", current=current)
+        raise VersionMismatch(f"If-Match does not match the stored version ({current or 'none'})", current=current)

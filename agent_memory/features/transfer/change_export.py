@@ -102,7 +102,7 @@ class ChangeTransfer:
         targets = [None if raw is None else raw.decode().partition(" ")[0] for raw in aliases]
         owned = await self._reader.read(scope, erasure, [mid for mid in targets if mid is not None])
         if any(mid is None or mid not in owned for mid in targets):
-            raise BadInput("it names a memory that is not here, or not this user's", field="memories")
+            raise BadInput("it names a memory that is not here or is not this user's", field="memories")
 
 
 def _with_ids(line: Sequence[str], names: dict[str, str]) -> list[str] | None:
@@ -124,9 +124,9 @@ def checked_line(line: Any) -> list[str]:
     """Return the words of a change's line if they are valid, because they become the input of a script. Raises BadInput."""
     words: list[Any] = line if isinstance(line, list) else []
     if not words or words[0] not in _NAMES or not all(isinstance(word, str) and word for word in words):
-        raise BadInput("is no line of a change", field="lines")
+        raise BadInput("is not a line of a change", field="lines")
     plain = [word for at, word in enumerate(words) if at not in _NAMES[words[0]]]
     shapes = {"m": len(words) == 4, "a": len(words) == 3, "e": len(words) == 3, "u": len(words) in (3, 4)}
     if not shapes[words[0]] or not all(word == "-" or (word.isascii() and word.isalnum()) for word in plain):
-        raise BadInput("is no line of a change", field="lines")
+        raise BadInput("is not a line of a change", field="lines")
     return words

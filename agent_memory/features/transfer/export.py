@@ -88,7 +88,7 @@ class ExportService:
 
     async def _note_failure(self, scope: Scope, operation_id: str, counts: Counter[str]) -> None:
         try:
-            await self.exports.note(scope, operation_id, OperationState.DEAD, counts, "it did not come to its end: export again")
+            await self.exports.note(scope, operation_id, OperationState.DEAD, counts, "it did not finish: export again")
         except RedisUnavailable as error:
             log.warning("cannot record the failure of an export: %s", error)
 

@@ -174,9 +174,9 @@ def header_of(line: Mapping[str, Any]) -> HeaderLine:
     """Return the header of an export. Raises BadInput if its format or version is not supported."""
     header = validated(HeaderLine, line)
     if header.format != EXPORT_FORMAT:
-        raise BadInput(f"is no export of a user: its format is not {EXPORT_FORMAT}", field="format")
+        raise BadInput(f"is not a user's export: its format is not {EXPORT_FORMAT}", field="format")
     if not 1 <= header.version <= EXPORT_VERSION:
-        raise BadInput(f"is of version {header.version}: this server reads up to {EXPORT_VERSION}", field="version")
+        raise BadInput(f"is {header.version}: this server reads versions up to {EXPORT_VERSION}", field="version")
     return header
 
 
@@ -267,7 +267,7 @@ class ImportPlacement:
         """Return the memory in a line, assigned to its new owner. Raises BadInput."""
         entry = validated(MemoryLine, line)
         if (entry.now is None) != (entry.state == "gone") or (entry.state == "gone" and not entry.versions):
-            raise BadInput(f"does not go with the state {entry.state}", field="now")
+            raise BadInput(f"does not match the state {entry.state}", field="now")
         now = None if entry.now is None else self._version(entry.id, entry.now, "now", former=False)
         versions = [self._version(entry.id, version, f"versions.{at}", former=True) for at, version in enumerate(entry.versions)]
         names = [version.marks["n"] for version in (*versions, *([now] if now else []))]

@@ -20,8 +20,8 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def summary_lines(report: ImportReport) -> list[str]:
-    lines = [f"brought in: {counted(report.imported)}", f"here already: {counted(report.present)}"]
-    return [*lines, f"vectors: {report.vectors_reused} kept, {report.vectors_to_embed} made by a worker"]
+    lines = [f"imported: {counted(report.imported)}", f"already here: {counted(report.present)}"]
+    return [*lines, f"vectors: {report.vectors_reused} kept, {report.vectors_to_embed} to be created by a worker"]
 
 
 def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
@@ -33,9 +33,9 @@ def problem_lines(report: ImportReport, *, numbered: bool = True) -> list[str]:
         f"{f'line {each.line} ' if numbered else ''}({each.kind or '?'} {each.id or ''}): {each.reason}" for each in report.problems
     ]
     if report.problem_count > _SHOWN:
-        problems[_SHOWN:] = [f"{report.problem_count} lines were not taken: --json names up to 1000"]
+        problems[_SHOWN:] = [f"{report.problem_count} lines were not imported: --json lists up to 1000 of them"]
     if numbered and not report.complete:
-        problems.append("the file is not whole: its last line is missing, or lines before it are")
+        problems.append("the file is incomplete: its last line or lines before it are missing")
     return problems
 
 

@@ -59,8 +59,8 @@ MAX_LINES = 10_000
 _LISTED = 1000
 _BATCH = 50
 _REASONS = {
-    "other": "something else stands here under this id: it stays as it is",
-    "slot": "another fact of its slot is current here: it stays as it is",
+    "other": "this id already exists here with different content, which was not changed",
+    "slot": "another fact with its slot is current here and was not changed",
 }
 
 
@@ -186,7 +186,7 @@ class ImportService:
                 case "header":
                     return
                 case _:
-                    raise BadInput("is of a kind that this server does not know", field="kind")
+                    raise BadInput("is of a kind that this server does not support", field="kind")
             self._done(run, number, str(kind), state, line.get("session_id") or line.get("id"))
         except (RedisUnavailable, TooMany, ErasureUnderWay):
             raise  # The line is valid: the caller can send the same lines again later.
@@ -219,7 +219,7 @@ class ImportService:
     async def _memory(self, run: _Run, number: int, memory: MemoryExport) -> None:
         versions = [*memory.versions, *([memory.now] if memory.now else [])]
         if not all(within(run.scope, version.record) for version in versions):
-            raise Forbidden("these credentials do not reach its namespace or agent")
+            raise Forbidden("these credentials do not give access to its namespace or agent")
         run.batch.append((number, memory))
         if len(run.batch) >= _BATCH:
             await self._memories(run)

@@ -46,7 +46,7 @@ class BodyTooLarge(TooLarge):
     """The body is larger than `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"the body is larger than {limit} bytes: send less at once, or raise MAX_BODY_BYTES", limit=limit)
+        super().__init__(f"the body is larger than {limit} bytes: send less per request, or raise MAX_BODY_BYTES", limit=limit)
 
 
 def install(app: FastAPI) -> None:
@@ -64,7 +64,7 @@ def invalid(error: ValidationError, source: str | Callable[[str], tuple[str, str
     """
     if error.error_count() > MANY_ERRORS:
         # Listing a million errors blocks the event loop for seconds.
-        message = f"the body has {error.error_count()} fields that do not fit: send fewer items at once"
+        message = f"the body has {error.error_count()} invalid fields: send fewer items per request"
         return RequestValidationError([_problem("too_many_errors", ("body",), message)])
     problems: list[dict[str, Any]] = []
     for problem in error.errors(include_url=False, include_input=False, include_context=False)[:MAX_PROBLEMS]:

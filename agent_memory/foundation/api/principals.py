@@ -65,7 +65,7 @@ def scope_of_writer(tenant: str, rights: Rights) -> Scope:
 def writing(scope: Scope) -> Scope:
     """Return `scope`. Raises Forbidden if its caller may only read."""
     if not scope.may_write:
-        raise Forbidden("these credentials may only read: use some with the role write")
+        raise Forbidden("these credentials are read-only: use credentials with the role write")
     return scope
 
 
@@ -79,7 +79,7 @@ def administering(scope: Scope) -> Scope:
 def within_namespace(scope: Scope, namespace: str) -> Scope:
     """Return the scope narrowed to one namespace. Raises Forbidden if the scope does not cover this namespace."""
     if scope.namespaces is not None and namespace not in scope.namespaces:
-        raise Forbidden("these credentials do not reach this namespace", field="namespace")
+        raise Forbidden("these credentials do not give access to this namespace", field="namespace")
     return replace(scope, namespaces=frozenset({namespace}))
 
 
@@ -101,7 +101,7 @@ def shared_place_of(scope: Scope, what: str, namespace: str | None, user: str | 
     for the data.
     """
     if scope.agents is not None:
-        raise Forbidden(f"{what} are shared by all agents: use credentials that are not limited to some")
+        raise Forbidden(f"{what} are shared by all agents: use credentials that are not limited to certain agents")
     return place_of(scope, namespace, user)
 
 
@@ -112,7 +112,7 @@ def list_place_of(scope: Scope, namespace: str | None, user_id: str | None) -> t
     """
     for name, limit, requested in (("namespace", scope.namespaces, namespace), ("user_id", scope.users, user_id)):
         if requested and limit is not None and requested not in limit:
-            raise Forbidden(f"these credentials do not reach this {name}", field=name)
+            raise Forbidden(f"these credentials do not give access to this {name}", field=name)
     return namespace or None, user_id or None
 
 
@@ -141,7 +141,7 @@ def reader_of(scope: Scope, namespace: str | None, user_id: str | None, agent_id
 def permit_agent(scope: Scope, agent_id: str | None) -> None:
     """Raise Forbidden if the scope does not cover this agent. None is always allowed."""
     if agent_id is not None and scope.agents is not None and agent_id not in scope.agents:
-        raise Forbidden("these credentials do not reach this agent_id", field="agent_id")
+        raise Forbidden("these credentials do not give access to this agent_id", field="agent_id")
 
 
 def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | None:
@@ -151,7 +151,7 @@ def whole_agent(scope: Scope, namespace: str | None, agent_id: str) -> str | Non
     """
     permit_agent(scope, agent_id)
     if scope.users is not None:
-        raise Forbidden("an agent's data belongs to many users: use credentials that are not limited to some of them", field="agent_id")
+        raise Forbidden("an agent's data belongs to many users: use credentials that are not limited to certain users", field="agent_id")
     return namespace or None if scope.namespaces is None else place_of(scope, namespace, None)[0]
 
 
@@ -163,4 +163,4 @@ def resolve_name(name: str, limit: frozenset[str] | None, requested: str | None)
         return next(iter(limit))
     if requested is None:
         raise Forbidden(f"these credentials are limited to some values of {name}: send one of them", field=name)
-    raise Forbidden(f"these credentials do not reach this {name}", field=name)
+    raise Forbidden(f"these credentials do not give access to this {name}", field=name)

@@ -92,15 +92,15 @@ def etag(version: int) -> tuple[bytes, bytes]:
 
 
 _TEXTS = {
-    400: "Refused: the request is well-formed, but asks for something that is not done.",
-    401: "No credentials were sent, or none that count. Only where the server asks for some.",
-    403: "The credentials do not reach that far.",
-    404: "No such thing.",
-    409: "The request contradicts what is stored or under way.",
-    412: "`If-Match` named another version than the stored one.",
+    400: "Refused: the request is well-formed, but asks for something that is not supported.",
+    401: "The credentials are missing or not valid. Only if the server requires credentials.",
+    403: "The credentials do not give access to this data or operation.",
+    404: "Not found.",
+    409: "The request conflicts with stored data or with work in progress.",
+    412: "`If-Match` does not match the stored version.",
     413: "The body is larger than the limit.",
     415: "The body is not declared as JSON.",
-    503: "An engine is away or the time is up; try again after `Retry-After` seconds.",
+    503: "Redis or a model is unavailable, or the request took too long; try again after `Retry-After` seconds.",
 }
 _RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}}
 

@@ -74,12 +74,12 @@ def note_unreadable_dates(metadata: Iterable[Any]) -> None:
         value = each.get("date") if isinstance(each, Mapping) else None
         if value not in (None, "") and stated_date(each) is None:
             value_text = repr(value[:_MOST_SHOWN]) if isinstance(value, str) else f"a value of type {type(value).__name__}"
-            add_notice(f"metadata.date: {value_text} is no date that can be read, and is not used: give ISO 8601, RFC 822 or Unix time")
+            add_notice(f"metadata.date: {value_text} is not a valid date and is ignored: use ISO 8601, RFC 822 or Unix time")
 
 
 def _read_text(text: str) -> datetime:
     if len(text) > _MOST_SHOWN:
-        raise ValueError("no date is so long")
+        raise ValueError("a date cannot be this long")
     if _UNIX_TIME.fullmatch(text):
         return _read_number(float(text))
     try:

@@ -32,7 +32,7 @@ def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field:
     `field` is the request field that contains `records`; it appears in the error.
     """
     if not scope.may_write:
-        raise Forbidden("these credentials may only read: use some with the role write")
+        raise Forbidden("these credentials are read-only: use credentials with the role write")
     for position, record in enumerate(records if scope.limited else ()):
         permit_owner(scope, record, None if field is None else f"{field}.{position}")
 
@@ -41,7 +41,7 @@ def permit_owner(scope: Scope, record: MemoryRecord, field: str | None = None) -
     """Raise Forbidden if the scope does not cover the memory. `field` is the memory's path in the request."""
     if not within(scope, record):
         named = {} if field is None else {"field": f"{field}.{_beyond(scope, record)}"}
-        raise Forbidden("these credentials do not reach the namespace, user or agent of a memory", **named)
+        raise Forbidden("these credentials do not give access to the namespace, user or agent of a memory", **named)
 
 
 def _beyond(scope: Scope, record: Owned) -> str:
@@ -59,4 +59,4 @@ def permit_session(scope: Scope, ref: SessionRef, *, write: bool) -> None:
     if write:
         permit_writing(scope)
     if scope.limited and not scope.reaches(ref.namespace, ref.user_id):
-        raise Forbidden("these credentials do not reach the namespace or user of this session")
+        raise Forbidden("these credentials do not give access to the namespace or user of this session")

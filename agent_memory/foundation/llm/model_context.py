@@ -176,7 +176,7 @@ class ModelContext:
         """Return the error for a request that cannot fit into the context window."""
         limit = self.limit
         return ContextExceeded(
-            f"{self.model} at {self.where} takes {limit.tokens} tokens ({limit.source}), which is no room beside the instructions",
+            f"{self.model} at {self.where} accepts {limit.tokens} tokens ({limit.source}), which leaves no space after the instructions",
             reason="too_long",
         )
 

@@ -111,7 +111,7 @@ def load(name: str) -> LuaScript:
     """Load a script. Raises ValueError if a declaration is invalid."""
     first, *lines = _lines(name)
     if not first.startswith("#!lua"):
-        raise ValueError(f"{name}.lua is no script: its first line must begin with #!lua")
+        raise ValueError(f"{name}.lua is not a script: its first line must begin with #!lua")
     keys, args = _declared(lines, "KEYS"), _declared(lines, "ARGV")
     names = dict.fromkeys(argument.name for argument in (*keys, *args))
     if len(names) != len(keys) + len(args):
@@ -143,7 +143,7 @@ def _lines(name: str) -> list[str]:
     owner, _, stem = name.partition("/")
     paths = [path for folder in _folders(owner) if (path := folder / f"{stem}.lua").is_file()]
     if len(paths) != 1:
-        raise ValueError(f"{name}.lua stands in {len(paths)} folders lua of {owner}: it belongs in one")
+        raise ValueError(f"{name}.lua is in {len(paths)} `lua` folders of {owner}: it must be in exactly one")
     return paths[0].read_text(encoding="utf-8").splitlines()
 
 

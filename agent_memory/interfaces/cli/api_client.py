@@ -43,7 +43,7 @@ class Api:
         try:
             content = answer.json()
         except ValueError:
-            raise MemoryClientError(f"this is no memory server: status {answer.status_code}, no JSON") from None
+            raise MemoryClientError(f"this is not a memory server: status {answer.status_code}, and no JSON") from None
         self.announce()
         return content
 

@@ -158,7 +158,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._bytes_beside_body > MAX_HEAD_BYTES:
-            message = f"the head of the request is larger than {MAX_HEAD_BYTES} bytes: send what is long in a body"
+            message = f"the head of the request is larger than {MAX_HEAD_BYTES} bytes: send long values in the body"
             self._refuse(HeadTooLarge(message))
         elif self._timer is None and (self._in_head or not self._is_working()):
             self._timer = self.loop.call_later(self.head_seconds, self._time_over, _LOOKS)
@@ -170,7 +170,9 @@ class Connection(HttpToolsProtocol):
             self._timer = self.loop.call_later(_LOOK_SECONDS, self._time_over, looks - 1)
         else:
             within = f"within {self.head_seconds:g} s"
-            self._refuse(RequestTimeout(f"the head of the request did not come {within}: send it at once, or raise HEAD_TIMEOUT_SECONDS"))
+            self._refuse(
+                RequestTimeout(f"the head of the request did not arrive {within}: send it without pauses, or raise HEAD_TIMEOUT_SECONDS")
+            )
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -40,9 +40,9 @@ _Weight: TypeAlias = Annotated[float, Field(allow_inf_nan=False)] | None
 _HalfLife: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
 
 _SESSION_FILTER = 'Filter by session, e.g. {"eq": "monday"}; without it, memories of all sessions.'
-_DATE = 'e.g. {"gte": "2026-01-01", "lte": "2026-01-31"}; a plain day is all of it.'
-_MODEL = "The model that reads this; its context window bounds the messages. Any name."
-_WINDOW = "The context window in tokens; beats `model_name`."
+_DATE = 'e.g. {"gte": "2026-01-01", "lte": "2026-01-31"}; a date without a time covers the whole day.'
+_MODEL = "The model that reads the prompt; its context window limits the messages. Any name."
+_WINDOW = "The context window in tokens; overrides `model_name`."
 
 
 def _listing(*names: str) -> Callable[[dict[str, Any]], None]:
@@ -94,8 +94,8 @@ class NoArguments(BaseModel):
 
 class CreateMemories(BaseModel):
     memories: list[LenientMemoryRecord] = Field(
-        description="Each needs a `text` that can be understood alone; say `memory_type` (semantic: a fact, episodic: an event, with its "
-        "`event_date`), `topics`, `entities`, and whose it is in `user_id` and `namespace`."
+        description="Each needs a `text` that can be understood alone; add `memory_type` (semantic: a fact, episodic: an event, with its "
+        "`event_date`), `topics`, `entities`, and the owner's `user_id` and `namespace`."
     )
 
 
@@ -105,21 +105,21 @@ class _Search(BaseModel):
     namespace: Namespace | None = Field(None, description='Filter by namespace, e.g. {"eq": "work"}.')
     topics: Topics | None = Field(None, description='Filter by topics, e.g. {"any": ["food", "travel"]}.')
     entities: Entities | None = Field(None, description='Filter by entities, e.g. {"all": ["Ana", "Lisbon"]}.')
-    created_at: CreatedAt | None = Field(None, description=f"When the memory was made, {_DATE}")
-    last_accessed: LastAccessed | None = Field(None, description=f"When it was last read, {_DATE}")
+    created_at: CreatedAt | None = Field(None, description=f"When the memory was created, {_DATE}")
+    last_accessed: LastAccessed | None = Field(None, description=f"When the memory was last read, {_DATE}")
     user_id: UserId | None = Field(None, description='Filter by user, e.g. {"eq": "ada"}.')
     memory_type: MemoryType | None = Field(None, description='Filter by kind, e.g. {"any": ["semantic", "episodic"]}.')
     event_date: EventDate | None = Field(None, description=f"The time of the event, {_DATE}")
-    timezone: str | None = Field(None, max_length=64, description="Time zone of days, e.g. Europe/Lisbon. Default: the user's.")
+    timezone: str | None = Field(None, max_length=64, description="Time zone for days, e.g. Europe/Lisbon. Default: the user's.")
     min_trust: float | None = Field(None, ge=0, le=1, description="Minimum trust: 1 for a user's own words, 0.3 for a tool's.")
     min_relevance: float | None = Field(None, ge=0, le=1, description="Minimum relevance. Default in prompts: 0.015.")
     distance_threshold: float | None = Field(
-        None, ge=0, allow_inf_nan=False, description="Largest cosine distance (0 to 2), semantic mode."
+        None, ge=0, allow_inf_nan=False, description="Maximum cosine distance (0 to 2), in semantic mode."
     )
     search_mode: SearchModeEnum = Field(SearchModeEnum.SEMANTIC, description="By meaning, by words, or by both.")
-    limit: int = Field(10, ge=1, le=MAX_SEARCH_LIMIT, description="At most so many memories.")
-    offset: int = Field(0, ge=0, le=MAX_SEARCH_OFFSET, description="Skip so many: `next_offset` of the page before.")
-    optimize_query: bool = Field(False, description="Let the server's model rewrite the query first; takes longer.")
+    limit: int = Field(10, ge=1, le=MAX_SEARCH_LIMIT, description="The maximum number of memories.")
+    offset: int = Field(0, ge=0, le=MAX_SEARCH_OFFSET, description="The number of memories to skip: the previous page's `next_offset`.")
+    optimize_query: bool = Field(False, description="Let the server's model rewrite the query first; this takes longer.")
     recency_boost: bool | None = Field(None, description="Whether newer memories rank higher.")
     recency_semantic_weight: _Weight = None
     recency_recency_weight: _Weight = None
@@ -131,28 +131,28 @@ class _Search(BaseModel):
 
 
 class SearchMemories(_Search):
-    text: str | None = Field(description="A question or words to search for; empty lists all that match the filters.")
+    text: str | None = Field(description="A question or words to search for; an empty text lists all memories that match the filters.")
     session_id: SessionId | None = Field(None, description=_SESSION_FILTER)
     agent_id: TagFilter | None = Field(None, description="Filter by agent.")
-    extraction_strategy: ExtractionStrategy | None = Field(None, description="Filter by the strategy that made them.")
+    extraction_strategy: ExtractionStrategy | None = Field(None, description="Filter by the strategy that extracted the memories.")
 
 
 COMMON_IN_SEARCH = ("text", "user_id", "namespace", "session_id", "topics", "memory_type", "event_date", "limit")
 
 
 class PromptArguments(_Search):
-    query: str = Field(description="The user's message; it becomes the last message of the prompt and is what memory is searched for.")
+    query: str = Field(description="The user's message: the last message of the prompt, and the query for the memory search.")
     session_id: SessionId | None = Field(
-        None, description='The conversation to continue, as {"eq": "its id"}. Memories of all sessions are searched all the same.'
+        None, description='The conversation to continue, as {"eq": "its id"}. The search still covers the memories of all sessions.'
     )
     model_name: str | None = Field(None, description=_MODEL)
     context_window_max: WindowTokens | None = Field(None, description=_WINDOW)
     agent_id: OptionalIdentifier = Field(None, description="The agent whose memory blocks the prompt shows.")
     include_long_term_search: bool = Field(True, description="Whether long-term memory is searched.")
-    format: PromptFormat | None = Field(None, description="For which API the prompt is written: openai, anthropic or text.")
+    format: PromptFormat | None = Field(None, description="The API format of the prompt: openai, anthropic or text.")
     include_ids: bool = Field(True, description="Whether each memory's line ends with its id.")
     sections: PromptOptions | None = Field(
-        None, description='What the prompt shows beside the session and the memories, e.g. {"timeline": {"tokens": 300}}.'
+        None, description='What the prompt shows besides the session and the memories, e.g. {"timeline": {"tokens": 300}}.'
     )
 
 
@@ -171,13 +171,13 @@ class _Place(BaseModel):
 
 class SetWorkingMemory(_Place):
     memories: list[LenientMemoryRecord] | None = Field(None, description="Facts to keep; they become long-term memories.")
-    messages: list[_Message] | None = Field(None, description="The conversation, oldest first, all of it.")
+    messages: list[_Message] | None = Field(None, description="The whole conversation, oldest message first.")
     context: str | None = Field(None, description="A summary of the conversation before the messages.")
     agent_id: OptionalIdentifier = Field(None, description="The session's agent.")
     data: dict[str, Any] | None = Field(None, description="Any JSON object that belongs to the session.")
-    ttl_seconds: int | None = Field(None, description="Seconds after which the session ends; without them it stays.")
+    ttl_seconds: int | None = Field(None, description="Seconds until the session expires. Default: it never expires.")
     long_term_memory_strategy: Annotated[MemoryStrategyConfig | None, BeforeValidator(_as_strategy)] = Field(
-        None, description="How memories are made of it."
+        None, description="How memories are extracted from the session."
     )
 
 
@@ -186,7 +186,7 @@ class GetWorkingMemory(_Place):
 
 
 class MemoryId(BaseModel):
-    memory_id: Identifier = Field(description="The memory's id, as a search gives it.")
+    memory_id: Identifier = Field(description="The memory's id, as a search returns it.")
 
 
 class ReadMemory(MemoryId):
@@ -195,19 +195,19 @@ class ReadMemory(MemoryId):
 
 
 class EditMemory(MemoryId, EditMemoryRecordRequest):
-    topics: list[str] | None = Field(None, description="In place of the topics it has; [] removes them.")
-    entities: list[str] | None = Field(None, description="In place of the entities it has; [] removes them.")
+    topics: list[str] | None = Field(None, description="Replaces the memory's topics; [] removes them.")
+    entities: list[str] | None = Field(None, description="Replaces the memory's entities; [] removes them.")
 
 
 class MemoryIds(BaseModel):
-    memory_ids: list[Identifier] = Field(description="The memories' ids, as a search gives them.")
+    memory_ids: list[Identifier] = Field(description="The memories' ids, as a search returns them.")
 
 
 class ForgetArguments(BaseModel):
     text: Annotated[str | None, Field(min_length=1, max_length=2000)] = Field(
         None, description="The statement or subject to forget, in the user's words."
     )
-    ids: list[Identifier] | None = Field(None, description="Exactly these, as an answer of this tool named them.")
+    ids: list[Identifier] | None = Field(None, description="Only these ids, from an earlier answer of this tool.")
     user_id: OptionalIdentifier = Field(None, description="The user that owns the memories.")
     namespace: OptionalIdentifier = Field(None, description="Only memories of this namespace.")
     session_id: OptionalIdentifier = Field(None, description="Only messages of this session.")

@@ -37,7 +37,7 @@ from agent_memory.runtime import Runtime
 Transport: TypeAlias = Literal["streamable-http", "sse"]
 
 _NO_MESSAGE = json.dumps(
-    {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_PARAMS, "message": "Validation error: the body is no message of JSON-RPC 2.0"}}
+    {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_PARAMS, "message": "Validation error: the body is not a JSON-RPC 2.0 message"}}
 ).encode()
 _THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 

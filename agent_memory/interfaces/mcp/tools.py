@@ -242,7 +242,7 @@ async def compact_long_term_memories(services: Services, caller: Caller, argumen
     mark = await services[DuplicateService].order_compaction(caller.scope, *partition)
     done = await services[OperationService].wait_for_marks(caller.scope, [mark], MAX_WAIT_SECONDS)
     remaining = await services[DuplicateService].count_remaining(caller.scope, *partition)
-    return AckResponse(status=f"ok, {remaining} memories remaining after compaction{'' if done else ' so far, which goes on'}")
+    return AckResponse(status=f"ok, {remaining} memories remaining {'after compaction' if done else 'so far; the compaction continues'}")
 
 
 def _search(

@@ -63,10 +63,10 @@ class CallMemory:
                 self._since, _ = await asyncio.gather(self.services[ErasureGuard].now(), self._recall())
         except (AgentMemoryError, TimeoutError) as error:
             self.status, self._is_patient = "failed", False
-            log.warning("a call to a model goes on without memories: %s", error)
+            log.warning("a model call continues without memories: %s", error)
         except Exception:
             self.status = "failed"
-            log.exception("a call to a model goes on without memories")
+            log.exception("a model call continues without memories")
 
     async def _recall(self) -> None:
         if not (query := last_question(self.conversation.messages)):
@@ -120,11 +120,11 @@ class CallMemory:
             await self._append_patiently(body)
         except (AgentMemoryError, TimeoutError, ValidationError) as error:
             # A validation error would show the message's text.
-            why = "invalid" if isinstance(error, ValidationError) else str(error) or "Redis was away for too long"
-            log.warning("messages of a call to a model are not stored: %s", why)
+            why = "invalid" if isinstance(error, ValidationError) else str(error) or "Redis was unavailable for too long"
+            log.warning("the messages of a model call are not stored: %s", why)
             return False
         except Exception:
-            log.exception("messages of a call to a model are not stored")
+            log.exception("the messages of a model call are not stored")
             return False
         return True
 

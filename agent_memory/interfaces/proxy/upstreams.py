@@ -69,16 +69,18 @@ class Upstreams:
     def choose(self, name: str | None) -> str:
         """Return the address of an upstream, or of the default one. Raises NotFound if there are none, and BadInput for an unknown name."""
         if not self._addresses:
-            raise NotFound("Not Found: this server passes on no calls to models. To let it, set PROXY_UPSTREAMS=name=https://…/v1")
+            raise NotFound(
+                "Not Found: this server does not forward model calls. To enable forwarding, set PROXY_UPSTREAMS=name=https://…/v1"
+            )
         if name is not None and name not in self._addresses:
             known = ", ".join(self._addresses)
-            raise BadInput(f"names no upstream of this server: use one of {known}", field=HEADERS["upstream"], where="header")
+            raise BadInput(f"is not an upstream of this server: use one of {known}", field=HEADERS["upstream"], where="header")
         return self._addresses[name or next(iter(self._addresses))]
 
     def enter(self, tenant: str) -> Callable[[], None]:
         """Count a call until the returned function is called. Raises Overloaded if too many are under way."""
         if self._calls.total() >= MOST_CALLS or self._calls[tenant] >= MOST_CALLS * 3 // 4:
-            raise Overloaded("too many calls to models are under way: try again")
+            raise Overloaded("too many model calls are in progress: try again")
         self._calls[tenant] += 1
         self._idle.clear()
 
@@ -102,7 +104,7 @@ class Upstreams:
             response = await self._client.send(request, stream=True)
             await body.aclose()
         except (httpx2.InvalidURL, httpx2.LocalProtocolError) as error:
-            raise BadInput("cannot be passed on: HTTP forbids its characters", field="query or headers", where="request") from error
+            raise BadInput("cannot be forwarded: HTTP forbids its characters", field="query or headers", where="request") from error
         except httpx2.HTTPError as error:
             raise Unavailable(f"the upstream cannot be reached ({type(error).__name__}): try again") from error
         return response

@@ -193,7 +193,7 @@ class AgentMemoryLongTermMemory(LongTermMemoryBase):
                 texts |= dict.fromkeys(memory.text for memory in await self._recall.asearch(keyword, limit))
         except (MemoryClientError, ValueError) as error:
             return _response(f"Error retrieving memory: {error}")
-        return _response("\n".join(texts) or "Nothing is remembered of that.")
+        return _response("\n".join(texts) or "No matching memories.")
 
 
 def _response(text: str) -> ToolResponse:

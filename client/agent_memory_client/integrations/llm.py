@@ -111,7 +111,7 @@ class _Call:
             yield
         except (MemoryClientError, ValidationError) as error:
             self.status = "failed"
-            log.warning("a call to a model goes on without memory: %s", error)
+            log.warning("a model call continues without memories: %s", error)
 
     def request(self) -> Any:
         """Return the request for the model, with the memories and without our headers. It asks for an uncompressed answer."""

@@ -17,7 +17,7 @@ TEXT_PARTS: Final = frozenset({"text", "input_text", "output_text"})
 """The types of parts whose `text` is included in the message's text."""
 
 _PART = 'must be an object with a type, such as {"type": "text", "text": "…"}'
-_NOTHING = "must not be {what} in a message that holds nothing else: give text, a list of parts, or tool_calls"
+_NOTHING = "must not be {what} in a message that has no other content: give text, a list of parts, or tool_calls"
 
 _TEXT: TypeAdapter[str] = TypeAdapter(FreeText)
 

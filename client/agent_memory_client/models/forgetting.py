@@ -32,7 +32,7 @@ class ForgetMemoryRequest(BaseModel):
     @model_validator(mode="after")
     def _says_what(self) -> Self:
         if (self.text is None) == (self.ids is None):
-            raise ValueError("say what to forget: send either text or ids")
+            raise ValueError("specify what to forget: send either text or ids")
         return self
 
 

@@ -57,7 +57,7 @@ class _Block(BaseModel):
     model_config = ConfigDict(extra="allow", validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     shared_descriptions: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"annotations": "For whom it is meant, and how important it is.", "meta": "Data of the protocol's own; this server sends none."}
+        {"annotations": "The intended audience, and the importance.", "meta": "Data for the protocol itself. This server sends none."}
     )
 
 

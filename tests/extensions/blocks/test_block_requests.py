@@ -111,7 +111,7 @@ async def test_versions_are_etags(api: Api) -> None:
     await api.call("PUT", "/other", {"value": "three"}, If_Match="*", status=412)
     await api.call("DELETE", "/human", If_Match='"1"', status=412)
     await api.call("DELETE", "/human", If_Match='"2"')
-    assert (await api.call("DELETE", "/human"))["status"] == "ok, there was none"
+    assert (await api.call("DELETE", "/human"))["status"] == "ok, the block did not exist"
 
 
 async def test_newest_change_and_its_undo_can_be_undone(api: Api) -> None:

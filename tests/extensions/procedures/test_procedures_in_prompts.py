@@ -122,4 +122,4 @@ async def test_procedure_tools_are_bound_to_the_user(server: Server) -> None:
         found = await client.resolve_tool_call(asked, "s1", user_id="hugo", agent_id="planner")
         assert "1. Search." in found["formatted_response"]
         other = await client.resolve_tool_call(asked, "s1", user_id="mallory")
-        assert "No procedure fits" in other["formatted_response"]
+        assert "No matching procedures" in other["formatted_response"]

@@ -35,7 +35,7 @@ async def test_acting_user_reaches_no_other_user_by_id(guarded: Guarded) -> None
         with pytest.raises(MemoryNotFoundError):
             await bob.memories.undo_forget(gone.receipt_id)
         assert (await ida.memories.undo_forget(gone.receipt_id)).restored["memories"] == 1
-        with pytest.raises(MemoryServerError, match="do not reach"):
+        with pytest.raises(MemoryServerError, match="do not give access"):
             await bob.memories.create([{"text": "Ida is mine", "user_id": "ida åström/1"}])
         assert (await app.memories.get("home")).text == "Ida lives in Rome"
         with pytest.raises(MemoryValidationError):

@@ -172,7 +172,9 @@ async def test_import_respects_the_callers_limits_and_reports_skipped_records(fa
     # Bob cannot take Ann's ids: by a header that says that the export is his.
     header = bent(lines[0], user_id=BOB)
     taken = await face.client.import_user(BOB, [header, *lines[1:]])
-    assert {one.reason for one in taken.problems if one.kind == "memory"} == {"something else stands here under this id: it stays as it is"}
+    assert {one.reason for one in taken.problems if one.kind == "memory"} == {
+        "this id already exists here with different content, which was not changed"
+    }
     assert (await face.ok("GET", f"/v1/long-term-memory/{ANN}-f1"))["user_id"] == ANN
 
 

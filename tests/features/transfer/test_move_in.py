@@ -87,7 +87,7 @@ async def test_every_system_is_imported_once_and_can_be_undone(home: Home, tmp_p
 async def test_conversations_keep_branch_order_dates_and_users(home: Home, tmp_path: Path) -> None:
     files = write_all(tmp_path)
     report = await home.move_in("chatgpt", files["chatgpt"])
-    assert report["left_out"]["a message of the system or a tool"]["count"] == 4
+    assert report["left_out"]["a system or tool message"]["count"] == 4
     session = await home.session("conv-1", "gita")
     assert session is not None
     assert [message["content"].split(",")[0] for message in session["messages"]] == [

@@ -169,7 +169,7 @@ def test_pickles_in_a_qdrant_folder_run_nothing(tmp_path: Path) -> None:
         database.executemany("INSERT INTO points VALUES (?, ?)", enumerate(points))
     database.close()
     counts, left_out, _ = moved("mem0", tmp_path)
-    assert (counts, left_out) == ({}, {"is no point of a Qdrant store": 4})
+    assert (counts, left_out) == ({}, {"is not a point of a Qdrant store": 4})
     assert not Path("/tmp/am-import-was-run").exists()
 
 

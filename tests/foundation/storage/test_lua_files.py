@@ -177,7 +177,7 @@ def test_declared_argument_becomes_a_lua_local(argument: Argument, line: str) ->
 
 
 def test_lua_part_cannot_be_loaded_as_a_script() -> None:
-    with pytest.raises(ValueError, match=r"storage/clock\.lua is no script"):
+    with pytest.raises(ValueError, match=r"storage/clock\.lua is not a script"):
         load("storage/clock")
 
 

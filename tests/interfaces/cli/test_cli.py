@@ -227,10 +227,10 @@ def test_doctor_reports_that_serve_would_start_and_hides_secrets(tmp_path: Path)
 @pytest.mark.parametrize(
     ("tells", "set_to", "shown"),
     [
-        ("vllm", None, r"any-name at http://.*/v1 takes 3500 tokens \(told by the server\)"),
+        ("vllm", None, r"any-name at http://.*/v1 takes 3500 tokens \(reported by the server\)"),
         ("vllm", 2500, r"any-name at http://.*/v1 takes 2500 tokens \(set by MODEL_CONTEXT_WINDOWS\)"),
-        (None, None, r"any-name at http://.*/v1 takes 16000 tokens \(assumed: the server does not tell it"),
-        (None, 1200, "takes 1200 tokens .*; that is too little for taking facts"),
+        (None, None, r"any-name at http://.*/v1 takes 16000 tokens \(assumed: the server does not report it"),
+        (None, 1200, "takes 1200 tokens .*; that is too little for extracting facts"),
     ],
 )
 def test_doctor_shows_context_window_and_its_source(tmp_path: Path, tells: str | None, set_to: int | None, shown: str) -> None:

@@ -93,7 +93,7 @@ async def test_forget_reports_when_no_memory_matches(server: Server) -> None:
     await server.remember("dora", "Dora keeps bees")
     nothing = await server.run("forget 'my piano' --user dora --yes")
     assert nothing.exit_code == NOTHING
-    assert "nothing of that is remembered" in nothing.output
+    assert "no matching memories" in nothing.output
     assert await server.texts("dora") == ["Dora keeps bees"]
 
 

@@ -262,13 +262,13 @@ async def test_user_export_can_be_imported_after_the_user_was_deleted(server: Se
     assert json.loads(back.stdout)["imported"]["session"] == 1
     assert (await server.memory.get_long_term_memory("e2")).text == "Eli snores."
     again = await server.run(f"import {file}")
-    assert (again.exit_code, "brought in: nothing" in again.stdout) == (0, True)
+    assert (again.exit_code, "imported: nothing" in again.stdout) == (0, True)
     lines = file.read_bytes().splitlines()
     file.write_bytes(b"\n".join([lines[0], b"{", *lines[1:-1]]))
     partly = await server.run(f"import {file}")
     assert partly.exit_code == 4
     assert "line 2" in partly.stderr
-    assert "not whole" in partly.stderr
+    assert "incomplete" in partly.stderr
     file.write_bytes(b"hello")
     assert (await server.run(f"import {file}")).exit_code == 1
 

@@ -12,17 +12,21 @@ from tests.support.mcp import over_http
 @pytest.mark.parametrize(
     ("tool", "arguments", "said"),
     [
-        ("search_long_term_memory", {"text": "x", "userid": "ada"}, "userid: is no field here, it would be ignored: say user_id"),
-        ("memory_prompt", {"query": "x", "user": {"eq": "ada"}}, "user: is no field here, it would be ignored: say user_id"),
-        ("create_long_term_memories", {"memories": [{"text": "x", "userId": "ada"}]}, "memories.0.userId: is no field here"),
-        ("set_working_memory", {"session_id": "s", "name_space": "n"}, "name_space: is no field here, it would be ignored: say namespace"),
+        ("search_long_term_memory", {"text": "x", "userid": "ada"}, "userid: is not a known field and would be ignored: use user_id"),
+        ("memory_prompt", {"query": "x", "user": {"eq": "ada"}}, "user: is not a known field and would be ignored: use user_id"),
+        ("create_long_term_memories", {"memories": [{"text": "x", "userId": "ada"}]}, "memories.0.userId: is not a known field"),
+        (
+            "set_working_memory",
+            {"session_id": "s", "name_space": "n"},
+            "name_space: is not a known field and would be ignored: use namespace",
+        ),
         (
             "create_long_term_memories",
             {"memories": [{"text": "x"}], "user_id": "ada"},
-            "user_id: is no field here, it would be ignored: say",
+            "user_id: is not a known field and would be ignored: use",
         ),
-        ("search_long_term_memory", {"text": "x", "agents": "a"}, "agents: is no field here, it would be ignored: say agent_id"),
-        ("delete_long_term_memories", {"memory_ids": ["a"], "user_id": "ada"}, "user_id: is no field here"),
+        ("search_long_term_memory", {"text": "x", "agents": "a"}, "agents: is not a known field and would be ignored: use agent_id"),
+        ("delete_long_term_memories", {"memory_ids": ["a"], "user_id": "ada"}, "user_id: is not a known field"),
     ],
 )
 async def test_misspelled_scope_argument_is_refused_with_the_right_name(

@@ -113,7 +113,7 @@ async def extract_facts(runtime: Runtime, sid: str) -> int:
         failed = None
         if chat.context.learn_answer(size(batch)):
             await runtime[ContextLimits].save_learned(chat)
-        # Fenced: the session changed meanwhile, so read it again.
+        # Fenced: the session changed in the meantime, so read it again.
         changed += 0 if outcome.fenced else sum(state in ("new", "changed", "done") for state in outcome.states)
     return changed
 
@@ -183,7 +183,7 @@ async def _extract(
         if not outcome.moved:
             return outcome
         log.info("memories changed while facts of a session were compared; retrying")
-    raise Conflict("the memories that new facts are compared with are being changed all the time")
+    raise Conflict("the memories that new facts are compared with keep changing")
 
 
 async def _facts_of(

@@ -19,7 +19,7 @@ async def forget_by_settings(runtime: Runtime) -> int:
                 scope_of_work(tenant), policy, Selection(), limit=MAX_DELETIONS, dry_run=False
             )
             deleted_count += answer.deleted
-            # Memories that changed meanwhile stay, so a full page may delete fewer than the limit.
+            # Memories that changed in the meantime stay, so a full page may delete fewer than the limit.
             if answer.deleted < MAX_DELETIONS:
                 break
     return deleted_count

@@ -179,6 +179,6 @@ class _Erasing:
             forget, may_name = (tokens.forget_agent, may_name_agent) if of_agent else (tokens.forget_user, may_name_user)
             counts["keys"] += await forget(self._scope.tenant, name)
             counts["orders"] += await traces.forget_orders(self._scope, lambda order: may_name(order, name))
-            # Do this last, because answers may have been cached meanwhile.
+            # Do this last, because answers may have been cached in the meantime.
             counts["answers"] += await traces.forget_answers(name)
         await traces.rewrite_log()

@@ -199,7 +199,7 @@ class _Run:
             self._count(verdict)
             return True
         if verdict.back is not None and not await lineage.take_back(scope, memory, verdict.back):
-            return True  # The memory changed meanwhile: the next pass reads it again.
+            return True  # The memory changed in the meantime: the next pass reads it again.
         versions = list(verdict.versions)
         if verdict.record is not None and memory.now is not None:
             if await self.runtime[MemoryStore].release_memory(scope, memory.now.record, verdict.record, memory.now.version) != "changed":

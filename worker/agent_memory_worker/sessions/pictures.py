@@ -138,7 +138,7 @@ async def _description(runtime: Runtime, chat: ChatModel, address: str, language
         if not _may_be_about_picture(error):
             if isinstance(error, ModelUnavailable):
                 raise
-            log.warning("a picture stays without a description: %s", error)
+            log.warning("a picture was not described: %s", error)
             return None
         await _find_cause(runtime, chat, language)
         return None
@@ -165,10 +165,10 @@ async def _find_cause(runtime: Runtime, chat: ChatModel, language: str | None) -
                 continue  # The model answered, though uselessly, so the server accepted the request.
             if address is None:
                 raise
-            log.warning("%s takes no pictures (%s): they are remembered by words only", chat.model, error)
+            log.warning("%s does not accept pictures (%s): they are not described", chat.model, error)
             await runtime[ContextLimits].save_blind(chat)
             return
-    log.warning("%s takes pictures, but refuses one: it stays without a description", chat.model)
+    log.warning("%s accepts pictures, but refused one, which was not described", chat.model)
 
 
 def _plain_picture() -> str:

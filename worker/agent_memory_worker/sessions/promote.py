@@ -81,7 +81,7 @@ async def promote_session(runtime: Runtime, sid: str) -> list[str]:
             runtime[MemoryStore].mid(scope, record.id) for record, state in zip(records, states, strict=True) if state in ("new", "changed")
         ]
         if journal.complete and len(pending) == len(journal.own):
-            break  # Messages that arrived meanwhile have marked the session again.
+            break  # Messages that arrived in the meantime have marked the session again.
     return promoted
 
 

@@ -24,8 +24,8 @@ from agent_memory.runtime import Runtime
 from agent_memory_client.models import MemoryRecord
 
 _STATED = ChangeOrigin("client", "stated in a session")
-_BEYOND = "whoever put it into the session does not reach its namespace, user or agent"
-_TAKEN = "its id is taken: give it another one, or none"
+_BEYOND = "the caller that put it into the session has no access to its namespace, user or agent"
+_TAKEN = "its id is already used: choose another id, or omit it"
 
 log = logging.getLogger(__name__)
 

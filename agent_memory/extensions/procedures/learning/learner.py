@@ -112,7 +112,7 @@ class SessionLearner:
             state = await self._commit(session, decision, counter, (learned or b"0").decode())
             if state != "moved":
                 return decision.what if state == "done" else state
-        raise Conflict("the procedures that a session is compared with are being changed all the time")
+        raise Conflict("the procedures that a session is compared with keep changing")
 
     async def _load(self, sid: str) -> _Session | None:
         marked = await self._results.load_marked(sid)

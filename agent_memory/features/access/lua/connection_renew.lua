@@ -3,7 +3,7 @@
 -- The old secret stays valid for `grace_ms`, secrets before it end now.
 -- KEYS: names, grant, next_grant, old_token, new_token, former...
 -- ARGV: id, kind, old_digest, new_digest, lifetime_ms: number, listed_ms: number, grace_ms: number
--- -> 1; 0 if there is no such grant or key any longer, or the key was rotated meanwhile; -1 if the grant was used before
+-- -> 1; 0 if there is no such grant or key any longer, or the key was rotated in the meantime; -1 if the grant was used before
 local clock = require("storage/clock")
 if redis.call('EXISTS', grant) == 0 or redis.call('EXISTS', old_token) == 0 then return 0 end
 if redis.call('HGET', names, id) ~= old_digest then return 0 end

@@ -2,7 +2,7 @@
 -- Replaces the secret of a token. The old secret stays valid for `grace_ms`.
 -- KEYS: names, new_token, old_token
 -- ARGV: id, new_digest, old_digest, grace_ms: number
--- -> 1, or 0 if the token was rotated or removed meanwhile
+-- -> 1, or 0 if the token was rotated or removed in the meantime
 local clock = require("storage/clock")
 if redis.call('HGET', names, id) ~= old_digest or redis.call('EXISTS', old_token) == 0 then return 0 end
 redis.call('COPY', old_token, new_token)

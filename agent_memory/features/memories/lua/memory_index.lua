@@ -32,7 +32,7 @@ for k = documents_at, #KEYS do
     local score = redis.call('ZSCORE', due, mid)
     local leased_until = string.match(redis.call('HGET', tries, mid) or '', '^%d+ (%d+)') or lease
     if score and tonumber(score) == tonumber(lease) then redis.call('ZREM', due, mid) end
-    -- If the memory was marked and claimed again meanwhile, the work belongs to that claim.
+    -- If the memory was marked and claimed again in the meantime, the work belongs to that claim.
     if leased_until == lease or not score then
       redis.call('HDEL', tries, mid)
       redis.call('HDEL', reasons, mid)

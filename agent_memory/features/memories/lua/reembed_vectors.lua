@@ -10,7 +10,7 @@ local done, a = 0, memories_at
 while a <= #ARGV do
   local mid, version, past, field, vector, count = unpack(ARGV, a, a + 5)
   local key = past == '1' and documents.history_key(mid) or documents.memory_key(mid)
-  -- A memory that changed stays in `todo`. A worker that was asleep adds no vector that is deleted meanwhile.
+  -- A memory that changed stays in `todo`. A worker that was asleep adds no vector that is deleted in the meantime.
   if (redis.call('HGET', key, 'n') or '') == version and not documents.is_gone(field) then
     local keys = past == '1' and {key} or documents.vector_keys(mid)
     -- Without the first vector, or with other passages, the indexing of the memory is due, and notes it again.

@@ -98,13 +98,13 @@ class QuarantineService:
                 state = await self._memories.release_memory(scope, record, new, version)
             if state == "changed":
                 return new
-        raise Conflict(f"Memory with ID {memory_id} is being changed by others all the time; try again")
+        raise Conflict(f"Memory with ID {memory_id} is constantly being changed by other requests: try again")
 
     async def reject_memory(self, scope: Scope, memory_id: str) -> AckResponse:
         """Permanently delete a quarantined memory. Raises NotFound or Conflict."""
         record, version = await self._waiting(writing(scope), memory_id)
         if not (await self._memories.drop_records(scope, [(record, version)]))[0]:
-            raise Conflict(f"Memory with ID {memory_id} was changed meanwhile: look at it again")
+            raise Conflict(f"Memory with ID {memory_id} was changed in the meantime: read it again")
         return AckResponse(status="ok")
 
     async def _waiting(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int]:

@@ -231,7 +231,7 @@ class QueryBuilder:
             unknown = self._settings.models.embeds_latin_only and is_in_other_script(spoken)
             return QueryMeaning(vectors[0], spoken, omitted_names, unknown, profile_of(embedder.model)), None
         except BudgetSpent:
-            return None, "the tenant's model tokens of today are spent (LIMIT_MODEL_TOKENS_PER_DAY)"
+            return None, "the tenant has used up today's model tokens (LIMIT_MODEL_TOKENS_PER_DAY)"
         except (ModelUnavailable, ModelAnswerInvalid) as error:
             log.warning("search uses words only: %s", error)
             return None, "the embedding model does not answer"

@@ -74,7 +74,7 @@ class QueryRewriter:
             log.warning("query not rewritten: %s", error)
             reason = f"no answer within {seconds:g} s" if error.data.get("reason") == "timeout" else "the language model gave no answer"
             if isinstance(error, BudgetSpent):
-                reason = "the tenant's model tokens of today are spent"
+                reason = "the tenant has used up today's model tokens"
             return text, f"optimize_query: {reason}; searched for the query as it is"
         words = " ".join(answer.query.split())
         if len(words) < self._settings.optimize_least or not any(c.isalnum() for c in words):

@@ -177,7 +177,7 @@ class Planner:
             return
         text = memory.versions[-1].record.text
         if self._targets.messages.keys() >= set(cited) and shared(self._targets.values, text):
-            self._take_fact(Chosen(memory, "it was made of what goes, and of nothing else"))
+            self._take_fact(Chosen(memory, "it was made only from data that is deleted"))
         else:
             self.plan.quoting.append(memory)
 
@@ -237,7 +237,7 @@ class Planner:
         left = [record for record in copy.memories if not goes(record)]
         going = {str(record["id"]): record for record in [*copy.memories, *copy.own.values()] if goes(record)}
         for name in going.keys() - {match.id for match in self.plan.matches}:
-            why, text = "the session holds it as a memory", str(going[name]["text"])
+            why, text = "it is a memory in the session", str(going[name]["text"])
             self.plan.matches.append(ForgetMatch(kind="fact", id=name, text=text, why=why, session_id=copy.ref.session_id))
             self.plan.counts["facts"] += 1
         own = {"own": [name for name, record in copy.own.items() if goes(record)]}
@@ -253,7 +253,7 @@ class Planner:
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):
             return {}
         left = without_statements(copy.context, () if self._targets.subject is None else self._targets.subject.terms, self._texts)
-        name, why = copy.ref.session_id, "it was made of what goes"
+        name, why = copy.ref.session_id, "it was made from data that is deleted"
         self.plan.counts["summaries"] += 1
         self.plan.matches.append(ForgetMatch(kind="summary", id=name, text=copy.context, why=why, session_id=name, left=left or None))
         return {"summary": {"text": left, "tokens": count(left)}}

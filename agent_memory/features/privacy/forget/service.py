@@ -133,7 +133,7 @@ class ForgetService:
         writing(scope)
         restored = await self.store.undo(scope, receipt_id)
         if restored is None:
-            raise NotFound(f"no receipt {receipt_id} found: it cannot be undone any more, or never could")
+            raise NotFound(f"no receipt {receipt_id} found: it can no longer be undone, or never could be")
         await self.changes.end_forgetting(scope, receipt_id)
         memories, messages, newer = restored
         return ForgetUndoResponse(receipt_id=receipt_id, restored={"memories": memories, "messages": messages, "kept_newer": newer})
@@ -248,7 +248,7 @@ class ForgetService:
         listed: dict[int, str] = {}
         for _, share, at, part in sorted((one for one in likely if one[0] * 2 >= best), key=lambda one: -one[0])[: 1 if guess else None]:
             what, _ = candidates[at]
-            why = "it has words of it" if share else "it is near in meaning"
+            why = "it shares words with the request" if share else "it is similar in meaning"
             listed.setdefault(at, why)
             if not guess:
                 continue
@@ -298,7 +298,7 @@ class ForgetService:
                 evidence_messages(chosen.memory, [chosen.memory.now]) if chosen.versions and chosen.memory.now is not None else []
             )
             cited = [one for one in evidence_messages(chosen.memory, chosen.versions) if one not in current_citations]
-            targets.messages = dict.fromkeys(cited, "a fact that goes rests on it") | targets.messages
+            targets.messages = dict.fromkeys(cited, "a fact that is deleted is based on it") | targets.messages
         targets.messages = {one: why for one, why in targets.messages.items() if scope.reaches(one[0].namespace, one[0].user_id)}
         mids = [self.lineage.mid(scope, message_memory_id(ref, message)) for ref, message in targets.messages]
         facts = {chosen.memory.mid for chosen in targets.facts}
@@ -369,7 +369,7 @@ def _take_stated(targets: Targets, memories: Sequence[LineageMemory]) -> None:
             continue
         former = [version for version, parts in stating_parts if parts and version is not memory.now]
         whole = bool(stating_parts[-1][1]) or (memory.now is None and len(former) == len(memory.versions))
-        targets.facts.append(Chosen(memory, "it says this" if whole else "a former version of it says this", () if whole else former))
+        targets.facts.append(Chosen(memory, "it says this" if whole else "an earlier version of it says this", () if whole else former))
     targets.ambiguous = subject.is_name and name_different_things(subject, targets.stated)
 
 

@@ -1,5 +1,5 @@
 #!lua
--- Replaces the `count` oldest messages with a summary, unless these or the former summary changed meanwhile.
+-- Replaces the `count` oldest messages with a summary, unless these or the former summary changed in the meantime.
 -- KEYS: meta, messages, ids
 -- ARGV: fence, count: number, context, context_tokens, remembered_ids: number
 -- -> 1 if done, 0 if the session changed

@@ -143,13 +143,13 @@ def _item(kind: OldKind, key: bytes, name: str, form: bytes, left: int, reply: A
     if isinstance(reply, Exception):
         raise reply
     if form == b"none" or reply is None or left == -2:
-        return OldItem(key, name, problem="it expired while it was looked at")
+        return OldItem(key, name, problem="it expired while it was being read")
     if form == b"hash":
         if kind is OldKind.MEMORY:
             return OldItem(key, name, fields=reply, seconds_left=seconds)
     elif form in (b"string", b"ReJSON-RL") and kind is not OldKind.MEMORY:
         return OldItem(key, name, document=reply if isinstance(reply, bytes) else str(reply).encode(), seconds_left=seconds)
-    return OldItem(key, name, problem=f"a key of type {form.decode('ascii', 'replace')} is no {kind.value}")
+    return OldItem(key, name, problem=f"a key of type {form.decode('ascii', 'replace')} is not a {kind.value}")
 
 
 @asynccontextmanager

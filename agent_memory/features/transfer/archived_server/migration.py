@@ -215,7 +215,7 @@ class MigrationService:
                 _skip(report, OldKind.MEMORY, item.name, str(error))
                 continue
             if memory.record.id in memories:
-                _skip(report, OldKind.MEMORY, memory.record.id, "two keys hold this id; the first one was taken")
+                _skip(report, OldKind.MEMORY, memory.record.id, "two keys have this id; the first one was used")
                 continue
             memories[memory.record.id] = memory
         records = [screen_caller_record(self.settings, memory.record) for memory in memories.values()]
@@ -235,13 +235,13 @@ class MigrationService:
                     arrived.append(memory)  # A killed run may have written the memory without its vector.
                 case "repeat":
                     counts.merged += 1
-                    reason = "a memory here says the same: this is its evidence, the id its name"
+                    reason = "a memory here says the same: this memory became its evidence, and this id its alias"
                     _note_remark(report.changed, OldKind.MEMORY, memory.record.id, reason)
                 case "buried":
                     counts.deleted_here += 1
                 case _:
                     counts.other += 1
-                    reason = "another content stands here under this id: it was left as it is"
+                    reason = "this id already exists here with different content, which was not changed"
                     _note_remark(report.skipped, OldKind.MEMORY, memory.record.id, reason)
         new = sum(state == "new" for state in states)
         usable = await self._vectors(arrived, options)
@@ -316,8 +316,8 @@ class MigrationService:
                 counts.there += 1
             else:
                 counts.other += 1
-                reason = "it changed there and here since it was brought" if before else "another session of this identity stands here"
-                _note_remark(report.skipped, OldKind.SESSION, item.name, f"{reason}: it was left as it is here")
+                reason = "it has changed on both servers since it was migrated" if before else "it already exists here with other messages"
+                _note_remark(report.skipped, OldKind.SESSION, item.name, f"{reason}; the session here was not changed")
             return before.version if before else 0
         counts.written += 1
         _note_changes(report, OldKind.SESSION, item.name, old.notes)
@@ -366,7 +366,7 @@ class MigrationService:
         notes: list[str] = []
         values = view_of(item.document or b"") if kind is OldKind.VIEW else partition_of(item.document or b"", notes)
         if not self.summaries:
-            raise UnmovableRecord("this server keeps no summary views")
+            raise UnmovableRecord("this server does not support summary views")
         counts = report.counts[kind.value]
         for summaries in self.summaries:
             bring_in = summaries.bring_in_view if kind is OldKind.VIEW else summaries.bring_in_partition
@@ -375,7 +375,7 @@ class MigrationService:
             except ValueError as error:
                 raise UnmovableRecord(first_problem(error) if isinstance(error, ValidationError) else str(error)) from error
             if added is None:
-                raise UnmovableRecord("its view is not there any more")
+                raise UnmovableRecord("its view no longer exists")
             counts.written += added
             counts.there += not added
         _note_changes(report, kind, item.name, notes)

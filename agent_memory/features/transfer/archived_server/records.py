@@ -192,13 +192,13 @@ def _messages(values: Any, first: datetime, notes: list[str]) -> list[MemoryMess
     moment = first
     for position, value in enumerate(cast("list[Any]", values) if isinstance(values, list) else ()):
         if not isinstance(value, dict):
-            notes.append(f"message {position} is no object and was left out")
+            notes.append(f"message {position} is not an object and was omitted")
             continue
         fields = cast("dict[str, Any]", value)
         content = fields.get("content")
         text = clean_text(content if content is None or isinstance(content, str) else to_json(content), notes, f"message {position}")
         if not text.strip():
-            notes.append(f"message {position} has no text and was left out")
+            notes.append(f"message {position} has no text and was omitted")
             continue
         moment = instant(fields.get("created_at"), f"message {position}: created_at", notes) or moment
         persisted = instant(fields.get("persisted_at"), f"message {position}: persisted_at", notes)
@@ -236,7 +236,7 @@ def _own_memories(values: Any, first: datetime, notes: list[str]) -> list[Memory
         try:
             memories.append(record_of(filled, notes, flag="f"))
         except UnmovableRecord as error:
-            notes.append(f"memory {position} of the session was left out: {error}")
+            notes.append(f"memory {position} of the session was omitted: {error}")
     return memories
 
 
@@ -246,7 +246,7 @@ def _strategy(value: Any, notes: list[str]) -> MemoryStrategyConfig:
     try:
         return MemoryStrategyConfig.model_validate(value)
     except ValidationError:
-        notes.append("its strategy is unknown: discrete was taken")
+        notes.append("its strategy is unknown: discrete was used")
         return MemoryStrategyConfig()
 
 
@@ -256,5 +256,5 @@ def _ttl(value: Any, notes: list[str]) -> int | None:
     try:
         return max(int(float(value)), 0)
     except (TypeError, ValueError, OverflowError):
-        notes.append("ttl_seconds is no number: it is kept until it is deleted")
+        notes.append("ttl_seconds is not a number: the session is kept until it is deleted")
         return None

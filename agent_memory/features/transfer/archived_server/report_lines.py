@@ -16,10 +16,10 @@ def report_lines(report: Report) -> list[str]:
         counts = report.counts[kind.value]
         parts = {
             f"{would}written": counts.written,
-            f"{would}merged into what says the same": counts.merged,
+            f"{would}merged into equal memories": counts.merged,
             "already there": counts.there,
             "deleted here since": counts.deleted_here,
-            "left (other content is stored here)": counts.other,
+            "not changed (different content is stored here)": counts.other,
             "skipped": counts.skipped,
             "with changes": counts.changed,
         }
@@ -29,13 +29,13 @@ def report_lines(report: Report) -> list[str]:
     lines.append(f"vectors:    {report.vectors_reused} {would}kept, {report.vectors_to_embed} {would}made by a worker")
     if report.tokens:
         lines.append(f"tokens:     {report.tokens} cannot be moved, as only hashes are stored: make new ones with `agent-memory token add`")
-    for title, remarks in (("Skipped or left as it is here", report.skipped), ("Moved with changes", report.changed)):
+    for title, remarks in (("Skipped or not changed here", report.skipped), ("Moved with changes", report.changed)):
         if remarks:
             lines += ["", f"{title}:", *(f"  {remark.kind} {remark.id!r}: {remark.reason}" for remark in remarks[:_SHOWN])]
         if len(remarks) > _SHOWN:
-            lines.append(f"  and {len(remarks) - _SHOWN} more: --json names up to 1000")
+            lines.append(f"  and {len(remarks) - _SHOWN} more: --json lists up to 1000")
     if report.dry_run:
         lines += ["", "This was a dry run: nothing was written. Run it again with --yes to move."]
     elif report.resumed:
-        lines += ["", "An unfinished move was taken up where it stood; the counts are those of the whole move."]
+        lines += ["", "An unfinished move was continued; the counts are for the whole move."]
     return lines

@@ -25,7 +25,7 @@ def decode_text(raw: bytes, notes: list[str], name: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        notes.append(f"{name} was not UTF-8: what could not be read was replaced")
+        notes.append(f"{name} was not UTF-8: unreadable bytes were replaced")
         return raw.decode("utf-8", "replace")
 
 
@@ -36,7 +36,7 @@ def clean_text(value: Any, notes: list[str], name: str) -> str:
     text = value if isinstance(value, str) else str(value)
     clean = text.translate(_CONTROLS).encode("utf-8", "replace").decode()
     if clean != text:
-        notes.append(f"{name} held characters that no text has: they were replaced")
+        notes.append(f"{name} contained invalid characters, which were replaced")
     return clean
 
 
@@ -45,7 +45,7 @@ def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
     if value is None:
         return None
     if not isinstance(value, dict):
-        notes.append("what stood where an object must be is kept under 'value'")
+        notes.append("a value that should be an object is kept under 'value'")
         return cleaned_json({"value": value}, notes) if value else {}
     changed = False
 
@@ -69,7 +69,7 @@ def cleaned_json(value: Any, notes: list[str]) -> dict[str, Any] | None:
 
     clean = walk(value, 0)
     if changed:
-        notes.append("values that JSON cannot say, or that were nested too deeply, were replaced")
+        notes.append("values that JSON cannot represent, or that were nested too deeply, were replaced")
     return clean
 
 
@@ -79,7 +79,7 @@ def json_object(value: str | None, name: str, notes: list[str]) -> dict[str, Any
     try:
         parsed: Any = json.loads(value)
     except (ValueError, RecursionError):
-        notes.append(f"{name} is no JSON: its text is kept under 'unreadable'")
+        notes.append(f"{name} is not JSON: its text is kept under 'unreadable'")
         return {"unreadable": value.translate(_CONTROLS)}
     return cleaned_json(parsed, notes) or {}
 
@@ -110,7 +110,7 @@ def count_of(value: Any, notes: list[str]) -> int:
     try:
         return min(max(int(float(value or 0)), 0), 2**53 - 1)
     except (TypeError, ValueError, OverflowError):
-        notes.append("a count that is no number became 0")
+        notes.append("a count that is not a number became 0")
         return 0
 
 
@@ -118,7 +118,7 @@ def memory_type_of(value: Any, notes: list[str]) -> str:
     word = str(value or "").strip().lower()
     if word in list(MemoryTypeEnum):
         return word
-    notes.append(f"the memory type {word[:40]!r} is unknown: semantic was taken")
+    notes.append(f"the memory type {word[:40]!r} is unknown: semantic was used")
     return MemoryTypeEnum.SEMANTIC.value
 
 
@@ -141,7 +141,7 @@ def instant(value: Any, name: str, notes: list[str]) -> datetime | None:
         moment = datetime.fromtimestamp(value, UTC) if isinstance(value, int | float) else _DATETIME.validate_python(value)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValidationError, ValueError, OverflowError, OSError):
-        notes.append(f"{name} is no date: it was left out")
+        notes.append(f"{name} is not a date and was omitted")
         return None
 
 

@@ -35,7 +35,7 @@ def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
 
 def _note(path: Path, name: str) -> Iterator[Item]:
     if path.is_symlink() or path.stat().st_size > _MAX_NOTE:
-        raise Unusable(f"is a link or takes more than {_MAX_NOTE >> 20} MiB")
+        raise Unusable(f"is a link or is larger than {_MAX_NOTE >> 20} MiB")
     text = path.read_text("utf-8-sig", "replace")
     front, body = _front_matter(text)
     title = front.text("title") or Path(name).stem

@@ -89,7 +89,7 @@ def _message(node: Fields) -> Said | str | None:
     parts = content.list("parts") if kind in _SAID else []
     text = "\n\n".join(part for part in parts if isinstance(part, str) and part.strip())
     if role not in ("user", "assistant") or hidden or (message.text("recipient") or "all") != "all":
-        return "a message of the system or a tool" if text or kind not in _SAID else None
+        return "a system or tool message" if text or kind not in _SAID else None
     if kind not in _SAID:
         return f"{kind}, which nobody said" if kind else "a message without content"
     if not text:

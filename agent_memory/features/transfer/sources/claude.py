@@ -27,7 +27,7 @@ def _conversation(fields: Fields, key: str) -> Iterator[Item]:
         try:
             role, text = message.text("sender"), _text(message)
             if role not in _ROLES:
-                yield LeftOut(place, "is of neither the person nor the assistant")
+                yield LeftOut(place, "is from neither the person nor the assistant")
             elif text is None:
                 yield LeftOut(place, "has no text")
             else:

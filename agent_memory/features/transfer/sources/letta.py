@@ -17,14 +17,14 @@ _HEARTBEATS = {"heartbeat", "login", "system_alert"}
 def read(path: Path, mapping: Mapping[str, str]) -> Iterator[Item]:
     """Yield the blocks and messages of the agents in a file of the current or the legacy format."""
     if path.stat().st_size > MAX_RECORD:
-        raise Unusable(f"{path.name} takes more than {MAX_RECORD >> 20} MiB")
+        raise Unusable(f"{path.name} is larger than {MAX_RECORD >> 20} MiB")
     try:
         document = Fields.of(json.loads(path.read_bytes()), path.name)
     except (ValueError, RecursionError) as error:
-        raise error if isinstance(error, Unusable) else Unusable(f"{path.name} is no agent file: it is not JSON") from None
+        raise error if isinstance(error, Unusable) else Unusable(f"{path.name} is not an agent file: it is not JSON") from None
     agents = document.list("agents") or ([document.values] if "core_memory" in document.values else [])
     if not agents:
-        raise Unusable(f"{path.name} is no agent file: it has no agents")
+        raise Unusable(f"{path.name} is not an agent file: it has no agents")
     blocks = {str(block.get("id")): block for block in document.list("blocks") if isinstance(block, dict)}
     for position, agent in enumerate(agents):
         yield from guarded(f"agent {position}", _agent(agent, blocks))
@@ -71,7 +71,7 @@ def _messages(agent: Fields, name: str) -> Iterator[Item]:
             if role in ("user", "assistant") and text is not None:
                 said.append(Said(message.text("id") or str(position), role, text, message.time("created_at")))
             else:
-                yield LeftOut(place, "is a message of the system or a tool, or has no text")
+                yield LeftOut(place, "is a system or tool message, or has no text")
         except Unusable as error:
             yield LeftOut(place, str(error))
     if said:

@@ -116,7 +116,7 @@ def conversation_lines(talk: Conversation, place: Placement, default: datetime) 
             )
             text = memorable(message.text, message.role)
             if text is not None and len(text.encode("utf-8", "replace")) > MAX_TEXT_BYTES:
-                yield message.id, "a message over 64 KiB: it is in its session, but not remembered"
+                yield message.id, "a message over 64 KiB: it is stored in its session, but not as a memory"
             elif text is not None:
                 record = message_memory(ref, chat, text).model_dump(mode="json", exclude_unset=True, exclude_none=True)
                 record |= {"agent_id": talk.agent_id} if talk.agent_id else {}

@@ -92,7 +92,7 @@ def _qdrant(path: Path) -> Iterator[Found | LeftOut]:
     stores = sorted(path.glob("collection/*/storage.sqlite")) or sorted(path.glob("storage.sqlite"))
     stores = [store for store in stores if not store.parent.name.endswith("_entities")]
     if not stores:
-        raise Unusable(f"{path.name} is no folder of a local Qdrant or Chroma store")
+        raise Unusable(f"{path.name} is not the folder of a local Qdrant or Chroma store")
     for store in stores:
         for row in rows(store, "points", "rowid, point"):
             name = f"{store.parent.name} point {row['rowid']}"
@@ -101,7 +101,7 @@ def _qdrant(path: Path) -> Iterator[Found | LeftOut]:
                 state = cast("dict[str, Any]", point.state["__dict__"])
                 yield Found(name, "", _stored(str(state["id"]), state["payload"] or {}))
             except (pickle.UnpicklingError, AttributeError, KeyError, TypeError, ValueError, EOFError, IndexError, ImportError):
-                yield LeftOut(name, "is no point of a Qdrant store")
+                yield LeftOut(name, "is not a point of a Qdrant store")
 
 
 class _Point:
@@ -119,4 +119,4 @@ class _PointReader(pickle.Unpickler):
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if module_name.startswith("qdrant_client.") and global_name == "PointStruct":
             return _Point
-        raise pickle.UnpicklingError(f"{module_name}.{global_name} is no part of a point")
+        raise pickle.UnpicklingError(f"{module_name}.{global_name} is not part of a point")

@@ -34,7 +34,7 @@ def _convert(fields: Fields, key: str) -> Iterator[Item]:
         text = event.text("event_tip", "content") or "\n".join(delta for delta in deltas if delta)
         extra = {"memory_type": "episodic", "event_date": at}
     else:
-        yield LeftOut(fields.text("id") or key, "is no profile entry, event or chat")
+        yield LeftOut(fields.text("id") or key, "is not a profile entry, event or chat")
         return
     topics = [name for name in (topic, part) if name]
     yield Fact(fields.needed("id"), text, user_id=user, created_at=at, updated_at=fields.time("updated_at"), topics=topics, extra=extra)

@@ -49,7 +49,7 @@ class _Stream:
         data = head or self._stream.read(size)
         self.left -= len(data)
         if self.left < 0:
-            raise Unusable(f"a record takes more than {MAX_RECORD >> 20} MiB: the rest of the file was not read")
+            raise Unusable(f"a record is larger than {MAX_RECORD >> 20} MiB: the rest of the file was not read")
         return data
 
 
@@ -99,7 +99,7 @@ def _lines(stream: BinaryIO, name: str, head: bytes, lists: tuple[str, ...]) -> 
     while line:
         place = f"{name} line {number}"
         if len(line) >= MAX_RECORD and not line.endswith(b"\n"):
-            yield LeftOut(place, f"takes more than {MAX_RECORD >> 20} MiB")
+            yield LeftOut(place, f"is larger than {MAX_RECORD >> 20} MiB")
             while (line := stream.readline(MAX_RECORD)) and not line.endswith(b"\n"):
                 pass
         elif line.strip():

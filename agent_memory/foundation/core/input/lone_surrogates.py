@@ -45,7 +45,7 @@ def repair_json(body: bytes) -> RepairedJson | None:
     text, count = _LONE.subn(REPLACEMENT, text)
     if not count:
         return None
-    notice = f"{_first_field(sent)}: held what is no Unicode; U+FFFD stands in place of {count} lone surrogates"
+    notice = f"{_first_field(sent)}: contained invalid Unicode; {count} lone surrogates were replaced with U+FFFD"
     return RepairedJson(sent, text.encode(), notice)
 
 

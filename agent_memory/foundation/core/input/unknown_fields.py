@@ -23,7 +23,7 @@ NARROWING = SCOPE_FIELDS | {
 SENT_BACK = frozenset({"session_id"})
 """Fields that clients repeat in a session's body, although the path contains them. The server ignores them silently."""
 
-_NARROWS_NOTHING = "with the operation's own parameters what is to be deleted, since this one would not narrow it"
+_NARROWS_NOTHING = "the operation's own parameters to say what to delete, because this field would not narrow it"
 MOST_NAMED = 1000
 _MOST_SHOWN = 20
 _LONGEST = 64
@@ -38,8 +38,8 @@ class Unknown(NamedTuple):
     @property
     def why(self) -> str:
         if self.suggestion is None:
-            return "is no field here (STRICT_FIELDS): remove it, or look for its right name"
-        return f"is no field here, it would be ignored: say {self.suggestion}"
+            return "is not a known field (STRICT_FIELDS): remove it, or correct its name"
+        return f"is not a known field and would be ignored: use {self.suggestion}"
 
 
 class UnknownFields(Exception):
@@ -175,7 +175,7 @@ def _naming(model: dict[str, Any], models: set[str]) -> None:
     def refuse(name: str) -> str:
         if name in ignored:
             return name
-        raise PydanticCustomError("unknown_field", "is no field here", {"meant": nearest(name, names) or ""})
+        raise PydanticCustomError("unknown_field", "is not a known field", {"meant": nearest(name, names) or ""})
 
     model["config"] = {**model.get("config", {}), "extra_fields_behavior": "allow"}
     fields["extras_keys_schema"] = core_schema.no_info_plain_validator_function(refuse)

@@ -122,7 +122,7 @@ def _read(path: Path) -> tuple[_Special, bytes, dict[str, Bytes]]:
     with path.open("rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if data[:4] != _MAGIC:
-        raise ValueError("it is no file of that kind")
+        raise ValueError("it is not an encoder file")
     at = _AFTER_HEAD
     count, *ids = struct.unpack_from("<5i", data, at)
     special = _Special(*ids)

@@ -202,7 +202,7 @@ class OpenAIChat:
 
         body["messages"], ours, request = await run_in_thread(read_prompt, sum(len(message.content) for message in messages))
         if self._context.refuses(request):
-            raise ContextExceeded(f"{self._what}: the server refused this request as too large before; not sent again", reason="too_long")
+            raise ContextExceeded(f"{self._what}: the server has already refused this request as too large", reason="too_long")
 
         streaming = self._server.streaming.get(self._model, Streaming.WITH_USAGE) if deadline.seconds_left is None else Streaming.NONE
 
@@ -283,5 +283,5 @@ def _read(reply: _Reply, answer: type[Answer]) -> Answer:
         return structured.parse_answer(reply.text, answer)
     except structured.UnusableAnswer as problem:
         if reply.cut_off:
-            raise structured.UnusableAnswer("it was cut off at the bound of its length, so answer more briefly") from problem
+            raise structured.UnusableAnswer("it was cut off at the length limit, so answer more briefly") from problem
         raise

@@ -126,7 +126,7 @@ class _Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._fail(httpx2.RemoteProtocolError(f"the answer is no HTTP ({type(error).__name__})"))
+            self._fail(httpx2.RemoteProtocolError(f"the answer is not HTTP ({type(error).__name__})"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.usable = False

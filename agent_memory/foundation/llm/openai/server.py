@@ -77,7 +77,7 @@ class RequestRefused(Exception):
         if self.status == 404:
             # Most APIs are below /v1. A refusal of an unknown model names the model.
             has_version = _VERSION_AT_END.search(what) is not None or "model" in self.detail.casefold()
-            hint = "" if has_version else "; does OPENAI_BASE_URL (or EMBEDDING_BASE_URL) want /v1 at its end?"
+            hint = "" if has_version else "; should OPENAI_BASE_URL (or EMBEDDING_BASE_URL) end in /v1?"
             message = f"{what}: not found (HTTP 404): {self.detail}{hint}"
             return ModelUnavailable(message, retry_after=60, reason="not_found")
         message = f"{what}: refused (HTTP {self.status}): {self.detail}"
@@ -138,7 +138,9 @@ class ModelServer:
                 async with asyncio.timeout(timeout):
                     await self._urgent.acquire()
             except TimeoutError as error:
-                raise ModelUnavailable(f"{what}: no free connection for {timeout:g} s, too many calls run", reason="busy") from error
+                raise ModelUnavailable(
+                    f"{what}: no free connection within {timeout:g} s, because too many calls are running", reason="busy"
+                ) from error
         else:
             await self._urgent.acquire()  # without a wait
         try:
@@ -227,7 +229,7 @@ class ModelServer:
         if isinstance(error, openai.APIError) and not isinstance(error, openai.APIResponseValidationError):
             # The error came in the middle of an answer.
             detail = self._without_secrets(error.message)
-            return ModelUnavailable(f"{what}: the server broke its answer off: {detail}", reason="server_error")
+            return ModelUnavailable(f"{what}: the server broke off its answer: {detail}", reason="server_error")
         return ModelAnswerInvalid(f"{what}: the answer cannot be read ({type(error).__name__})", reason="unreadable")
 
     def _of_status(self, what: str, error: openai.APIStatusError) -> Exception:
@@ -235,7 +237,7 @@ class ModelServer:
         if status in (401, 403):  # leave out the server's message, since some servers repeat the key in it
             return ModelUnavailable(f"{what}: {self.shown_url} refuses our key (HTTP {status})", retry_after=60, reason="auth")
         if 300 <= status < 400:
-            message = f"{what}: {self.shown_url} redirects elsewhere (HTTP {status}), which is not followed: set the address itself"
+            message = f"{what}: {self.shown_url} redirects elsewhere (HTTP {status}), which is not followed: set the final address"
             return ModelUnavailable(message, retry_after=60, reason="redirect")
         refusal = overflow(status, f"{error.message} {error.body}")
         if refusal is not None:  # whatever the status is, sending the request again does not help

@@ -93,7 +93,7 @@ def without_thinking(text: str) -> str:
 
 def parse_answer(text: str, answer: type[Answer]) -> Answer:
     """Return the first JSON value in `text` (fenced, or within prose) that fits `answer`. Raises UnusableAnswer."""
-    problem = UnusableAnswer("it holds no JSON value")
+    problem = UnusableAnswer("it contains no JSON value")
     for candidate, value in enumerate(_values(without_thinking(text))):
         try:
             return answer.model_validate(_wrapped(value, answer))

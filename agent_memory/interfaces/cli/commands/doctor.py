@@ -27,9 +27,9 @@ from agent_memory.runtime import open_runtime
 
 _SOURCES = {
     "set": "set by MODEL_CONTEXT_WINDOWS",
-    "told": "told by the server",
+    "told": "reported by the server",
     "learned": "learned from a refusal",
-    "assumed": "assumed: the server does not tell it; MODEL_CONTEXT_WINDOWS sets it",
+    "assumed": "assumed: the server does not report it; MODEL_CONTEXT_WINDOWS sets it",
 }
 # Tokens for the messages and the answer, besides the instructions. With fewer tokens, extraction gets single sentences
 # or nothing.
@@ -76,7 +76,7 @@ def _port(settings: Settings) -> str:
 def _models(settings: Settings) -> str:
     models = settings.models
     if models.use_openai_embeddings and models.use_openai_chat:
-        return "a model server is configured; it is asked when it is needed"
+        return "a model server is configured; it is contacted when it is needed"
     if models.local_model not in PACKAGES:
         if not Path(models.local_model).is_dir():
             raise StartupError(f"LOCAL_MODEL {models.local_model} is neither a directory nor one of {', '.join(PACKAGES)}")
@@ -98,7 +98,7 @@ async def _context(settings: Settings) -> str:
         limit = context.limit
         summary = f"{context.model} at {context.where} takes {limit.tokens} tokens ({_SOURCES[limit.source]})"
         few = chat.room(extract_messages([]), ExtractionAnswer) < _LEAST_ROOM
-        return f"{summary}; that is too little for taking facts" if few else summary
+        return f"{summary}; that is too little for extracting facts" if few else summary
     finally:
         await chat.close()
 
@@ -150,7 +150,7 @@ async def _check_store(settings: Settings, folder: Path) -> None:
     data = folder / "appendonlydir"
     if file.id_of(buckets[0]) is not None and not (data.is_dir() and any(data.iterdir())):
         raise StartupError(
-            f"{file.path} says that {folder} contained the store {file.id_of(buckets[0])}, but its data are gone: restore a backup, "
+            f"{file.path} says that {folder} contained the store {file.id_of(buckets[0])}, but its data is gone: restore a backup, "
             f"or accept the loss with `{ACCEPT}`"
         )
 

@@ -61,7 +61,7 @@ async def search(
     offset: Annotated[int, typer.Option("--offset", "-o", min=0, help="memories to skip")] = 0,
     search_mode: Annotated[_Mode | None, typer.Option(help="by meaning, by words or by both (as the server does)")] = None,
     hybrid_alpha: Annotated[float | None, typer.Option(min=0.0, max=1.0, help="weight of the meaning")] = None,
-    text_scorer: Annotated[str | None, typer.Option(metavar="NAME", help="scorer of words, BM25STD for one")] = None,
+    text_scorer: Annotated[str | None, typer.Option(metavar="NAME", help="text scorer, such as BM25STD")] = None,
     distance_threshold: Annotated[float | None, typer.Option("--distance-threshold", "-d", min=0.0, help="cosine distance, 0 to 2")] = None,
 ) -> Answer:
     """Search long-term memory."""
@@ -101,7 +101,7 @@ async def prompt(
 @asks
 async def show(
     api: Api,
-    name: Annotated[str, typer.Argument(metavar="ID", help="the id of a memory; with --session of a session")],
+    name: Annotated[str, typer.Argument(metavar="ID", help="the id of a memory or, with --session, of a session")],
     session: Annotated[bool, typer.Option("--session", help="show the session of that id")] = False,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="of the session")] = None,
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="of the session")] = None,
@@ -138,18 +138,18 @@ async def forget(
     if undo is not None:
         answer = await api.call("POST", f"{_path(_FORGET, undo)}/undo")
         restored = answer["restored"]
-        newer = f"; {restored['kept_newer']} stay away, as something newer stands in their place" if restored["kept_newer"] else ""
-        return Answer(answer, [f"back: {restored['memories']} memories, {restored['messages']} messages of sessions{newer}"])
+        newer = f"; {restored['kept_newer']} were not restored, because newer data has replaced them" if restored["kept_newer"] else ""
+        return Answer(answer, [f"restored: {restored['memories']} memories, {restored['messages']} session messages{newer}"])
     if (text is None) == (not memory_id):
-        raise typer.BadParameter("say what to forget: pass either TEXT or --id")
+        raise typer.BadParameter("specify what to forget: pass either TEXT or --id")
     body = _given(text=text, ids=memory_id or None, user_id=user_id, namespace=namespace, session_id=session_id)
     preview = await api.call("POST", _FORGET, body=body | {"dry_run": True})
     clear = any(match["clear"] for match in preview["matches"])
     lines = [line for match in preview["matches"] if match["clear"] or preview["ambiguous"] for line in _match_lines(match)]
     if preview["ambiguous"]:
-        return Answer(preview, [*lines, "several things could be meant: say which, with --id"], USAGE)
+        return Answer(preview, [*lines, "this could mean several things: choose with --id"], USAGE)
     if not clear:
-        return Answer(preview, ["nothing of that is remembered"], NOT_FOUND)
+        return Answer(preview, ["no matching memories"], NOT_FOUND)
     if dry_run:
         return Answer(preview, lines)
     say(*lines, err=True)
@@ -157,7 +157,7 @@ async def forget(
     done = await api.call("POST", _FORGET, body=body)
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(done["forgotten"].items()))
     until = done["undo_until"]
-    undoing = [f"until {until[:16]}Z it comes back by: agent-memory forget --undo {done['receipt_id']}"] if until else []
+    undoing = [f"until {until[:16]}Z you can restore it with: agent-memory forget --undo {done['receipt_id']}"] if until else []
     return Answer(done, [f"forgotten: {counts}", *undoing])
 
 
@@ -278,7 +278,7 @@ async def delete_session(
 @asks
 async def schedule_task(
     api: Api,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="a task of the archived server, by its path or its name alone")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="a task of the archived server: its path or only its name")],
     args: Annotated[list[str] | None, typer.Option("--args", "-a", metavar="NAME=VALUE", help="an argument; may be repeated")] = None,
 ) -> Any:
     """Request compaction, forgetting, or a refresh of summary views.

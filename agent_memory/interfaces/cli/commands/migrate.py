@@ -35,7 +35,7 @@ def move(source: str | None, target: str | None, data_dir: Path | None, tenant: 
     if source is None and (own := load_settings().redis.url) is not None:
         source = own.get_secret_value()
     if source is None:
-        raise StartupError("say where the old server's data is: --from redis://host:6379/0, or REDIS_URL")
+        raise StartupError("specify where the old server's data is: --from redis://host:6379/0, or REDIS_URL")
     if urlsplit(source).scheme not in ("redis", "rediss", "unix"):
         raise StartupError(
             "--from: must look like redis://[user:password@]host:6379/0 (or rediss://, unix://); of a cluster, move each node"

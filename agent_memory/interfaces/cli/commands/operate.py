@@ -14,7 +14,7 @@ from agent_memory.interfaces.cli.decorators import Answer, prints
 from agent_memory.interfaces.cli.options import DataDir, RedisUrl, Url, announce, named_server, server_here, shown_server, working
 
 _HEALTH_SECONDS = 5.0
-_KEYS = "begin of the old server's keys"
+_KEYS = "prefix of the old server's keys"
 
 
 def health(url: Url = None) -> None:
@@ -49,10 +49,10 @@ def migrate(
     memory_prefix: Annotated[str, typer.Option(envvar="REDISVL_INDEX_PREFIX", metavar="PREFIX", help=_KEYS)] = "memory_idx",
     session_prefix: Annotated[str, typer.Option(envvar="WORKING_MEMORY_INDEX_PREFIX", metavar="PREFIX", help=_KEYS)] = "working_memory:",
     vectors: Annotated[Literal["auto", "reuse", "embed"], typer.Option(help="auto: reused if a comparison shows the same model")] = "auto",
-    extract: Annotated[bool, typer.Option(help="make memories of messages that the old server took no facts from")] = True,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="keys that are looked at together")] = None,
+    extract: Annotated[bool, typer.Option(help="create memories from messages that the old server extracted no facts from")] = True,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="keys to read together")] = None,
     yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="import; without it, only show what would happen")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="begin again instead of going on with an unfinished move")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="start again instead of continuing an unfinished move")] = False,
 ) -> Answer:
     """Copy the archived server's data into this server. The old Redis does not change; you can repeat the command."""
     from agent_memory.features.transfer.archived_server.report_lines import report_lines

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Keys: TypeAlias = "Tokens | OperatorTokens"
 
-_KEEP = "Keep it now: it is not shown again."
+_KEEP = "Save it now: it is not shown again."
 Name = Annotated[str, typer.Argument(metavar="ID_OR_HASH", help="the key's id, or its hash, or the beginning of the hash")]
 
 app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is_help=True, rich_markup_mode=None)
@@ -65,7 +65,7 @@ asks_keys = asking(_keys)
 async def add(
     keys: Keys,
     description: Annotated[str, typer.Option("--description", "-d", help="purpose of the key")],
-    expires_days: Annotated[int | None, typer.Option("--expires-days", "-e", min=1, help="days until it ends (never)")] = None,
+    expires_days: Annotated[int | None, typer.Option("--expires-days", "-e", min=1, help="days until the key expires (never)")] = None,
     token: Annotated[str | None, typer.Option("--token", help="a secret of your own, of 16 characters or more (a new one)")] = None,
     role: Annotated[Literal["read", "write", "admin"], typer.Option(help="role of the key")] = "write",
     tenant: Annotated[str | None, typer.Option(help="tenant of the key (default)")] = None,
@@ -118,7 +118,7 @@ async def remove(keys: Keys, name: Name, force: Force = False) -> Answer:
 async def rotate(
     keys: Keys,
     name: Name,
-    grace_seconds: Annotated[float, typer.Option(min=0, help="seconds for which the former secret counts")] = 3600.0,
+    grace_seconds: Annotated[float, typer.Option(min=0, help="seconds for which the old secret remains valid")] = 3600.0,
 ) -> Answer:
     """Give an API key a new secret."""
     rotated = await keys.rotate(name, grace_seconds)

@@ -84,11 +84,11 @@ async def import_file(
     user_id: Annotated[str | None, typer.Option("--user", "--user-id", "-u", metavar="ID", help="new owner")] = None,
     agent_id: Annotated[str | None, typer.Option(metavar="ID", help="for an agent's export: new owner")] = None,
     namespace: Annotated[str | None, typer.Option("--namespace", "-n", metavar="NAME", help="put all of it there")] = None,
-    source: Annotated[str | None, typer.Option(metavar="NAME", help="a name for a later undo or purge (import; made of the files)")] = None,
+    source: Annotated[str | None, typer.Option(metavar="NAME", help="name for an undo or purge (import; derived from the files)")] = None,
     columns: Annotated[list[str] | None, typer.Option("--map", metavar="OURS=THEIRS", help="with --from: which column is which")] = None,
     extract: Annotated[bool, typer.Option("--extract", help="with --from: a model extracts facts from conversations")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="with --from: only report what would be imported")] = False,
-    undo: Annotated[str | None, typer.Option(metavar="NAME", help="delete what the import of this name made")] = None,
+    undo: Annotated[str | None, typer.Option(metavar="NAME", help="delete what the import with this name created")] = None,
 ) -> Answer:
     """Import an export, or another system's files, without changing existing data.
 
@@ -99,7 +99,7 @@ async def import_file(
     if undo is not None:
         return await _undo(api, undo, namespace, user_id, dry_run=dry_run)
     if not files or (origin is None and (len(files) > 1 or columns or extract or dry_run)):
-        raise StartupError("name one FILE from `export`, or say with --from whose files they are")
+        raise StartupError("name one FILE from `export`, or specify with --from whose files they are")
     if origin is not None:
         mapping = {ours: theirs for ours, _, theirs in (column.partition("=") for column in columns or ())}
         return await _move_in(api, MoveIn(origin, files, user_id, namespace, mapping, extract, source), dry_run=dry_run)

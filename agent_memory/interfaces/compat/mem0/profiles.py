@@ -55,7 +55,7 @@ class Mem0Profiles(CompatService):
             raise NotSupported("profiles: enabled: false")
         entities = changes.get("entities") or {}
         if not isinstance(entities, dict) or set(entities) - {"user"}:
-            raise NotSupported("profiles of entities that are no user")
+            raise NotSupported("profiles of entities other than users")
         user = entities.get("user") or {}
         if not isinstance(user, dict) or user.get("custom_instructions"):
             raise NotSupported("profiles: custom_instructions")
@@ -126,7 +126,7 @@ class Mem0Profiles(CompatService):
 
     async def _check_user(self, kind: object, name: str) -> None:
         if kind != "user":
-            raise NotSupported("profiles of entities that are no user")
+            raise NotSupported("profiles of entities other than users")
         # The profile's access rules raise Forbidden before the user is looked up.
         requested_owner(self._scope, "profile", name, self._namespace)
         if not await self._newest({"user_id": {"eq": name}}, 1):

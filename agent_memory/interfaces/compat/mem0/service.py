@@ -391,8 +391,8 @@ def _session_filter(agent: str | None, run: str | None) -> Callable[[str], bool]
 
 def _noted(request: AddRequest, answer: dict[str, Any]) -> dict[str, Any]:
     """Add `notices` about message parts that were not stored, or that no model reads."""
-    unread = [f"{part} is kept, but not read" for part in request.unread()]
-    dropped = [f"{part} was not kept: infer=False and instructions take text only" for part in request.dropped()]
+    unread = [f"{part} is stored, but no model reads it" for part in request.unread()]
+    dropped = [f"{part} was not stored: infer=False and instructions accept only text" for part in request.dropped()]
     return {**answer, "notices": [*dropped, *unread]} if dropped or unread else answer
 
 

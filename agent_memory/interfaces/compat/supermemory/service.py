@@ -74,7 +74,7 @@ class SupermemoryService(MemoryOperations):
                 return await self._write_once(ref, document, may_exist, replaces, message_id)
             except VersionMismatch:
                 continue
-        raise Conflict("the document is being changed by others all the time: try again")
+        raise Conflict("the document is constantly being changed by other requests: try again")
 
     async def _write_once(
         self, ref: SessionRef, document: Document, may_exist: bool, replaces: bool, message_id: str | None

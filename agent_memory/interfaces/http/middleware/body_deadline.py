@@ -114,8 +114,8 @@ class TimedBody:
                 self.size += len(message.get("body", b""))
                 self.complete = not message.get("more_body", False)
                 return message
-            late = f"did not come within {self.seconds:g} s and a second more for each {BYTES_PER_SECOND // 1024} KiB of it"
-            error = RequestTimeout(f"the body of the request {late}: send it at once")
+            late = f"did not arrive within {self.seconds:g} s plus one second for each {BYTES_PER_SECOND // 1024} KiB"
+            error = RequestTimeout(f"the body of the request {late}: send it without pauses")
             self.scope.setdefault(REFUSAL, error)
         return {"type": "http.disconnect"}
 

@@ -43,7 +43,7 @@ class Shutdown:
         elif number == signal.SIGINT:
             # Supervisors repeat SIGTERM; people repeat Ctrl-C. The embedded Redis exits on its own when this process
             # ends.
-            print("agent-memory: stopped at once", file=sys.stderr, flush=True)
+            print("agent-memory: stopped immediately", file=sys.stderr, flush=True)
             os._exit(_INTERRUPTED)
 
 

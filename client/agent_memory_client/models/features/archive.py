@@ -17,20 +17,20 @@ MAX_PAGE = 1999
 Tags = Annotated[list[str], Field(max_length=64)]
 FirstDay = Annotated[date, Field(description="The first day, such as 2026-03-01 (UTC).")]
 LastDay = Annotated[date, Field(description="The last day (inclusive), such as 2026-03-31.")]
-PageNumber = Annotated[int, Field(ge=0, le=MAX_PAGE, description=f"Which page of {PAGE} results, the first being 0.")]
+PageNumber = Annotated[int, Field(ge=0, le=MAX_PAGE, description=f"The number of a page of {PAGE} results; the first page is 0.")]
 
 
 class ArchiveInsertArguments(BaseModel):
     """Arguments of archival_memory_insert."""
 
     content: Annotated[str, Field(min_length=1, description="What to store.")]
-    tags: Annotated[Tags | None, Field(description="Short words to find it by.")] = None
+    tags: Annotated[Tags | None, Field(description="Short tags to find the memory by.")] = None
 
 
 class ArchiveSearchArguments(BaseModel):
     """Arguments of archival_memory_search."""
 
-    query: Annotated[str, Field(description="What you want to know, in plain words; empty for all.")]
+    query: Annotated[str, Field(description="What you want to know, in plain words. An empty query lists all entries.")]
     tags: Annotated[Tags | None, Field(description="Only entries with one of these tags.")] = None
     start_date: FirstDay | None = None
     end_date: LastDay | None = None

@@ -31,9 +31,14 @@ from agent_memory_client.transport import Transport
 ARCHIVAL_MEMORY_INSERT, ARCHIVAL_MEMORY_SEARCH = "archival_memory_insert", "archival_memory_search"
 CONVERSATION_SEARCH, CONVERSATION_SEARCH_DATE = "conversation_search", "conversation_search_date"
 
-_PAGE_RULE: Rule = {"type": "integer", "minimum": 0, "default": 0, "description": f"Which page of {PAGE} results, the first being 0."}
+_PAGE_RULE: Rule = {
+    "type": "integer",
+    "minimum": 0,
+    "default": 0,
+    "description": f"The number of a page of {PAGE} results; the first page is 0.",
+}
 _FROM = text_rule("The first day, such as 2026-03-01 (UTC).")
-_TO = text_rule("The last day, such as 2026-03-31; it counts, too.")
+_TO = text_rule("The last day (inclusive), such as 2026-03-31.")
 
 
 class ArchiveTools(ModelTools):
@@ -44,16 +49,16 @@ class ArchiveTools(ModelTools):
             ARCHIVAL_MEMORY_INSERT,
             "Store something in your archive, which is unlimited and searched on demand, not part of every prompt. Write it so "
             "that it can be understood alone.",
-            {"content": text_rule("What to store."), "tags": texts_rule("Short words to find it by, such as ['travel'].")},
+            {"content": text_rule("What to store."), "tags": texts_rule("Short tags to find the memory by, such as ['travel'].")},
             ("content",),
         ),
         Definition(
             ARCHIVAL_MEMORY_SEARCH,
-            "Search your archive, by meaning and by words. An empty query lists what the tags and days let through.",
+            "Search your archive, by meaning and by words. An empty query lists all entries that match the tags and days.",
             {
                 "query": text_rule("What you want to know, in plain words."),
                 "page": _PAGE_RULE,
-                "tags": texts_rule("Only what has one of these tags."),
+                "tags": texts_rule("Only entries with one of these tags."),
                 "start_date": _FROM,
                 "end_date": _TO,
             },
@@ -67,7 +72,7 @@ class ArchiveTools(ModelTools):
         ),
         Definition(
             CONVERSATION_SEARCH_DATE,
-            "List the messages of some days.",
+            "List the messages of certain days.",
             {"start_date": _FROM, "end_date": _TO, "page": _PAGE_RULE},
             ("start_date", "end_date"),
         ),

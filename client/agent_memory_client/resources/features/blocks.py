@@ -130,14 +130,14 @@ class BlockTools(ModelTools):
         Definition(
             CORE_MEMORY_APPEND,
             "Add a line to a block of your core memory, which is part of every prompt. Use it when you learn something that must always be "
-            "in mind. A full block refuses and says so: move something to the archive, remove it, then try again.",
+            "in mind. If the block is full, the call fails: move something to the archive, remove it from the block, and try again.",
             {"label": _LABEL, "content": text_rule("The line to add at the end of the block.")},
             ("label", "content"),
         ),
         Definition(
             CORE_MEMORY_REPLACE,
-            "Replace a text in a block of your core memory: what is no longer true, or what makes room. 'old_content' must be the exact "
-            "text; an error shows what is nearest to it.",
+            "Replace text in a block of your core memory, to correct it or to make room. 'old_content' must be the exact "
+            "text; an error shows the most similar line.",
             {
                 "label": _LABEL,
                 "old_content": text_rule("The exact text to replace."),

@@ -153,17 +153,18 @@ class ProcedureTools(ModelTools):
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
             _SEARCH,
-            "Finds what worked before in a situation like this one: steps, tools and what to avoid. Ask before a task of several steps.",
+            "Finds what worked before in a situation like this one: steps, tools and what to avoid. Use it before a task with several "
+            "steps.",
             {"situation": text_rule("The task, in plain words.")},
             ("situation",),
         ),
         Definition(
             _SAVE,
-            "Keeps steps that worked, for the next time in the same kind of situation.",
+            "Saves steps that worked, for the next situation of the same kind.",
             {
-                "when_to_use": text_rule("The kind of situation in which it is to be used."),
-                "steps": texts_rule("What to do, one step each, in order."),
-                "tools": texts_rule("The tools that it uses, by name."),
+                "when_to_use": text_rule("The kind of situation in which to use the procedure."),
+                "steps": texts_rule("The steps, one per entry, in order."),
+                "tools": texts_rule("The names of the tools that the procedure uses."),
                 "pitfalls": texts_rule("What did not work."),
             },
             ("when_to_use", "steps"),
@@ -177,12 +178,12 @@ class ProcedureTools(ModelTools):
             call = Call("POST", f"{_PATH}/search", json={"situation": values.get("situation"), **owner})
             procedures = (await self._read(ProcedureSearchResponse, call)).procedures
             return {
-                "summary": "\n".join(_procedure_text(procedure) for procedure in procedures) or "No procedure fits.",
+                "summary": "\n".join(_procedure_text(procedure) for procedure in procedures) or "No matching procedures.",
                 "count": len(procedures),
             }
         body = {key: values[key] for key in ("when_to_use", "steps", "tools", "pitfalls") if key in values} | owner
         stored = await self._read(Procedure, Call("POST", _PATH, json=body, headers=idempotency_headers()))
-        return {"summary": f"Kept as {stored.id}.", "id": stored.id}
+        return {"summary": f"Saved as {stored.id}.", "id": stored.id}
 
 
 def _procedure_text(procedure: Procedure) -> str:

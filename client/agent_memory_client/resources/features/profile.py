@@ -61,15 +61,15 @@ class ProfileTools(ModelTools):
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
             "get_profile",
-            "Tells what is known of the user of this conversation: what is stable, what is current, and single values such as their home. "
+            "Returns what is known about this conversation's user: stable facts, current facts, and single values such as their home. "
             "Read it before you plan something for the user or give advice.",
-            {"query": text_rule("What you are about to do; memories that fit it are found, too.")},
+            {"query": text_rule("What you are about to do. The result then includes matching memories.")},
         ),
     )
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
         if scope.user_id is None:
-            return {"error": "nobody is named as the user of this conversation"}
+            return {"error": "this conversation has no user"}
         params = query(user_id=scope.user_id, namespace=self._namespace(scope.namespace), q=values.get("query"))
         profile = await self._read(Profile, Call("GET", _PATH, params))
         profile_values = profile.model_dump(mode="json", include={"static", "dynamic", "slots"})

@@ -35,11 +35,11 @@ class TimelineTools(ModelTools):
     definitions: ClassVar[tuple[Definition, ...]] = (
         Definition(
             "get_timeline",
-            "Tells what happened to the user of this conversation and when, in order. Use it for questions about a time, such as "
+            "Lists what happened to this conversation's user and when, in order. Use it for questions about a time, such as "
             "'What happened in March?'.",
             {
                 "from": text_rule("The first day, such as 2024-03-01."),
-                "to": text_rule("The last day, included."),
+                "to": text_rule("The last day (inclusive)."),
                 "topic": text_rule("Only entries about this topic."),
                 "entity": text_rule("Only entries that name this person, place or thing."),
             },
@@ -48,7 +48,7 @@ class TimelineTools(ModelTools):
 
     async def run_tool(self, name: str, values: Mapping[str, Any], scope: ToolScope) -> dict[str, Any]:
         if scope.user_id is None:
-            return {"error": "nobody is named as the user of this conversation"}
+            return {"error": "this conversation has no user"}
         params = query(user_id=scope.user_id, namespace=self._namespace(scope.namespace), **values)
         timeline = await self._read(Timeline, Call("GET", _PATH, params))
         events = timeline.model_dump(mode="json", include={"events"})["events"]

@@ -9,7 +9,7 @@ local function has_moved()
   return cursor_fields[1] ~= fence.epoch or tonumber(cursor_fields[2] or '-1') ~= fence.start
 end
 -- Removes stored and refused memories from the journal. Returns the stored ids, and the refused ids with their reasons.
--- Memories that changed meanwhile stay in the journal.
+-- Memories that changed in the meantime stay in the journal.
 local function take_out(own)
   local stored, refused = {}, {}
   local function take(id, json) return redis.call('HGET', own, id) == json and redis.call('HDEL', own, id) end
