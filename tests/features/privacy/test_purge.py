@@ -20,16 +20,27 @@ from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService, message_memory
 from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.privacy.forget.service import ForgetService
 from agent_memory.features.privacy.lineage import LineageStore
 from agent_memory.features.privacy.purge import PurgeService
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.features.transfer.export import ExportService
 from agent_memory.features.transfer.imports import ImportService
+from agent_memory.foundation.core.errors import NotFound
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.interfaces.http.app import create_app
-from agent_memory_client.models import Evidence, MemoryMessage, MemoryRecord, PurgeRequest, PurgeResponse, SearchRequest, UserId
+from agent_memory_client.models import (
+    Evidence,
+    ForgetMemoryRequest,
+    MemoryMessage,
+    MemoryRecord,
+    PurgeRequest,
+    PurgeResponse,
+    SearchRequest,
+    UserId,
+)
 from agent_memory_worker.privacy import purge as purging
 from tests.support.rig import SCOPE, MakeRig, Rig, record
 
@@ -336,3 +347,29 @@ async def test_purge_over_http_is_an_operation_and_a_dry_run_by_default(http: tu
     asked = await client.post(path, json={"source_class": ["tool"]}, params={"dry_run": "false", "user_id": "ana"})
     await rig.work(DueKind.ORDER)
     assert await there(rig, "p") == []
+
+
+@pytest.mark.parametrize("source", [{"session_id": "s"}, {"source_class": ["tool"]}, {"import_source": "crm"}])
+async def test_an_undo_of_forgetting_does_not_restore_data_from_a_purged_source(rig: Rig, source: dict[str, Any]) -> None:
+    await rig.rt[MemoryService].store(SCOPE, [record(f"Ana works at {POISON}", "carls", user_id="carl")])
+    await rig.work()
+    exported = b"".join([piece async for piece in (await rig.rt[ExportService].begin(SCOPE, None, "carl"))[1]])
+    assert (await rig.rt[ImportService].run(SCOPE, None, "ana", exported, source="crm")).problems == []
+    request = SearchRequest(user_id=UserId(eq="ana"))
+    (imported,) = [memory.id for memory in (await rig.rt[SearchService].search(SCOPE, request)).memories]
+    facts = [fact(f"Ana trusts {POISON}", "of-tool", evidence=TOOL), fact("Ana owns a bike", "bike", evidence=None)]
+    await rig.rt[MemoryService].store(SCOPE, facts)
+    await rig.index()
+    forgets, receipts = rig.rt[ForgetService], dict[str, str]()
+    for name in ("of-tool", imported, "bike"):
+        receipts[name] = (await forgets.forget(SCOPE, ForgetMemoryRequest(ids=[name], user_id="ana"))).receipt_id or ""
+    await purge(rig, PurgeRequest(**source), user_id="bob")
+    for receipt in receipts.values():
+        assert (await forgets.show(SCOPE, receipt)).items
+    assert ((await purge(rig, PurgeRequest(**source), user_id="ana")).counts or {})["forgettings"] == 1
+    purged = receipts.pop(imported if "import_source" in source else "of-tool")
+    with pytest.raises(NotFound):
+        await forgets.undo(SCOPE, purged)
+    for receipt in receipts.values():
+        await forgets.undo(SCOPE, receipt)
+    assert await there(rig, "of-tool", imported, "bike") == list(receipts)

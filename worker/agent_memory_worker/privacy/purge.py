@@ -17,9 +17,10 @@ from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
+from agent_memory.features.privacy.forget.store import ForgetStore
 from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
 from agent_memory.features.privacy.purge import request_of
-from agent_memory.features.privacy.purge_policy import PurgeVerdict, judge, made_of, whole_import
+from agent_memory.features.privacy.purge_policy import PurgeVerdict, cites, judge, made_of, matches, whole_import
 from agent_memory.features.transfer.import_progress import ImportProgress
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.errors import Conflict
@@ -95,7 +96,23 @@ async def purge_source(
     for purger in runtime.services.purgers:
         counts += await purger.purge_groups(scope, touched, dry_run=dry)
     counts += await strike(runtime, scope, request, owner, source_messages, unreadable, dry=dry)
+    if not dry:
+        counts += await _purge_undo_copies(runtime, scope, request, owner, source_messages.mids)
     return counts, named
+
+
+async def _purge_undo_copies(
+    runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None], tainted: Collection[str]
+) -> Counter[str]:
+    """Delete undo copies with data from the source, so that no undo brings the data back."""
+    lineage = runtime[LineageStore]
+
+    def is_from_source(record: MemoryRecord, imported: str | None) -> bool:
+        return matches(request, record, imported) or any(
+            cites(request, piece) or not tainted.isdisjoint(lineage.sources(scope, record, piece)) for piece in record.evidence or ()
+        )
+
+    return await runtime[ForgetStore].purge_source(scope, owner, is_from_source)
 
 
 @dataclass(slots=True)

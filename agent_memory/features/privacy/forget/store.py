@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha1
@@ -15,6 +15,7 @@ from redis.asyncio import Redis
 
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.records import decode_memory, encode_memory
+from agent_memory.features.memories.service import message_memory
 from agent_memory.features.memories.steps import order_of
 from agent_memory.features.memories.store import MemoryStore, evidence_positions
 from agent_memory.features.privacy.forget.plan import Plan
@@ -25,13 +26,15 @@ from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
 from agent_memory.foundation.storage.erasures import guard_of
-from agent_memory.foundation.storage.keyspace import Keys, digest, tag
+from agent_memory.foundation.storage.keyspace import Keys, digest, tag, untag
 from agent_memory.foundation.storage.scripts import Script, compact, outbox_keys
 from agent_memory.foundation.text.retrieval_units import REACH, unit_terms
 from agent_memory_client.models import ANSWER, Evidence, MemoryMessage, MemoryRecord
 
 _TOMBSTONE_SECONDS = 30 * 24 * 3600
 Clean = Callable[[LineageMemory, Evidence], Evidence]
+IsFromSource = Callable[[MemoryRecord, str | None], bool]
+"""Decides whether a memory, with the name of the import that stored it, comes from a source."""
 
 
 class ReceiptHeader(NamedTuple):
@@ -52,6 +55,8 @@ class ForgottenData:
     memories: list[MemoryRecord] = field(default_factory=list[MemoryRecord])
     messages: list[tuple[SessionRef, MemoryMessage]] = field(default_factory=list[tuple[SessionRef, MemoryMessage]])
     summaries: list[tuple[SessionRef, str]] = field(default_factory=list[tuple[SessionRef, str]])
+    imports: dict[str, str] = field(default_factory=dict[str, str])
+    """The names of imports, by the ids of the memories that they stored."""
     kept_newer: int = 0
 
 
@@ -287,14 +292,35 @@ class ForgetStore:
         space = {} if owner.namespace is None else {"ns": tag(owner.namespace)}
         holder = {"fields": {"ag": tag(owner.agent_id)} | space, "words": [f'"agent_id":{compact(owner.agent_id)}'], "names": []}
         counts: Counter[str] = Counter()
+        async for name, user in self._receipts():
+            counts += await self._drop(scope, user, [name], holder)
+        return counts
+
+    async def purge_source(self, scope: Scope, owner: tuple[str | None, str | None], is_from_source: IsFromSource) -> Counter[str]:
+        """Delete the undo copies that contain data from a purged source. This scans all receipts.
+
+        `owner` is the namespace and user to purge. None stands for all. Raises ErasureUnderWay.
+        """
+        namespace, user_id = owner
+        counts: Counter[str] = Counter()
+        async for name, user in self._receipts():
+            data = await self.show(scope, name) if user_id in (None, user) else None
+            if data is None or data.undone:
+                continue
+            # The words do not matter here, and some messages have none.
+            records = [*data.memories, *(message_memory(ref, message, "-") for ref, message in data.messages)]
+            if any(namespace in (None, each.namespace) and is_from_source(each, data.imports.get(each.id)) for each in records):
+                counts += await self._drop(scope, user, [name])
+        return counts
+
+    async def _receipts(self) -> AsyncIterator[tuple[str, str | None]]:
+        """Yield the name and the user of each receipt."""
         prefix = self._keys.forgetting("")
         with redis_errors():
             async for key in self._client.scan_iter(match=prefix.replace("{", "\\{") + "*", count=500):
                 name = key.decode().removeprefix(prefix)
-                receipt = self._keys.forgetting(name)
-                user = (await read(self._client, lambda pipe, receipt=receipt: pipe.hget(receipt, "u")))[0]
-                counts += await self._drop(scope, None if user is None else user.decode(), [name], holder)
-        return counts
+                user = (await read(self._client, lambda pipe, key=key: pipe.hget(key, "u")))[0]
+                yield name, None if user is None else user.decode()
 
     async def _names(self, scope: Scope, user_id: str | None) -> list[str]:
         key = self._keys.forgettings(digest("forgettings", scope.tenant, user_id))
@@ -315,6 +341,8 @@ def _kept(header: ReceiptHeader, rows: Sequence[Sequence[str | None]]) -> Forgot
         assert value is not None
         if what == "memory":
             data.memories.append(decode_memory(value.encode()))
+            if whose[0] is not None:
+                data.imports[data.memories[-1].id] = untag(whose[0])
             continue
         session, namespace, user = whose
         ref = SessionRef(session or "", namespace, user)
