@@ -80,7 +80,7 @@ async def test_forget_asks_for_an_id_when_text_is_ambiguous(server: Server) -> N
     await server.remember("cleo", "Anna is a sister of hers", "Anna Berg sells bread at the corner")
     asked = await server.run("forget Anna --user cleo --yes")
     assert asked.exit_code == AMBIGUOUS
-    assert "say which, with --id" in asked.output
+    assert "choose with --id" in asked.output
     listed = json.loads((await server.run("forget Anna --user cleo --yes --format json")).stdout)
     assert listed["ambiguous"]
     (chosen,) = [match["id"] for match in listed["matches"] if "sister" in match["text"]]
