@@ -61,7 +61,7 @@ async def test_forget_previews_deletes_and_undoes(server: Server) -> None:
     assert receipt is not None, gone.output
     back = await server.run(f"forget --undo {receipt[1]}")
     assert back.exit_code == DONE, back.output
-    assert "back: 1 memories" in back.output
+    assert "restored: 1 memories" in back.output
     assert await server.texts("ada") == ["Ada is allergic to peanuts", "Ada works at Acme"]
 
 
