@@ -78,7 +78,7 @@ export class MemoryServerError extends MemoryClientError {
 /** The credentials are missing, wrong, or do not allow this. */
 export class MemoryAuthError extends MemoryServerError {}
 
-/** The request contradicts what is stored or under way. */
+/** The request conflicts with stored data or with work in progress. */
 export class MemoryConflictError extends MemoryServerError {}
 
 /** What was to be changed is not at the version that the request named. */

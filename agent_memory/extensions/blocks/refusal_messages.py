@@ -73,7 +73,7 @@ def _not_in_block(block: str, value: str, old_content: str) -> Conflict:
     if number == 0:
         return Conflict(f"{block} is empty: append instead of replacing", field="old_content")
     nearest = cut(line, _NEAREST)
-    message = f"{block} does not contain this text. The most similar line is {number}: {nearest}"
+    message = f"{block} does not contain this text. Line {number} is the most similar: {nearest}"
     return Conflict(message, field="old_content", nearest=nearest, line=number)
 
 

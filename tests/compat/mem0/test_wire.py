@@ -271,7 +271,7 @@ async def test_text_of_messages_with_images_is_stored_with_notices(api: httpx.As
             ]
         else:
             parts = ["messages.1: image_url", "messages.2: image_url", "messages.4: pdf_url"]
-        assert [notice.split(" was not stored")[0].split(" are not searchable")[0] for notice in answer["notices"]] == parts
+        assert [notice.split(" was not stored")[0].split(" are remembered")[0] for notice in answer["notices"]] == parts
         await wait_until(lambda name=mine: has(api, {"user_id": name}, 3), "all texts are listed")
         assert await listed(api, {"user_id": mine}) == wanted
     for content, status in ((picture, 501), ([picture], 501), ("  ", 400), (5, 400), ([5], 400)):

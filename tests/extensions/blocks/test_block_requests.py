@@ -50,7 +50,7 @@ async def test_replace_requires_exactly_one_match(api: Api) -> None:
     await api.put("human", "Name: Ada\nHer dog is called Rex\ntea tea")
     unknown = await api.edit("human", "replace", "x", old_content="The dog is named Rex", status=409)
     assert unknown["nearest"] == "Her dog is called Rex"
-    assert "line 2" in unknown["detail"]
+    assert "Line 2" in unknown["detail"]
     twice = await api.edit("human", "replace", "x", old_content="tea", status=409)
     assert "more than once" in twice["detail"]
     await api.put("empty")
@@ -62,7 +62,7 @@ async def test_full_block_error_names_size_limit_and_removable_lines(api: Api) -
     full = await api.edit("human", "append", "x" * 20, status=409)
     assert full["code"] == "block_full"
     assert (full["size"], full["limit"], full["unit"]) == (80, 70, "characters")
-    assert "10 too many" in full["detail"]
+    assert "10 more than its limit of 70" in full["detail"]
     assert "line 2 (53 characters: 'long" in full["detail"]
     assert await api.value("human") == f"short\n{'long ' * 10}end"
     await api.edit("human", "replace", "", old_content=f"{'long ' * 10}end")
@@ -132,7 +132,7 @@ async def test_earlier_change_is_undone_unless_a_later_change_overwrote_it(api: 
     settings = await api.call("POST", "/human/undo", {"version": 3})
     assert (settings["block"]["description"], settings["block"]["limit"]) == ("old", 2000)
     overtaken = await api.call("POST", "/human/undo", {"version": 2}, status=409)
-    assert "undo the later changes first" in overtaken["detail"]
+    assert "undo them first" in overtaken["detail"]
     await api.call("POST", "/human/undo", {"version": 40}, status=404)
 
 

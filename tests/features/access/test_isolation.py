@@ -447,4 +447,4 @@ async def test_authorized_caller_sees_all_of_the_victims_data(field: Field, guar
         assert MARK in over_mcp.text
         call = {"name": "delete_long_term_memories", "arguments": {"memory_ids": ["m-shared"]}}
         refused = await friend.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
-        assert "may only read" in refused.text
+        assert "are read-only" in refused.text

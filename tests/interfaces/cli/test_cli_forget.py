@@ -61,7 +61,7 @@ async def test_forget_previews_deletes_and_undoes(server: Server) -> None:
     assert receipt is not None, gone.output
     back = await server.run(f"forget --undo {receipt[1]}")
     assert back.exit_code == DONE, back.output
-    assert "back: 1 memories" in back.output
+    assert "restored: 1 memories" in back.output
     assert await server.texts("ada") == ["Ada is allergic to peanuts", "Ada works at Acme"]
 
 
@@ -80,7 +80,7 @@ async def test_forget_asks_for_an_id_when_text_is_ambiguous(server: Server) -> N
     await server.remember("cleo", "Anna is a sister of hers", "Anna Berg sells bread at the corner")
     asked = await server.run("forget Anna --user cleo --yes")
     assert asked.exit_code == AMBIGUOUS
-    assert "say which, with --id" in asked.output
+    assert "choose with --id" in asked.output
     listed = json.loads((await server.run("forget Anna --user cleo --yes --format json")).stdout)
     assert listed["ambiguous"]
     (chosen,) = [match["id"] for match in listed["matches"] if "sister" in match["text"]]

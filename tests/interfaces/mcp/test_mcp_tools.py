@@ -106,7 +106,7 @@ async def core_memory(session: Session, server: Server, namespace: str) -> None:
         prompt = await session.call("memory_prompt", query="When does Ada run?", **scope, **asked)
         assert "Runs at dusk" in prompt["messages"][0]["content"]["text"], asked
     refused = await session.error("core_memory_replace", label="human", old_content="Name Ada", new_content="x", **scope)
-    assert "The most similar line is 1: Name: Ada" in refused
+    assert "Line 1 is the most similar: Name: Ada" in refused
     assert "there are: human" in await session.error("core_memory_append", label="persona", content="x", **scope)
     await letta_names(session, scope)
 
@@ -123,7 +123,7 @@ async def letta_names(session: Session, scope: dict[str, str]) -> None:
         "# Ada\nName: Ada\nLives in Oslo\nRuns at dusk\nHas a cat"
     )
     assert await value("memory_replace", label="human", old_str="\nHas a cat") == "# Ada\nName: Ada\nLives in Oslo\nRuns at dusk"
-    assert "The most similar line is" in await session.error("memory_replace", label="human", old_str="Lives at Oslo", new_str="x", **scope)
+    assert "is the most similar: " in await session.error("memory_replace", label="human", old_str="Lives at Oslo", new_str="x", **scope)
     assert await value("memory_rethink", section="human", new_memory="Ada runs in Oslo") == "Ada runs in Oslo"
     assert await value("core_memory_append", section="human", content="at dusk") == "Ada runs in Oslo\nat dusk"
     assert await session.call("memory_finish_edits") == {"status": "ok"}

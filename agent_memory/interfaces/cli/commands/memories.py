@@ -157,7 +157,7 @@ async def forget(
     done = await api.call("POST", _FORGET, body=body)
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(done["forgotten"].items()))
     until = done["undo_until"]
-    undoing = [f"until {until[:16]}Z you can restore it with: agent-memory forget --undo {done['receipt_id']}"] if until else []
+    undoing = [f"undo until {until[:16]}Z: agent-memory forget --undo {done['receipt_id']}"] if until else []
     return Answer(done, [f"forgotten: {counts}", *undoing])
 
 
