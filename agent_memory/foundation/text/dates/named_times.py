@@ -141,18 +141,7 @@ def _numeric(text: str) -> Iterator[_TimeMatch]:
 def _worded(text: str) -> Iterator[_TimeMatch]:
     for table in _tables_of(text):
         for kind, pattern, days in table.patterns:
-            for match in pattern.finditer(text):
-                if not _is_a_word(match, table, text):
-                    yield _TimeMatch(kind, match, table, days)
-
-
-def _is_a_word(match: Match[str], table: Table, text: str) -> bool:
-    """True if a match is an ordinary word ("may", "march") or part of a street name."""
-    groups = match.groupdict()
-    month = groups.get("month")
-    if month is not None and groups.get("year") is None and table.words_too.match(month) and month.islower() and not text.islower():
-        return True
-    return table.before["street"].search(text[max(0, match.start() - _BEFORE_CHARS) : match.start()]) is not None
+            yield from (_TimeMatch(kind, match, table, days) for match in pattern.finditer(text))
 
 
 def _tables_of(text: str) -> list[Table]:
@@ -201,7 +190,7 @@ def _mention(text: str, time_match: _TimeMatch, today: date, behind: int) -> Men
     except (ValueError, OverflowError):
         possible = ()  # beyond the calendar
     unit: Unit = possible[0].unit if possible else "day"
-    if len(possible) != 1 or any(table.before[name].search(before) for name in ("part", "or")) or table.followed.match(text, end):
+    if len(possible) != 1 or any(table.before[name].search(before) for name in ("part", "or", "street")) or table.followed.match(text, end):
         return Mention(table.code, kind, unit, start, end, None, possible)
     related: list[Relation] = [*(name for name in _RELATIONS if table.before[name].search(before)), "on"]
     return Mention(table.code, kind, unit, start, end, NamedTime(*possible[0], start, end, related[0]), possible)
