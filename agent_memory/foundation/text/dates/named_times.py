@@ -31,7 +31,7 @@ _SOME_DAY = date(2024, 5, 15)
 _BEFORE_CHARS = 40
 # Characters of a sentence read on either side of a date.
 _SENTENCE_CHARS = 240
-_RELATIVE = frozenset(["near", "weekday", "weekday_number", "calendar", "weekend", "ago", "ahead", "day_of_month"])
+_RELATIVE = frozenset(["near", "weekday", "calendar", "weekend", "ago", "ahead", "day_of_month"])
 _TENSES: Sequence[Tense] = ("past", "future", "present", "unsure")
 _RELATIONS: Sequence[Relation] = ("since", "until", "before", "after")
 _NAMES_YEAR = frozenset(["year", "ylast", "ythis", "ynext"])
