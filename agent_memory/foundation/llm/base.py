@@ -101,11 +101,6 @@ class ChatModel(Protocol):
     def model(self) -> str: ...
 
     @property
-    def context_window(self) -> int:
-        """The maximum number of tokens for prompt and answer together, by our own count. It may be an estimate."""
-        ...
-
-    @property
     def context(self) -> ModelContext: ...
 
     async def ask_context(self) -> None:

@@ -45,15 +45,6 @@ _SPEAKER_LINE = re.compile(r"([^:\n]{1,100}): (.*)")
 _LEAD = re.compile(r"^[^,.!?;:]{1,40}[,.!?;:]\s+")
 _MOST_LEADS = 3
 _SPOKEN_BY = re.compile(r"([A-Z][\w'’-]{1,30}): (?=\S)")
-# Split main clauses that follow each other, unless one depends on another.
-_SUBJECT = r"(?:I|[Ww]e|[Hh]e|[Ss]he|[Tt]hey|[Ii]t|[Yy]ou|[Tt]here|[Tt]his|[Mm]y|[Oo]ur|[Yy]our)\b"
-_BEGINS = re.compile(_SUBJECT)
-_BETWEEN_CLAUSES = re.compile(rf"(?:;|,? - |,? – |,? (?:and|so|but)|,) (?={_SUBJECT})")
-_DEPENDENT = re.compile(
-    r"\b(?:if|when|unless|because|although|though|until|while|since|not sure|sa(?:id|ys?)|t(?:old|ells?)|th(?:ink|ought)|hopes?|hoped|wish"
-    r"|guess|doubt|claims?|pretend|dream(?:ed|t)?|whether|either|neither|or|heard|supposed?|imagine|maybe|might|would|could)\b",
-    re.IGNORECASE,
-)
 _ENDS = frozenset(".!?…。！？｡؟।:;,)]\"'”’»」")
 
 
@@ -140,7 +131,7 @@ def summarize(statements: Sequence[Statement], budget: int, count: Callable[[str
     """
     former = [word for each in statements if each.speaker == HEAD for word in each.text.split()]
     own_statements = [each for each in statements if each.speaker != HEAD and not is_filler(each.text)]
-    apart = [replace(each, text=clause) for each in own_statements for clause in _clauses(standing_alone(each.text, each.at, zone))]
+    apart = [replace(each, text=standing_alone(each.text, each.at, zone)) for each in own_statements]
     telling = [each for each in apart if _tells(each.text) and not _is_applause(each)]
     subjects = Subjects([each.text for each in telling], former)
     room = budget - subjects.room(budget, count)
@@ -204,13 +195,6 @@ def _in_a_row(texts: Sequence[str]) -> str:
 
 def _ended(text: str) -> str:
     return text if text[-1:] in _ENDS else text + ("。" if BLANKLESS.match(text[-1:]) else ".")
-
-
-def _clauses(sentence: str) -> list[str]:
-    """Split a sentence into main clauses that can be understood on their own."""
-    if _is_asking(sentence) or _BEGINS.match(sentence) is None or _DEPENDENT.search(sentence) is not None:
-        return [sentence]
-    return _BETWEEN_CLAUSES.split(sentence)
 
 
 def _is_asking(text: str) -> bool:

@@ -7,7 +7,7 @@ docs/adr/0002-bounds-on-heads.md. `middleware/body_deadline.py` limits bodies.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, cast
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
@@ -41,36 +41,6 @@ def http_protocol(settings: Settings) -> type[Connection]:
     return BoundedConnection
 
 
-class JoinedWrites:
-    """Write a response's head together with its body. This saves one system call, which takes 10 to 20 µs.
-
-    Applies only to bodies of known length. The head of a stream is written immediately.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._head = b""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        if not self._head and data[-4:] == b"\r\n\r\n" and data[:5] == b"HTTP/" and b"\r\ncontent-length: " in data:
-            self._head = data
-        else:
-            self._transport.write(self._head + data)
-            self._head = b""
-
-    def flush(self) -> None:
-        """Write a pending head that no body follows, as in the response to a HEAD request."""
-        if self._head:
-            self.write(b"")
-
-    def close(self) -> None:
-        self.flush()
-        self._transport.close()
-
-
 class Connection(HttpToolsProtocol):
     """A connection that limits the time for a request's head to `head_seconds` from its first byte. A head in one piece needs no timer."""
 
@@ -86,8 +56,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the keep-alive timer, so that a new connection without data times out like an idle one."""
-        self._joined = JoinedWrites(transport)
-        super().connection_made(cast("asyncio.Transport", self._joined))
+        super().connection_made(transport)
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, self.timeout_keep_alive_handler)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -124,7 +93,6 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        self._joined.flush()
         super().on_response_complete()
         if self._receiving:
             self._watch()

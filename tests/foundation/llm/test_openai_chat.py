@@ -32,7 +32,7 @@ def kinds(lookalike: Lookalike) -> list[str | None]:
 async def test_chat_returns_text_and_structured_answers(lookalike: Lookalike, at: At) -> None:
     chat = await OpenAIChat.open(at(GENERATION_MODEL="my-litellm-model"))
     assert isinstance(chat, ChatModel)
-    assert (chat.model, chat.context_window) == ("my-litellm-model", 16000)
+    assert (chat.model, chat.context.window) == ("my-litellm-model", 16000)
     assert await chat.text([ChatMessage("user", "hello there \ud800")]) != ""
     answer = await chat.structured(FACTS, ExtractionAnswer)
     assert "Rex" in answer.memories[0].text

@@ -52,7 +52,7 @@ def days(text: str) -> str:
         ("She said the exam is on Friday.", ""),
         ("I saw the eye doctor last Friday.", "2026-11-20"),
         ("I saw the eye doctor last Tuesday.", ""),
-        ("Friday the 20th was a nice day.", "2026-11-20"),
+        ("Friday the 20th was a nice day.", ""),
         ("We met in May 2023.", "2023-05-01/2023-05-31"),
         ("I spent the last two weeks of August 2023 in Crete.", ""),
         ("I have worked there since 2020.", "since 2020-01-01/2020-12-31"),

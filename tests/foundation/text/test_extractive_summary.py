@@ -67,16 +67,6 @@ def test_name_prefix_of_a_message_is_read_as_its_speaker() -> None:
     assert speakers == ["Ana", "Ana", "assistant", "assistant"]
 
 
-def test_dependent_clauses_are_not_split_off() -> None:
-    said = [
-        Statement("I would fly to Oslo, but I have no money for that.", "user", AT),
-        Statement("I fly if Bo comes, and I pay.", "user", AT),
-    ]
-    summary = summarize(said, 100, _count, UTC)
-    assert "I would fly to Oslo, but I have no money for that." in summary
-    assert "I fly if Bo comes, and I pay." in summary
-
-
 def test_frequent_words_of_omitted_statements_are_listed() -> None:
     said = [
         Statement(f"We talked of beekeeping near Lake {name} with Ana and {name}.", "user", AT)

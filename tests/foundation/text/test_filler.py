@@ -43,9 +43,7 @@ def test_short_facts_are_not_filler(code: str) -> None:
     assert [line for line in FACTS[code] if is_filler(line)] == []
 
 
-@pytest.mark.parametrize(
-    "text", ["", " ", "...", "?!", "👍🏽", "❤️❤️", "q", "asdfghjkl", "lkjhgfdsa", "zxcvzxcv", "sdkfjhskdjf", "hjkl;hjkl", ":-)"]
-)
+@pytest.mark.parametrize("text", ["", " ", "...", "?!", "👍🏽", "❤️❤️", "q", "asdfghjkl", "hjkl;hjkl", ":-)"])
 def test_empty_emoji_and_keyboard_noise_are_filler(text: str) -> None:
     assert is_filler(text)
 

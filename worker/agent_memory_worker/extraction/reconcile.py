@@ -133,7 +133,7 @@ async def judge_facts(
     """
     decided: list[DecisionAnswer] = []
     most = len(open_facts)
-    tokens = min(_NOTE_TOKENS, max(chat.context_window // (4 * (len(memories) + len(open_facts))), _LEAST_NOTE_TOKENS))
+    tokens = min(_NOTE_TOKENS, max(chat.context.window // (4 * (len(memories) + len(open_facts))), _LEAST_NOTE_TOKENS))
     characters = sum(len(memory.record.text) for memory in memories) + sum(len(fact.candidate.record.text) for fact in open_facts)
     while len(decided) < len(open_facts):
         rest = open_facts[len(decided) : len(decided) + most]

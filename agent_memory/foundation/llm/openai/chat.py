@@ -74,10 +74,6 @@ class OpenAIChat:
         return self._model
 
     @property
-    def context_window(self) -> int:
-        return self._context.window
-
-    @property
     def context(self) -> ModelContext:
         return self._context
 

@@ -24,7 +24,6 @@ from agent_memory.foundation.core.errors import AgentMemoryError, ContextExceede
 from agent_memory.foundation.core.settings import ModelSettings
 from agent_memory.foundation.llm.context_refusals import ContextOverflow, overflow
 from agent_memory.foundation.llm.model_context import ModelContext
-from agent_memory.foundation.llm.openai import http11
 from agent_memory.foundation.llm.openai.circuit_breaker import Breaker
 from agent_memory.foundation.llm.openai.streaming import Streaming
 
@@ -47,6 +46,8 @@ _TOO_LONG = re.compile(
 _LOOK_SECONDS = 2.0
 _MOST_TOLD = 4_000_000  # bytes; the longest list of models of any provider has about one million
 
+# Common servers close idle connections after five seconds, so we close them earlier.
+_CONNECTIONS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
 _VERSION_AT_END = re.compile(r"/v\d[\w.]*/?\Z")
 
 Result = TypeVar("Result")
@@ -98,7 +99,7 @@ class ModelServer:
             raise StartupError("OPENAI_API_KEY (or EMBEDDING_API_KEY) contains characters that cannot be sent: copy the key again")
         if urlsplit(self.url).scheme not in ("http", "https") or not urlsplit(self.url).hostname:
             raise StartupError(f"OPENAI_BASE_URL (or EMBEDDING_BASE_URL) is not an http address: {self.shown_url}")
-        self._timeout = timeout = models.timeout_seconds  # for calls that have no timeout of their own
+        self._timeout = models.timeout_seconds  # for calls that have no timeout of their own
         self.breaker = Breaker(self.shown_url)
         self.rungs: dict[str, int] = {}
         """Maps each model to the response format (rung) that the server accepts."""
@@ -111,16 +112,9 @@ class ModelServer:
         self._background = asyncio.Semaphore(models.max_concurrent_calls)
         self._urgent = asyncio.Semaphore(models.max_concurrent_calls)
         # The SDK must not retry: on 429 it would wait up to a minute and occupy our slot. No redirects: they may lead
-        # to a server that the operator did not name.
-        if http11.suits(self.url):
-            http = httpx2.AsyncClient(transport=http11.PlainTransport(), trust_env=False, follow_redirects=False, timeout=timeout)
-        else:
-            http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=timeout)
-        self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=timeout, http_client=http)
-        # Our transport reads whole answers. This client streams, so that `_guarded` can measure the time between
-        # tokens.
-        streaming = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None)
-        self._streaming = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=None, http_client=streaming)
+        # to a server that the operator did not name. No timeouts: `_guarded` limits each call.
+        http = openai.DefaultAsyncHttpxClient(follow_redirects=False, timeout=None, limits=_CONNECTIONS)
+        self._client = openai.AsyncOpenAI(base_url=self.url, api_key=self._key, max_retries=0, timeout=None, http_client=http)
 
     async def call(self, what: str, request: Callable[[openai.AsyncOpenAI], Awaitable[Result]], *, timeout: float | None = None) -> Result:
         """Run `request` within `timeout` seconds, including the wait for a free slot.
@@ -155,7 +149,7 @@ class ModelServer:
         the timeout. Raises the same errors as `call`.
         """
         async with self._background:
-            return await self._with_one_retry(what, lambda alive: request(self._streaming, alive))
+            return await self._with_one_retry(what, lambda alive: request(self._client, alive))
 
     def address(self, path: str) -> str:
         """Return the address of a path in the form that the SDK resolves fastest."""
@@ -175,7 +169,6 @@ class ModelServer:
 
     async def close(self) -> None:
         await self._client.close()
-        await self._streaming.close()
 
     async def _with_one_retry(self, what: str, request: Callable[[Alive], Awaitable[Result]]) -> Result:
         try:
@@ -191,8 +184,8 @@ class ModelServer:
         now, began = asyncio.get_running_loop().time, False
         last = now() + _MOST_SILENCES * timeout
         try:
-            # The SDK's timeout is per read, so a server that drips bytes would block us forever. Only tokens extend
-            # this timeout.
+            # A timeout of the SDK would be per read, so a server that drips bytes could block us forever. Only tokens
+            # extend this timeout.
             async with asyncio.timeout(timeout) as limit:
 
                 def alive() -> None:

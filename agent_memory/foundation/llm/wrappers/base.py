@@ -19,10 +19,6 @@ class ChatWrapper:
         return self._inner.model
 
     @property
-    def context_window(self) -> int:
-        return self._inner.context_window
-
-    @property
     def context(self) -> ModelContext:
         return self._inner.context
 

@@ -77,7 +77,7 @@ def _asks_about(question: str, mention: Mention, named: NamedTime, table: Table)
         return after.startswith((" ", ","))
     if named.relation != "on":
         before = table.before[named.relation].sub("", before)
-    is_last = len(_WORD.findall(table.fillers.sub("", after))) <= table.tail and not after.startswith(("'", "’", "-"))
+    is_last = len(_WORD.findall(after)) <= table.tail and not after.startswith(("'", "’", "-"))
     return (is_last or table.goes_on.match(after.lstrip()) is not None) and table.attribute.search(before) is None
 
 

@@ -28,11 +28,10 @@ class Reading(NamedTuple):
     unit: Unit
 
 
-def readings(kind: str, match: Match[str], table: Table, today: date, offset: int, tense: Tense, weekday: int | None) -> Sequence[Reading]:
-    """Return all possible meanings of a match. `weekday` (0 is Monday) is the weekday next to the date, if any."""
+def readings(kind: str, match: Match[str], table: Table, today: date, offset: int, tense: Tense) -> Sequence[Reading]:
+    """Return all possible meanings of a match."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
-    if "weekday" in groups:
-        weekday = _index(table.weekdays, groups["weekday"])
+    weekday = _index(table.weekdays, groups["weekday"]) if "weekday" in groups else None
     if kind == "near":
         return [_day(today + timedelta(days=offset))]
     if kind == "date":
@@ -44,8 +43,6 @@ def readings(kind: str, match: Match[str], table: Table, today: date, offset: in
         return [] if year is None else [_of_year(year)]
     if kind == "weekday" and weekday is not None:
         return _weekdays(groups, weekday, today, tense)
-    if kind == "weekday_number" and weekday is not None:
-        return _numbered(table.count(groups["day"]), weekday, today)
     if kind == "day_of_month":
         month = calendar_unit("month", _step(groups), today).first
         return [_day(month.replace(day=table.count(groups["day"])))] if "first" not in groups else []
@@ -125,14 +122,9 @@ def _months(groups: dict[str, str], table: Table, today: date, tense: Tense) -> 
         year = _year(groups, today)
         return [] if year is None else [_of_month(year, month)]
     candidates = [_of_month(today.year + step, month) for step in (-1, 0, 1)]
-    if "this" in groups:
-        return [candidates[1]]
-    if "last" in groups or "next" in groups:
-        # In November, "last May" may mean this year's or last year's.
-        if "last" in groups:
-            return [candidates[0]] if month >= today.month else [candidates[0], candidates[1]]
-        return [candidates[2]] if month <= today.month else [candidates[1], candidates[2]]
-    return candidates if month == today.month or tense not in ("past", "future") else _likely(candidates, today, tense)
+    # In November, "last May" may mean this year's or last year's.
+    is_relative = any(name in groups for name in ("last", "this", "next"))
+    return candidates if is_relative or month == today.month or tense not in ("past", "future") else _likely(candidates, today, tense)
 
 
 def _likely(candidates: list[Reading], today: date, tense: Tense) -> list[Reading]:
@@ -173,20 +165,6 @@ def _weekdays(groups: dict[str, str], weekday: int, today: date, tense: Tense) -
     return [_day(behind)] if tense == "past" else [_day(ahead)] if tense == "future" else [_day(behind), _day(ahead)]
 
 
-def _numbered(day: int, weekday: int, today: date) -> list[Reading]:
-    """Return the days with this number and weekday in the previous, current or next month, as in "Friday the 20th"."""
-    candidates: list[Reading] = []
-    for step in (-1, 0, 1):
-        index = today.year * 12 + today.month - 1 + step
-        try:
-            when = date(index // 12, index % 12 + 1, day)
-        except ValueError:
-            continue
-        if when.weekday() == weekday:
-            candidates.append(_day(when))
-    return candidates
-
-
 def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
     """Return the day, week (from Monday), month or year that is `step` units after the current one.
 
@@ -204,28 +182,20 @@ def calendar_unit(unit: Unit | str, step: int, today: date) -> Reading:
 
 
 def _weekends(groups: dict[str, str], today: date, tense: Tense) -> list[Reading]:
-    """Return the weekends that a phrase may refer to.
-
-    "Next weekend" may refer to the one in this week, unless it is already the weekend.
-    """
+    """Return the weekends that a phrase may refer to. "Next weekend" may refer to this week's or next week's."""
     saturday = today - timedelta(days=today.weekday() - 5)
-    this, last, following = (
-        Reading(day, day + timedelta(days=1), "week") for day in (saturday, saturday - timedelta(days=7), saturday + timedelta(days=7))
+    last, this, following = (
+        Reading(day, day + timedelta(days=1), "week") for day in (saturday + timedelta(days=7 * step) for step in (-1, 0, 1))
     )
-    is_weekend = today >= saturday
     if "last" in groups:
         return [last]
-    if "next2" in groups:
-        return [following]
-    if "next" in groups:
-        return [following] if is_weekend else [this, following]
-    if "coming" in groups:
-        return [following if is_weekend else this]
-    if "this" in groups:
-        return [this] if is_weekend or tense != "past" else [last, this]
-    if is_weekend:
+    if any(name in groups for name in ("next", "next2", "coming")):
+        return [this, following]
+    if today >= saturday or tense == "future":
         return [this]
-    return [last] if tense == "past" else [this] if tense == "future" else [last, this]
+    if "this" in groups:
+        return [this] if tense != "past" else [last, this]
+    return [last] if tense == "past" else [last, this]
 
 
 def _shifted(kind: str, groups: dict[str, str], table: Table, today: date, tense: Tense) -> list[Reading]:

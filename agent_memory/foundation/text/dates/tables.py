@@ -43,7 +43,6 @@ class Table:
         self.months = list(map(_exact, source["months"]))
         self.weekdays = list(map(_exact, source["weekdays"]))
         self.units = {unit: _exact(forms) for unit, forms in source["units"].items()}
-        self.words_too = _exact(source.get("words_too", "(?!)"))
         self._numbers: Mapping[str, int] = source["numbers"]
         placeholders = _placeholders(source)
         self.patterns = [("near", _compiled(edge, words, placeholders), days) for words, days in source["near"].items()]
@@ -76,7 +75,6 @@ class Table:
         self.attribute = re.compile(rf"(?<![^\W_])(?:{questions['attribute']})\s*$", re.IGNORECASE)
         # Prepositions that may follow the time, as in "last week in Rome".
         self.goes_on = _compiled(edge, questions["goes_on"], {})
-        self.fillers = _compiled(edge, questions["fillers"], {})
         # The largest number of words that may follow the time in a question. In German, verbs come last.
         self.tail: int = questions["tail"]
 

@@ -1,7 +1,6 @@
-"""Recognize texts without content: greetings, thanks, laughter, tests and keyboard noise, in fifteen languages.
+"""Recognize texts without content: greetings, thanks, laughter and tests, in fifteen languages.
 
-The words are in data files (see `phrases.py`). This module contains the patterns for noise, such as runs of neighboring
-keys.
+The words are in data files (see `phrases.py`).
 """
 
 from __future__ import annotations
@@ -21,12 +20,7 @@ _DIGITS = "0123456789"
 _GLUED = frozenset("+#")  # "C" is not "C++"
 _BEFORE_SENTENCES = frozenset(["", *'.!?…:;"“„«‹([-–—>*'])
 _AS_EMOJI = "\ufe0f"
-_LATIN_CONSONANTS = re.compile(r"[b-df-hj-np-tv-xz]+")
 _LETTERS = re.compile(r"[a-z\u0430-\u044f\u0451\u03b1-\u03c9\u0621-\u064a\u0904-\u0939\u1100-\u1175\u3131-\u318e]")
-# Minimum length of a run of neighboring keys: from the left end of a row, elsewhere, and as one of several runs.
-_FROM_THE_END, _ELSEWHERE, _PART = 4, 5, 3
-_CONSONANTS = 6  # minimum number of letters in keyboard noise without a vowel
-
 _LONGEST_WHOLE = 8  # words (or characters) of the longest text that the data files list as a whole
 _MOST_QUERY_CHARS = 500
 
@@ -184,46 +178,7 @@ def _is_shape(word: str) -> bool:
     letters = frozenset(word)
     if any(len(word) >= least and letters <= syllable for syllable, least in _laughter()):
         return True
-    return (len(letters) == 1 and len(word) > 2 and not word.isdigit() and _LETTERS.match(word) is not None) or _is_keys(word)
-
-
-def _is_keys(word: str) -> bool:
-    """True if a word looks like random typing: neighboring keys ("asdf", "qweqwe"), or consonants alone."""
-    bare = word.rstrip(_DIGITS)
-    if len(bare) < _FROM_THE_END:
-        return False
-    if len(bare) >= _CONSONANTS and len(frozenset(bare)) > 2 and _LATIN_CONSONANTS.fullmatch(bare):
-        return True
-    runs = _key_runs(bare)
-    if len(runs) == 1:
-        return len(bare) >= (_FROM_THE_END if any(row.startswith(bare) for row in _rows()) else _ELSEWHERE)
-    return bool(runs) and min(map(len, runs)) >= _PART
-
-
-def _key_runs(word: str) -> list[str]:
-    """Split a word into runs along keyboard rows. Return an empty list if any part is not a run."""
-    runs: list[str] = []
-    at = 0
-    while at < len(word):
-        length = max((_along(row, word, at) for row in _rows()), default=0)
-        if length < 2:
-            return []
-        runs.append(word[at : at + length])
-        at += length
-    return runs
-
-
-def _along(row: str, word: str, start: int) -> int:
-    length = 1
-    for step in (1, -1):
-        at, size = row.find(word[start]), 1
-        if at < 0:
-            return 0
-        while start + size < len(word) and 0 <= at + step < len(row) and row[at + step] == word[start + size]:
-            at += step
-            size += 1
-        length = max(length, size)
-    return length
+    return len(letters) == 1 and len(word) > 2 and not word.isdigit() and _LETTERS.match(word) is not None
 
 
 @lru_cache(maxsize=1)
@@ -283,11 +238,6 @@ def _laughter() -> Sequence[tuple[frozenset[str], int]]:
         for phrase in language.phrases("laughter")
         if len(phrase) == 1
     ]
-
-
-@lru_cache(maxsize=1)
-def _rows() -> Sequence[str]:
-    return [phrase[0] for language in languages().values() for phrase in language.phrases("keyboard")]
 
 
 @lru_cache(maxsize=1)

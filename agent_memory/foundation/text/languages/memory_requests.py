@@ -41,7 +41,7 @@ class _Requests:
         self._lead = language.openings("lead")
         self._trail = language.closings("trail")
         self._remember, self._remember_behind = language.pattern("remember"), language.suffix_pattern("remember")
-        self._remind, self._remind_behind = language.pattern("remind"), language.suffix_pattern("remind")
+        self._remind = language.pattern("remind")
         self._forget, self._forget_behind = language.pattern("forget"), language.suffix_pattern("forget")
         self._no_forgetting, self._no_forgetting_behind = language.pattern("no forgetting"), language.suffix_pattern("no forgetting")
         self._announced = language.openings("announced")
@@ -53,7 +53,7 @@ class _Requests:
         self._telling_words = frozenset(language.sections.get("told with accent", ()))
         self._everything = language.anywhere("all")
         self._everything_about = language.closings("all about")
-        self._puts_verbs_last = any(p is not NOTHING for p in (self._forget_behind, self._remember_behind, self._remind_behind))
+        self._puts_verbs_last = any(p is not NOTHING for p in (self._forget_behind, self._remember_behind))
 
     def read(self, text: str, text_tokens: Sequence[Token]) -> MemoryRequest | None:
         head = text_tokens[:_HEAD_TOKENS]
@@ -149,8 +149,6 @@ class _Requests:
         joined = self._language.join(tail)
         if self._no_forgetting_behind.search(joined.text):
             return None
-        if self._remind_behind.search(joined.text):
-            return MemoryRequest("remember", text.strip())
         whole = self._language.join(text_tokens[:_HEAD_TOKENS]).text
         if self._none.match(whole) or self._no_forgetting.match(whole) or text.rstrip().endswith(_MARKS):
             return None

@@ -127,54 +127,39 @@ def document_results(
     return list(documents.values())
 
 
+# Fields of a document that this server does not fill.
+_UNFILLED = dict.fromkeys(("connectionId", "filepath", "ogImage", "raw", "source", "spatialPoint", "summary", "url"))
+
+
 def document_answer(session: WorkingMemoryResponse, status: str, *, content: bool = True) -> dict[str, Any]:
     metadata, text = stored_metadata(session), content_of(session)
-    others = metadata.get(TAGS)
-    tags = [*([session.user_id] if session.user_id else []), *(others if isinstance(others, list) else [])]
     return {
-        "id": session.session_id,
+        **_document(session.session_id, session.user_id, metadata),
         "customId": session.session_id,
-        "connectionId": None,
-        "containerTags": tags,
         "content": text if content else None,
         "createdAt": moment(session.messages[0].created_at),
         "updatedAt": moment(session.messages[-1].created_at),
-        "filepath": None,
-        "metadata": metadata_of(metadata) or None,
-        "ogImage": None,
-        "raw": None,
-        "source": None,
-        "spatialPoint": None,
         "status": status,
-        "summary": None,
-        "taskType": "memory",
         "title": text[:_MOST_TITLE],
         "type": "text",
-        "url": None,
     }
 
 
 def file_answer(file: StoredFile, session: WorkingMemoryResponse | None) -> dict[str, Any]:
     """Return a document that was uploaded as a file. It has no content until a worker has read the file."""
-    others = file.metadata.get(TAGS)
     return {
-        "id": file.id,
+        **_document(file.id, file.user_id, file.metadata),
         "customId": None,
-        "connectionId": None,
-        "containerTags": [*([file.user_id] if file.user_id else []), *(others if isinstance(others, list) else [])],
         "content": None if session is None else content_of(session),
         "createdAt": moment(file.created_at),
         "updatedAt": moment(file.updated_at),
-        "filepath": None,
-        "metadata": metadata_of(file.metadata) or None,
-        "ogImage": None,
-        "raw": None,
-        "source": None,
-        "spatialPoint": None,
         "status": {"queued": "queued", "ready": "done", "failed": "failed"}[file.state],
-        "summary": None,
-        "taskType": "memory",
         "title": file.name,
         "type": "pdf" if file.media_type == "application/pdf" else "text",
-        "url": None,
     }
+
+
+def _document(name: str, user: str | None, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    others = metadata.get(TAGS)
+    tags = [*([user] if user else []), *(others if isinstance(others, list) else [])]
+    return {**_UNFILLED, "id": name, "containerTags": tags, "metadata": metadata_of(metadata) or None, "taskType": "memory"}
