@@ -34,7 +34,7 @@ from agent_memory.foundation.core.permissions import permit_writing, within
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.threads import run_in_thread
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec
@@ -350,8 +350,7 @@ class MemoryStore(MemoryQueries):
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.srandmember(self._keys.bare, limit)))[0]]
 
     async def unmark_unembedded(self, names: Sequence[str]) -> None:
-        with redis_errors():
-            await self._client.srem(self._keys.bare, *names)
+        await write(self._client, lambda pipe: pipe.srem(self._keys.bare, *names))
 
     async def index_jobs(self, mids: Sequence[str]) -> tuple[list[IndexJob], list[str]]:
         """Return the jobs that index these memories, and the mids of memories that no longer exist."""

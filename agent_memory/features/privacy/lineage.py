@@ -14,7 +14,7 @@ from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.permissions import permit_writing, within
 from agent_memory.foundation.core.scope import Scope, SessionRef
-from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.connection import Pipe, read, write
 from agent_memory.foundation.storage.keyspace import Keys, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
@@ -130,13 +130,7 @@ class LineageStore:
         return (await steps.run_steps(self._scripts))[0] == "ok"
 
     async def forget_versions(self, memory: LineageMemory, versions: Sequence[int]) -> None:
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                for version in versions:
-                    pipe.delete(self._keys.history(f"{memory.mid}.{version}"))
-                    pipe.zrem(self._keys.ledger(memory.mid), str(version))
-                    pipe.srem(self._keys.bare, f"{memory.mid}.{version}")
-                await pipe.execute()
+        await delete_versions(self._client, self._keys, [f"{memory.mid}.{version}" for version in versions])
 
     async def forget_names(self, scope: Scope, memories: Sequence[LineageMemory]) -> None:
         """Delete the aliases that point from these merged memories to other memories."""
@@ -154,6 +148,19 @@ class LineageStore:
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         steps.add_group(*group)
         await steps.run_steps(self._scripts)
+
+
+async def delete_versions(client: Redis, keys: Keys, names: Sequence[str]) -> None:
+    """Delete former versions ("<mid>.<version>") and ended memories ("<mid>")."""
+
+    def build(pipe: Pipe) -> None:
+        for name in names:
+            mid, _, version = name.partition(".")
+            pipe.delete(keys.history(name))
+            pipe.zrem(keys.ledger(mid), version)
+            pipe.srem(keys.bare, name)
+
+    await write(client, build, atomic=True)
 
 
 def _decoded(

@@ -198,6 +198,17 @@ async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[
     return await send_reads(client, pipe.command_stack)
 
 
+async def write(client: aioredis.Redis, build: Callable[[Pipe], object], *, atomic: bool = False) -> list[Any]:
+    """Run commands in one round trip, with `atomic` as a transaction, and return the replies. Never repeats a command.
+
+    Raises the first error reply.
+    """
+    with redis_errors():
+        async with client.pipeline(transaction=atomic) as pipe:
+            build(pipe)
+            return await pipe.execute()
+
+
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:
     """Run the command stack of a redis-py pipeline as `read` does."""
     if not commands:

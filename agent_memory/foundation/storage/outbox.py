@@ -14,7 +14,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.storage.connection import redis_errors
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import NEVER_ENDED, Script, outbox_keys
 
@@ -171,33 +171,26 @@ class Outbox:
     async def mark_due(self, kind: DueKind, members: list[str]) -> None:
         if not members:
             return
-        with redis_errors():
-            async with self._client.pipeline(transaction=False) as pipe:
-                pipe.zadd(self._keys.due(kind), dict.fromkeys(members, 0.0), lt=True)
-                pipe.zadd(self._keys.due(kind), dict.fromkeys(members, 0.0), nx=True)
-                pipe.lpush(self._keys.wake, "1")
-                pipe.ltrim(self._keys.wake, 0, 0)
-                await pipe.execute()
+        due, wake, marks = self._keys.due(kind), self._keys.wake, dict.fromkeys(members, 0.0)
+        await write(self._client, lambda pipe: (pipe.zadd(due, marks, lt=True), pipe.lpush(wake, "1"), pipe.ltrim(wake, 0, 0)))
 
     async def backlog(self) -> dict[DueKind, Backlog]:
         kinds = list(DueKind)
-        with redis_errors():
-            async with self._client.pipeline(transaction=False) as pipe:
-                pipe.time()
-                for kind in kinds:
-                    pipe.zcard(self._keys.due(kind))
-                    pipe.zcard(self._keys.dead(kind))
-                    pipe.zrange(self._keys.due(kind), 0, 0, withscores=True)
-                replies = await pipe.execute()
-        seconds, micros = replies[0]
+
+        def build(pipe: Pipe) -> None:
+            pipe.time()
+            for kind in kinds:
+                pipe.zcard(self._keys.due(kind))
+                pipe.zcard(self._keys.dead(kind))
+                pipe.zrange(self._keys.due(kind), 0, 0, withscores=True)
+
+        (seconds, micros), *replies = await read(self._client, build)
         now = seconds + micros / 1e6
-        return {kind: _backlog(now, *replies[1 + 3 * i : 4 + 3 * i]) for i, kind in enumerate(kinds)}
+        return {kind: _backlog(now, *replies[3 * i : 3 * i + 3]) for i, kind in enumerate(kinds)}
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
         """Return a dict that maps each mark's member to the reason for its last failure. Returns about `limit` reasons."""
-        with redis_errors():
-            reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
-        reasons: dict[bytes, bytes] = reply[1]
+        ((_, reasons),) = await read(self._client, lambda pipe: pipe.hscan(self._keys.why(kind), 0, count=limit))
         return {member.decode(): reason.decode("utf-8", "replace") for member, reason in reasons.items()}
 
 

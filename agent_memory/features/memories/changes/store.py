@@ -19,7 +19,7 @@ from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys, tag, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import change_index_name
@@ -187,8 +187,7 @@ class ChangeStore:
 
     async def delete_record(self, change_id: str) -> None:
         """Delete a change that contains no memories."""
-        with redis_errors():
-            await self._client.delete(self._keys.change(change_id))
+        await write(self._client, lambda pipe: pipe.delete(self._keys.change(change_id)))
 
     async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
         """Reject a proposal. Raises Conflict if the change is not an open proposal."""
