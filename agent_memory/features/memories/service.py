@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from hashlib import blake2b, sha256
-from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from ulid import ULID
@@ -49,15 +48,8 @@ _SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_fro
 
 def content_hash(record: MemoryRecord) -> str:
     """Return the `memory_hash` as the archived server computes it: SHA-256 of text, scope and type."""
-    # Produces the same bytes as `json.dumps` with sorted keys, in a third of the time.
-    head, tail = _around_text(record.memory_type._value_, record.namespace, record.session_id, record.user_id)
-    return sha256(f"{head}{_quoted(record.text)}{tail}".encode()).hexdigest()
-
-
-@lru_cache(maxsize=1024)
-def _around_text(*names: str | None) -> tuple[str, str]:
-    kind, namespace, session, user = ["null" if name is None else _quoted(name) for name in names]
-    return f'{{"memory_type": {kind}, "namespace": {namespace}, "session_id": {session}, "text": ', f', "user_id": {user}}}'
+    hashed = {name: getattr(record, name) for name in ("memory_type", "namespace", "session_id", "text", "user_id")}
+    return sha256(json.dumps(hashed).encode()).hexdigest()
 
 
 def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> MemoryRecord:

@@ -10,7 +10,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, message_memory_id, read_row
-from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups, order_of
+from agent_memory.features.memories.steps import MemoryScripts, Step, order_of
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.permissions import permit_writing, within
 from agent_memory.foundation.core.scope import Scope, SessionRef
@@ -125,29 +125,22 @@ class LineageStore:
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)
         step: Step = {"op": "restore", "mid": memory.mid, "from": str(version.version), "to": to, **({"order": order} if order else {})}
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.add_group(step, *([{"op": "unalias", "alias": memory.mid}] if memory.alias_of else []))
-        return (await steps.run_steps(self._scripts))[0] == "ok"
+        unmerge = [{"op": "unalias", "alias": memory.mid}] if memory.alias_of else []
+        return (await self._scripts.run_group(scope.tenant, step, *unmerge))[0] == "ok"
 
     async def forget_versions(self, memory: LineageMemory, versions: Sequence[int]) -> None:
         await delete_versions(self._client, self._keys, [f"{memory.mid}.{version}" for version in versions])
 
     async def forget_names(self, scope: Scope, memories: Sequence[LineageMemory]) -> None:
         """Delete the aliases that point from these merged memories to other memories."""
-        merged = [memory for memory in memories if memory.alias_of is not None]
-        steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        for memory in merged:
-            steps.add_group({"op": "unalias", "alias": memory.mid})
-        if merged:
-            await steps.run_steps(self._scripts)
+        if merged := [{"op": "unalias", "alias": memory.mid} for memory in memories if memory.alias_of is not None]:
+            await self._scripts.run_group(scope.tenant, *merged, atomic=False)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
         """Delete pieces of evidence that were added later, by hash field, and the aliases (mids) that came with them."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         group += [{"op": "unalias", "alias": name} for name, mid in (await self.targets(names)).items() if mid == memory.mid]
-        steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        steps.add_group(*group)
-        await steps.run_steps(self._scripts)
+        await self._scripts.run_group(scope.tenant, *group, atomic=False)
 
 
 async def delete_versions(client: Redis, keys: Keys, names: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from ulid import ULID
 
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_base, change_fields
 from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
-from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups, order_of
+from agent_memory.features.memories.steps import MemoryScripts, Step, order_of
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
@@ -54,9 +54,9 @@ class StoredChange:
 class Ledger:
     """A memory's earlier versions, the mids of its aliases, and the ids of its changes."""
 
-    versions: list[str] = field(default_factory=list[str])
-    aliases: list[str] = field(default_factory=list[str])
-    changes: list[str] = field(default_factory=list[str])
+    versions: list[str]
+    aliases: list[str]
+    changes: list[str]
 
 
 class ChangeStore:
@@ -125,7 +125,6 @@ class ChangeStore:
         """Undo an applied change, and return the undo's id. Raises Conflict if the change's state or a memory has changed."""
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
         names = [(mid, version) for mid, *both in change.memories for version in both if version]
         versions = {name: memory for name, memory in zip(names, await self.load_versions(scope, names), strict=True) if memory is not None}
         group: list[Step] = [{"op": "claim", "id": change.id, "state": tag("applied"), "to": tag("undone")}]
@@ -146,8 +145,8 @@ class ChangeStore:
             raise Conflict(f"change {change.id} has nothing to undo")
         fields = change_fields(scope.tenant, about, ChangeKind.UNDO, ChangeOrigin("undo", f"undoes {change.id}"), batch, "applied")
         name = str(ULID())
-        steps.add_group(*group, change={"id": name, "fields": fields, "mids": [mid for mid, _, _ in change.memories]})
-        if (await steps.run_steps(self._scripts))[0] != "ok":
+        undo = {"id": name, "fields": fields, "mids": [mid for mid, _, _ in change.memories]}
+        if (await self._scripts.run_group(scope.tenant, *group, change=undo))[0] != "ok":
             raise Conflict(f"change {change.id} cannot be undone: a memory of it was changed since, undo that first")
         return name
 
@@ -164,15 +163,11 @@ class ChangeStore:
         fields = change_base(scope.tenant, ChangeKind.FORGET, ChangeOrigin(""), name, "applied")
         fields[-1] = json.dumps(origin)
         fields += [part for field, value in (("ns", namespace), ("u", user_id)) if value for part in (field, tag(value))]
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.add_group(change={"id": name, "fields": fields, "mids": []})
-        await steps.run_steps(self._scripts)
+        await self._scripts.run_group(scope.tenant, change={"id": name, "fields": fields, "mids": []})
 
     async def end_forgetting(self, scope: Scope, name: str) -> None:
         """Mark a recorded forget request as undone. `name` is the id of its receipt."""
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.add_group({"op": "claim", "id": name, "state": tag("applied"), "to": tag("undone")})
-        await steps.run_steps(self._scripts)
+        await self._scripts.run_group(scope.tenant, {"op": "claim", "id": name, "state": tag("applied"), "to": tag("undone")})
 
     async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:
         """Delete the records of a user's requests to forget. Other changes are deleted together with their memories."""
@@ -191,9 +186,8 @@ class ChangeStore:
 
     async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
         """Reject a proposal. Raises Conflict if the change is not an open proposal."""
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.add_group({"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")})
-        if (await steps.run_steps(self._scripts))[0] != "ok":
+        claim = {"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")}
+        if (await self._scripts.run_group(scope.tenant, claim))[0] != "ok":
             raise Conflict(f"change {change.id} is not a proposal any more")
 
 
