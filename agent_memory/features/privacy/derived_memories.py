@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
-from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
@@ -31,15 +30,9 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
     mids, memories = list(to_delete), list(to_delete.values())
     for start in range(0, len(memories), _BATCH):
         batch = memories[start : start + _BATCH]
-        await hand_on_evidence(services, scope, ref, batch)
+        await hand_on(services, scope, ref.session_id, batch)
         await services[MemoryStore].delete_records(scope, [memory.record for memory in batch])
         await MemoryFollowers(services.followers).follow(mids[start : start + _BATCH])
-
-
-async def hand_on_evidence(services: Services, scope: Scope, ref: SessionRef, memories: Sequence[StoredMemory]) -> None:
-    """Keep statements that other sessions repeat by making them those sessions' memories."""
-    what = Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id)
-    await hand_on(services, scope, what, [(memory.record, memory.version) for memory in memories])
 
 
 async def load_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> dict[str, StoredMemory]:

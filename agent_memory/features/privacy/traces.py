@@ -24,7 +24,7 @@ from agent_memory.foundation.storage.connection import Pipe, read, redis_errors,
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Arg
 from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
-from agent_memory.foundation.storage.search.queries import name_query, search
+from agent_memory.foundation.storage.search.pagination import walk
 
 _COUNT = 100
 
@@ -64,15 +64,8 @@ class TraceStore:
         clause = erased_where(scope, erasure)
         removed = 0
         for index in (self._words, self._history):
-            offset = 0
-            while True:
-                hits = await search(self._client, index, name_query(clause, offset, _COUNT))
-                names = [hit.mid for hit in hits.hits if "." not in hit.mid]
-                done = await self._disown(scope, erasure, names, unreadable)
-                removed += done
-                offset = 0 if done else offset + _COUNT
-                if offset >= hits.total:
-                    break
+            async for names in walk(self._client, index, clause, "c"):
+                removed += await self._disown(scope, erasure, [name for name in names if "." not in name], unreadable)
         return removed
 
     async def _disown(self, scope: Scope, erasure: Erasure, names: Sequence[str], unreadable: Callable[[str], None]) -> int:

@@ -79,21 +79,15 @@ class Outbox:
         with redis_errors():
             await self._client.blpop([self._keys.wake], timeout=seconds)
 
-    async def claim_kind(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
-        """Claim up to `limit` due marks for `lease_seconds`. A mark with `max_attempts` tries becomes a dead letter.
-
-        If `share` is below 1, a tenant's claims cannot exceed this fraction of `limit`. Extraction gets one more try.
-        This try sets the batch aside so that it does not block the session's later messages.
-        """
-        claims = (await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
-        if isinstance(claims, Exception):
-            raise claims
-        return claims
-
     async def claim_each(
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
-        """Claim marks of several kinds in one round trip. If claiming one kind fails, return its error; the other claims stay valid."""
+        """Claim up to `limits` due marks of each kind for `lease_seconds`, in one round trip.
+
+        If claiming one kind fails, return its error; the other claims stay valid. A mark with `max_attempts` tries becomes
+        a dead letter. If `share` is below 1, a tenant's claims cannot exceed this fraction of the limit. Extraction gets
+        one more try, which sets the batch aside, so that it does not block the session's later messages.
+        """
         replies = await self._claim.each(
             [
                 {
@@ -130,7 +124,7 @@ class Outbox:
         """Return claims for the members that still have a mark. Call this before work on the members starts.
 
         A member is given up after `max_attempts` failed tries, including tries that began but never ended. To end a
-        claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_kind`.
+        claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_each`.
         """
         if not members:
             return []

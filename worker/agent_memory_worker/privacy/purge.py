@@ -202,7 +202,7 @@ class _Run:
             return True  # The memory changed meanwhile: the next pass reads it again.
         versions = list(verdict.versions)
         if verdict.record is not None and memory.now is not None:
-            if await self.runtime[MemoryStore].release_memory(scope, memory.now.record, verdict.record, memory.now.version) != "changed":
+            if await self.runtime[MemoryStore].release_memory(scope, memory.now, verdict.record) != "changed":
                 return True
             versions.append(memory.now.version)
         if verdict.fields:

@@ -23,11 +23,11 @@ from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys, tag, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import change_index_name
+from agent_memory.foundation.storage.search.pagination import walk
 from agent_memory.foundation.storage.search.queries import name_query, search
 from agent_memory.foundation.storage.search.syntax import all_of
 from agent_memory_client.models import MemoryRecord
 
-_PAGE = 500
 FORGOTTEN = "forgotten"
 """In a change's `origin`: the counts of a request to forget."""
 
@@ -172,13 +172,11 @@ class ChangeStore:
     async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:
         """Delete the records of a user's requests to forget. Other changes are deleted together with their memories."""
         values = {"kd": ChangeKind.FORGET.value, "u": user_id} | ({} if namespace is None else {"ns": namespace})
-        offset, names = 0, list[str]()
-        while (page := await self.find_changes(scope, values, offset, _PAGE))[1]:
-            found = await self.load_changes(scope, page[1])
-            names += [change.id for change in found if change is not None and FORGOTTEN in change.origin]
-            offset += _PAGE
-        for name in names:
-            await self.delete_record(name)
+        clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
+        async for names in walk(self._client, change_index_name(self._keys), clause, "at"):
+            for change in await self.load_changes(scope, names):
+                if change is not None and FORGOTTEN in change.origin:
+                    await self.delete_record(change.id)
 
     async def delete_record(self, change_id: str) -> None:
         """Delete a change that contains no memories."""
