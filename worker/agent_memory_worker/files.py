@@ -120,4 +120,4 @@ async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Seq
     for start in range(0, len(old), _BATCH):
         batch = old[start : start + _BATCH]
         await runtime[MemoryStore].delete_records(scope, [memory.record for _, memory in batch])
-        await MemoryFollowers(services.followers).follow([mid for mid, _ in batch])
+        await services[MemoryFollowers].follow([mid for mid, _ in batch])

@@ -128,9 +128,6 @@ class LineageStore:
         unmerge = [{"op": "unalias", "alias": memory.mid}] if memory.alias_of else []
         return (await self._scripts.run_group(scope.tenant, step, *unmerge))[0] == "ok"
 
-    async def forget_versions(self, memory: LineageMemory, versions: Sequence[int]) -> None:
-        await delete_versions(self._client, self._keys, [f"{memory.mid}.{version}" for version in versions])
-
     async def forget_names(self, scope: Scope, memories: Sequence[LineageMemory]) -> None:
         """Delete the aliases that point from these merged memories to other memories."""
         if merged := [{"op": "unalias", "alias": memory.mid} for memory in memories if memory.alias_of is not None]:

@@ -85,8 +85,9 @@ class Outbox:
         """Claim up to `limits` due marks of each kind for `lease_seconds`, in one round trip.
 
         If claiming one kind fails, return its error; the other claims stay valid. A mark with `max_attempts` tries becomes
-        a dead letter. If `share` is below 1, a tenant's claims cannot exceed this fraction of the limit. Extraction gets
-        one more try, which sets the batch aside, so that it does not block the session's later messages.
+        a dead letter. If `share` is below 1, a tenant's claims cannot exceed this fraction of the limit, except for
+        deletions. Extraction gets one more try, which sets the batch aside, so that it does not block the session's later
+        messages.
         """
         replies = await self._claim.each(
             [
@@ -98,7 +99,7 @@ class Outbox:
                     "lease_ms": int(lease_seconds * 1000),
                     "max_attempts": _most(kind, max_attempts),
                     "exclusive": kind is not DueKind.MEMORY,
-                    "share": math.ceil(limit * share) if share < 1.0 and kind.shared_by_tenants else 0,
+                    "share": math.ceil(limit * share) if share < 1.0 and kind is not DueKind.DELETION else 0,
                     "never_ended": NEVER_ENDED,
                 }
                 for kind, limit in limits.items()
@@ -180,7 +181,10 @@ class Outbox:
 
         (seconds, micros), *replies = await read(self._client, build)
         now = seconds + micros / 1e6
-        return {kind: _backlog(now, *replies[3 * i : 3 * i + 3]) for i, kind in enumerate(kinds)}
+        backlogs: dict[DueKind, Backlog] = {}
+        for kind, pending, dead, head in zip(kinds, replies[::3], replies[1::3], replies[2::3], strict=True):
+            backlogs[kind] = Backlog(pending, dead, max(0.0, now - float(head[0][1]) / 1000) if head else 0.0)
+        return backlogs
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
         """Return a dict that maps each mark's member to the reason for its last failure. Returns about `limit` reasons."""
@@ -196,8 +200,3 @@ def _claims(reply: Any) -> Claims:
 
 def _most(kind: DueKind, max_attempts: int) -> int:
     return max_attempts + (kind is DueKind.EXTRACTION)
-
-
-def _backlog(now: float, pending: int, dead: int, head: list[Any]) -> Backlog:
-    oldest = max(0.0, now - float(head[0][1]) / 1000) if head else 0.0
-    return Backlog(pending, dead, oldest)

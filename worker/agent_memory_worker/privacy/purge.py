@@ -17,7 +17,7 @@ from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
-from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
+from agent_memory.features.privacy.lineage import LineageMemory, LineageStore, delete_versions
 from agent_memory.features.privacy.purge import request_of
 from agent_memory.features.privacy.purge_policy import PurgeVerdict, judge, made_of, whole_import
 from agent_memory.features.transfer.import_progress import ImportProgress
@@ -208,7 +208,7 @@ class _Run:
         if verdict.fields:
             await lineage.forget_evidence(scope, memory, verdict.fields, verdict.names)
         if versions:
-            await lineage.forget_versions(memory, versions)
+            await delete_versions(self.runtime.client, self.runtime.keys, [f"{memory.mid}.{version}" for version in versions])
         self._count(verdict)
         return True
 

@@ -58,10 +58,9 @@ class Reindexer:
         if changing:
             return []
         former = await former_indexes(self._client, keys, self._schemas.values())
-        begun = {_FORMER + name: str(seconds) for name in former}
         noted = {name.decode(): float(at) for name, at in config.items() if name.startswith(_FORMER.encode())}
-        await write(self._client, lambda pipe: [pipe.hsetnx(keys.config, *entry) for entry in begun.items()])
-        over = [name for name in former if noted.get(_FORMER + name, seconds) + _FORMER_SECONDS <= seconds]
+        await write(self._client, lambda pipe: [pipe.hsetnx(keys.config, _FORMER + name, str(seconds)) for name in former])
+        over = [name for name in former if _FORMER + name in noted and noted[_FORMER + name] + _FORMER_SECONDS <= seconds]
         for name in over:
             await drop_index(self._client, name)
         ended = [name for name in noted if name.removeprefix(_FORMER) in over or name.removeprefix(_FORMER) not in former]
