@@ -10,12 +10,9 @@ import re
 import sys
 from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import Any, Protocol, TextIO, cast
 
 import structlog
-
-if TYPE_CHECKING:
-    from agent_memory.foundation.core.settings.server import ServerSettings
 
 HIDDEN = "[hidden]"
 _SECRET_KEY = re.compile(r"password|passwd|secret|api[_-]?key|token$|authorization|cookie|credential", re.IGNORECASE)
@@ -32,6 +29,14 @@ _REQUEST_JSON = (
 )
 _REQUEST_TEXT = "{timestamp} [{level:9}] request [access] method={method} path={path} status={status} ms={ms:.1f} request_id={request_id}\n"
 _OURS = ("agent_memory", "agent_memory_worker", "agent_memory_client")
+
+
+class LogSettings(Protocol):
+    @property
+    def log_level(self) -> str: ...
+
+    @property
+    def log_format(self) -> str: ...
 
 
 def without_secrets(text: str) -> str:
@@ -97,7 +102,7 @@ def log_request(method: str, path: str, status: int, seconds: float, request_id:
         _AccessLog.stream = None
 
 
-def configure_logging(settings: ServerSettings, *, access_log: bool = False) -> None:
+def configure_logging(settings: LogSettings, *, access_log: bool = False) -> None:
     """Set up logging for the process. Libraries do not log below WARNING, or below INFO if `log_level` is DEBUG."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
