@@ -180,6 +180,7 @@ class SessionState:
     updated_at: datetime
     last_accessed: datetime
     context: str | None = None
+    context_tokens: int = 0
     data: dict[str, Any] | None = None
     memories: list[dict[str, Any]] = field(default_factory=list)
     promoted: dict[str, str] = field(default_factory=dict)
@@ -234,6 +235,7 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
         updated_at=updated,
         last_accessed=datetime.fromisoformat(raw["la"]) if "la" in raw else updated,
         context=raw.get("ctx"),
+        context_tokens=number("ct"),
         data=json.loads(raw.get("data", "null")),
         memories=json.loads(raw.get("mems", "[]")),
         promoted=json.loads(raw.get("pm", "{}")),

@@ -70,6 +70,12 @@ class PictureMemories:
             )
 
 
+async def mark_pictures(services: Services, scope: Scope, session: WorkingMemoryResponse) -> None:
+    """Set `content_pictures` in each message that has pictures."""
+    if any(pictures_of(message.content_parts) for message in session.messages):
+        await services[PictureMemories].mark(scope, session)
+
+
 async def described_pictures(services: Services, sid: str, message_ids: Collection[str]) -> dict[str, list[str]]:
     """Return, by message id, how a model describes the pictures in these messages of a session."""
     sid, store = sid.partition(".")[0], services[SessionStore]  # A batch that was set aside has its session's name.

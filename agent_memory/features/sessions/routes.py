@@ -10,7 +10,7 @@ from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.memory_types import MemoryTypesHeader, knows_procedural, names_procedural, session_as_shown
 from agent_memory.features.memories.records import message_memory_id
-from agent_memory.features.sessions.pictures import PictureMemories
+from agent_memory.features.sessions.pictures import mark_pictures
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.foundation.api.dependencies import (
     IfMatch,
@@ -158,7 +158,7 @@ async def get_working_memory(
         model_name=model_name,
         context_window_max=context_window_max or None,
     )
-    await services[PictureMemories].mark(scope, answer.session)
+    await mark_pictures(services, scope, answer.session)
     return ModelResponse(session_as_shown(answer.session, shows=knows_procedural(memory_types)), etag(answer.version))
 
 
@@ -197,7 +197,7 @@ async def put_working_memory(
         if_match=version_wanted(if_match, if_none_match),
         shown_as_semantic=not shows,
     )
-    await services[PictureMemories].mark(scope, answer.session)
+    await mark_pictures(services, scope, answer.session)
     session = session_as_shown(answer.session, shows=shows)
     if answer.missing_timestamps:
         return ModelResponse(session, etag(answer.version), _TIMESTAMPS_MISSING)
