@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from redisvl.schema import IndexSchema
 
@@ -29,7 +29,7 @@ from agent_memory.foundation.llm.providers import Models, open_models
 from agent_memory.foundation.llm.wrappers.caching import CachingEmbedder
 from agent_memory.foundation.llm.wrappers.profiled import ProfiledEmbedder
 from agent_memory.foundation.storage.cluster import Bucket, BucketRedis, following, locate_buckets
-from agent_memory.foundation.storage.connection import redis_errors, shown_url
+from agent_memory.foundation.storage.connection import read, shown_url
 from agent_memory.foundation.storage.embedding_means import EmbeddingMeans
 from agent_memory.foundation.storage.keyspace import Keys, bucket_of
 from agent_memory.foundation.storage.outbox import Backlog, sum_backlogs
@@ -230,8 +230,7 @@ async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys
     models = settings.models
     client = bucket_redis.connect(pool_size=1, command_timeout=settings.redis.command_timeout_seconds)
     try:
-        with redis_errors():
-            stored_model, replacement = cast("list[bytes | None]", await client.hmget(keys.config, ["model", "choice"]))
+        ((stored_model, replacement),) = await read(client, lambda pipe: pipe.hmget(keys.config, ["model", "choice"]))
     finally:
         await client.aclose()
     if (successor := EmbeddingChoice.of(models).successor(replacement)) is not None:

@@ -81,7 +81,9 @@ async def _used(runtime: Runtime) -> int:
 
 async def _index(runtime: Runtime) -> None:
     while True:
-        claims = (await runtime.outbox.claim_kind(DueKind.MEMORY, limit=_BATCH, lease_seconds=300, max_attempts=8)).claims
-        if not claims:
+        claimed = (await runtime.outbox.claim_each({DueKind.MEMORY: _BATCH}, lease_seconds=300, max_attempts=8))[DueKind.MEMORY]
+        if isinstance(claimed, Exception):
+            raise claimed
+        if not claimed.claims:
             return
-        await index_memories(runtime, claims)
+        await index_memories(runtime, claimed.claims)

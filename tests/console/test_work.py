@@ -19,6 +19,7 @@ from agent_memory.runtime import open_runtime
 from tests.console.conftest import ADMIN
 from tests.console.sample import POISON, SESSION, USER, load_sample
 from tests.support.api import serving
+from tests.support.rig import claim_kind
 
 Make = Callable[..., Any]
 
@@ -221,7 +222,7 @@ async def doomed(module_settings: Callable[..., Settings], redis_url: str) -> As
         await client.post("/v1/long-term-memory/", json={"memories": [{"id": "doomed", "text": "Doomed", "user_id": "dora"}]})
         outbox = runtime.outbox
         while not (await outbox.backlog())[DueKind.MEMORY].dead:
-            claims = await outbox.claim_kind(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=2)
+            claims = await claim_kind(outbox, DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=2)
             members = [claim.member for claim in claims.claims]
             await outbox.begin_claims(DueKind.MEMORY, members, lease_seconds=0.001, max_attempts=2)
         yield url, client

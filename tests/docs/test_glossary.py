@@ -71,8 +71,7 @@ def test_table_contains_every_key() -> None:
 
 def test_page_contains_every_index_field() -> None:
     keys, spec = Keys(), indexes.VectorSpec("m", 3)
-    made = [indexes.memory_schema(keys), indexes.session_schema(keys), indexes.change_schema(keys)]
-    made += [indexes.vector_schema(keys, spec), indexes.history_schema(keys, spec), *item_indexes(keys, spec).values()]
+    made = [*indexes.shared_schemas(keys, spec).values(), *item_indexes(keys, spec).values()]
     fields = {name for schema in made for name in schema.fields}
     assert len(fields) > 25
     assert fields - NAMED == {spec.field}

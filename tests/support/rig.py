@@ -25,7 +25,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory.foundation.llm.wrappers.base import EmbedderWrapper
 from agent_memory.foundation.storage.connection import connect
 from agent_memory.foundation.storage.keyspace import Keys
-from agent_memory.foundation.storage.outbox import Claim, Claims
+from agent_memory.foundation.storage.outbox import Claim, Claims, Outbox
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage, MemoryRecord
 from agent_memory_worker.memories.indexing import index_memories
@@ -33,6 +33,14 @@ from agent_memory_worker.relay import TASK_OF
 from agent_memory_worker.task_handlers import Tasks
 
 SCOPE: Scope = scope_of_work("default")
+
+
+async def claim_kind(outbox: Outbox, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
+    """Claim due marks of one kind. Raises the error of a failed claim."""
+    claims = (await outbox.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
+    if isinstance(claims, Exception):
+        raise claims
+    return claims
 
 
 class SharedEmbedder(EmbedderWrapper):
@@ -82,7 +90,7 @@ class Rig:
         return (await self.claims(kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)).claims
 
     async def claims(self, kind: DueKind, *, limit: int = 1000, lease_seconds: float = 60, max_attempts: int = 8) -> Claims:
-        return await self.rt.outbox.claim_kind(kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)
+        return await claim_kind(self.rt.outbox, kind, limit=limit, lease_seconds=lease_seconds, max_attempts=max_attempts)
 
     async def begin(self, kind: DueKind, claims: Sequence[Claim], *, lease_seconds: float = 60, max_attempts: int = 8) -> list[Claim]:
         members = [claim.member for claim in claims]

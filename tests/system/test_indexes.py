@@ -14,7 +14,7 @@ from agent_memory.foundation.storage.search.indexes import (
     has_index,
     memory_index_name,
     session_index_name,
-    session_schema,
+    shared_schemas,
     vector_index_name,
 )
 from agent_memory.interfaces.http.app import create_app
@@ -94,7 +94,7 @@ async def test_index_alias_is_set_only_after_paused_writes_resume(make_rig: Make
         process = (await rig.rt.client.info("server"))["process_id"]
         monkeypatch.setattr(indexes, "_complete", complete_and_held)
         await rig.rt.client.execute_command("FT.DROPINDEX", names(rig)["sessions"])
-        await ensure_index(rig.rt.client, rig.keys, session_schema(rig.keys))
+        await ensure_index(rig.rt.client, rig.keys, shared_schemas(rig.keys, rig.rt.spec)["sessions"])
         assert (await rig.rt.client.info("server"))["process_id"] == process
         assert await has_index(rig.rt.client, names(rig)["sessions"])
 

@@ -20,7 +20,14 @@ from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.foundation.embedded.server import EmbeddedRedis, embedded_redis
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search import indexes
-from agent_memory.foundation.storage.search.indexes import ensure_index, memory_index_name, memory_schema, note_built, vector_index_name
+from agent_memory.foundation.storage.search.indexes import (
+    VectorSpec,
+    ensure_index,
+    memory_index_name,
+    note_built,
+    shared_schemas,
+    vector_index_name,
+)
 from agent_memory.foundation.storage.store_watch import accept_store
 from agent_memory.interfaces.http.app import create_app
 from agent_memory_worker.main import run_worker
@@ -272,7 +279,7 @@ async def test_writes_during_an_index_rebuild_are_indexed_once(own_redis: Embedd
     monkeypatch.setattr(indexes, "_PAUSED_SECONDS", 120.0)
     monkeypatch.setattr(indexes, "_PAUSE_MS", 120_000)
     keys = Keys("t")
-    schema = memory_schema(keys)
+    schema = shared_schemas(keys, VectorSpec("m", 3))["memories"]
     async with (
         aioredis.Redis.from_url(own_redis.url, protocol=3) as client,
         aioredis.Redis.from_url(own_redis.url, socket_timeout=None) as writer,

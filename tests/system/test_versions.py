@@ -20,7 +20,7 @@ from agent_memory_client.models import OperationKind
 from agent_memory_worker import main
 from agent_memory_worker.main import run_worker
 from agent_memory_worker.task_handlers import Tasks
-from tests.support.rig import SCOPE, MakeRig, Rig, record
+from tests.support.rig import SCOPE, MakeRig, Rig, claim_kind, record
 from tests.support.waiting import wait_until
 from tests.system.faults.pictures import waiting
 
@@ -85,7 +85,7 @@ async def test_older_worker_leaves_unknown_task_to_the_newer_version(
         async with await newer_docket(newer) as docket:
             for round_ in range(5):
                 await newer.make_due(DueKind.MEMORY)
-                claims = (await newer.rt.outbox.claim_kind(DueKind.MEMORY, limit=100, lease_seconds=60, max_attempts=3)).claims
+                claims = (await claim_kind(newer.rt.outbox, DueKind.MEMORY, limit=100, lease_seconds=60, max_attempts=3)).claims
                 assert len(claims) == 40
                 add = docket.add(TaskName.INDEX_MEMORIES.value, key=f"memory:{claims[0].member}:{claims[0].lease}")
                 await add([c.member for c in claims], [c.lease for c in claims], [c.attempt for c in claims])
@@ -119,7 +119,7 @@ async def test_unknown_work_of_a_newer_version_is_kept_for_it(make_rig: MakeRig,
         await client.zadd(keys.due(_FUTURE), {"f": 1, "untouched": 1})
         stop = asyncio.Event()
         worker = started(rig, stop, monkeypatch, older=False)
-        (claim, _) = (await rig.rt.outbox.claim_kind(_FUTURE, limit=10, lease_seconds=60, max_attempts=8)).claims
+        (claim, _) = (await claim_kind(rig.rt.outbox, _FUTURE, limit=10, lease_seconds=60, max_attempts=8)).claims
         async with await newer_docket(rig) as docket:
             await docket.add("dream", key=f"future:{claim.member}:{claim.lease}")(
                 claim.member, claim.lease, claim.attempt, "more", and_more=1

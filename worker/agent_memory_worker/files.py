@@ -14,7 +14,8 @@ from agent_memory.features.memories.commit import Add, ChangeOrigin, Decision, F
 from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
-from agent_memory.features.privacy.derived_memories import hand_on_evidence, load_memories_of
+from agent_memory.features.privacy.derived_memories import load_memories_of
+from agent_memory.features.privacy.surviving_evidence import hand_on
 from agent_memory.features.sessions.service import SessionService
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.api.principals import scope_of_work
@@ -106,7 +107,7 @@ async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Seq
     former: dict[str, StoredMemory] = {}
     for _ in range(_TRIES):
         former = await load_memories_of(services, scope, ref, current=message_ids)
-        await hand_on_evidence(services, scope, ref, list(former.values()))
+        await hand_on(services, scope, ref.session_id, list(former.values()))
         former = await load_memories_of(services, scope, ref, current=message_ids)
         current = [memory for memory in former.values() if memory.record.retired_at is None]
         batches = [[*map(Forget, current), *adds]] if current else [adds[start : start + _BATCH] for start in range(0, len(adds), _BATCH)]
@@ -119,4 +120,4 @@ async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Seq
     for start in range(0, len(old), _BATCH):
         batch = old[start : start + _BATCH]
         await runtime[MemoryStore].delete_records(scope, [memory.record for _, memory in batch])
-        await MemoryFollowers(services.followers).follow([mid for mid, _ in batch])
+        await services[MemoryFollowers].follow([mid for mid, _ in batch])

@@ -246,8 +246,6 @@ class Tasks:
                 yield claims
             if ends:
                 await outbox.end_claims(kind, claims)
-        except asyncio.CancelledError:
-            raise
         except Exception as error:  # noqa: BLE001 - see below
             # All background work ends here: record any failure with the mark. The outbox retries or gives up.
             await self._failed(kind, claims, error)

@@ -15,7 +15,7 @@ from ulid import ULID
 from agent_memory.foundation.core.errors import IdTaken
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.llm.threads import run_in_thread
-from agent_memory.foundation.storage.keyspace import digest, tag
+from agent_memory.foundation.storage.keyspace import digest, joined, tag
 from agent_memory.foundation.storage.scripts import Arg
 from agent_memory.foundation.storage.search.metadata import PINNED_TAG, metadata_tags, writer_tag
 from agent_memory.foundation.text.normalization import ends_at, is_turn, kin_name, normal_text, restatement
@@ -73,10 +73,7 @@ class Standing(NamedTuple):
 @lru_cache(maxsize=8192)
 def message_memory_id(ref: SessionRef, message_id: str) -> str:
     """Return the id of the memory made from a message. The same message always gets the same id, so repeats are harmless."""
-    h = blake2b(digest_size=16)
-    for part in (ref.namespace, ref.user_id, ref.session_id, message_id):
-        h.update(b"-" if part is None else b"%d:%s" % (len(raw := part.encode()), raw))
-    name = bytearray(h.digest())
+    name = bytearray(blake2b(joined(ref.namespace, ref.user_id, ref.session_id, message_id), digest_size=16).digest())
     name[0] &= 127  # A ULID begins with a time, whose first bit is never set.
     return str(ULID(bytes(name)))
 
@@ -110,7 +107,7 @@ def standing(tenant: str, record: MemoryRecord) -> Standing:
     slot = ""
     if record.slot is not None:
         ends = ends_at(record)
-        slot = slot_field(record.slot) if ends is None or ends > datetime.now(UTC) else ""
+        slot = "s" + digest("slot", record.slot) if ends is None or ends > datetime.now(UTC) else ""
     return Standing(scope, "t" + text_digest(kin_name(record, normal)), slot, WORDS + words)
 
 
@@ -128,10 +125,6 @@ def said_by_person(turn: MemoryRecord) -> bool:
     """True if the message is from a person, not from a program, a tool or the assistant."""
     role = str(turn.metadata.get("role", "user"))
     return role != "assistant" and role not in PROGRAM_ROLES and role not in TOOL_ROLES
-
-
-def slot_field(slot: str) -> str:
-    return "s" + digest("slot", slot)
 
 
 def memory_digest(record: MemoryRecord) -> str:

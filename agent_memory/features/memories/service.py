@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from hashlib import blake2b, sha256
-from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 from ulid import ULID
@@ -15,14 +14,14 @@ from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.memories.annotations import annotate, annotations_of
 from agent_memory.features.memories.commit import STATED, MemoryCommits
 from agent_memory.features.memories.quarantine.service import rules_of, screen_caller_record, screen_record
-from agent_memory.features.memories.records import StoredMemory, message_memory_id, one_owner_each
+from agent_memory.features.memories.records import message_memory_id, one_owner_each
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
 from agent_memory.features.memories.usage.log import UsageLog
 from agent_memory.features.memories.write_decisions import decide_edit, store_settled
 from agent_memory.foundation.core.clock import note_unreadable_dates
-from agent_memory.foundation.core.errors import Conflict, IdTaken, NotFound, UnsupportedRequest
+from agent_memory.foundation.core.errors import Conflict, IdTaken, UnsupportedRequest
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.permissions import permit_writing
 from agent_memory.foundation.core.scope import Scope, SessionRef
@@ -49,15 +48,8 @@ _SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_fro
 
 def content_hash(record: MemoryRecord) -> str:
     """Return the `memory_hash` as the archived server computes it: SHA-256 of text, scope and type."""
-    # Produces the same bytes as `json.dumps` with sorted keys, in a third of the time.
-    head, tail = _around_text(record.memory_type._value_, record.namespace, record.session_id, record.user_id)
-    return sha256(f"{head}{_quoted(record.text)}{tail}".encode()).hexdigest()
-
-
-@lru_cache(maxsize=1024)
-def _around_text(*names: str | None) -> tuple[str, str]:
-    kind, namespace, session, user = ["null" if name is None else _quoted(name) for name in names]
-    return f'{{"memory_type": {kind}, "namespace": {namespace}, "session_id": {session}, "text": ', f', "user_id": {user}}}'
+    hashed = {name: getattr(record, name) for name in ("memory_type", "namespace", "session_id", "text", "user_id")}
+    return sha256(json.dumps(hashed).encode()).hexdigest()
 
 
 def message_memory(ref: SessionRef, message: MemoryMessage, text: str) -> MemoryRecord:
@@ -205,9 +197,7 @@ class MemoryService:
     async def get(self, scope: Scope, memory_id: str) -> MemoryRecord:
         """Return a memory, and count it as read. Raises NotFound."""
         self.require()
-        memory = (await self._store.find(scope, [memory_id]))[0]
-        if memory is None:
-            raise NotFound(f"Memory with ID {memory_id} not found")
+        memory = await self._store.require(scope, memory_id)
         self._usage.note_readings([(memory.mid, memory.record.access_count)])
         # The caller may have used an alias.
         memory.record.id = memory_id
@@ -237,17 +227,15 @@ class MemoryService:
             raise UnsupportedRequest("give at least one field to change", field="body")
         # If the memory changed in the meantime, read it again. This loses no concurrent change and revives no deleted memory.
         for _ in range(_PATCH_TRIES):
-            current = await self._store.get_versioned(scope, memory_id)
-            if current is None:
-                raise NotFound(f"Memory with ID {memory_id} not found")
-            (old, version), update = current, changes
+            memory = await self._store.require(scope, memory_id)
+            old, update = memory.record, changes
             if shown_as_semantic and old.memory_type is MemoryTypeEnum.PROCEDURAL and body.memory_type is MemoryTypeEnum.SEMANTIC:
                 update = {name: value for name, value in changes.items() if name != "memory_type"}
                 if not update:
                     return await self.get(scope, memory_id)
             if merges_metadata and "metadata" in update:
                 update = {**update, "metadata": {**old.metadata, **update["metadata"]}}
-            new = old.model_copy(update={**update, "updated_at": datetime.now(UTC)})
+            new = old.model_copy(update={**update, "updated_at": datetime.now(UTC), "recorded_at": None})
             if "text" in changes:
                 new.memory_hash, new.written_by = content_hash(new), scope.actor or None
                 # An edit does not end a quarantine; only an approval does.
@@ -255,15 +243,14 @@ class MemoryService:
             claims_slot = new.slot is not None and new.quarantine is None and not _SLOT_FIELDS.isdisjoint(changes)
             if claims_slot:
                 permit_writing(scope, (old, new))
-                edited = StoredMemory(self._store.mid(scope, old.id), version, old)
-                decisions = await decide_edit(self._store, self._neighbors, scope, edited, new)
+                decisions = await decide_edit(self._store, self._neighbors, scope, memory, new)
                 if decisions is not None:
                     if (await self._commits.commit(scope, decisions, STATED)).done:
-                        await self._followers.follow([edited.mid])
+                        await self._followers.follow([memory.mid])
                         return await self.get(scope, memory_id)
                     continue
-            if await self._store.replace_memory(scope, old, new, version, settled=not claims_slot):
-                await self._followers.follow([self._store.mid(scope, old.id)])
+            if await self._store.replace_memory(scope, memory, new, settled=not claims_slot):
+                await self._followers.follow([memory.mid])
                 return new
         raise Conflict(f"Memory with ID {memory_id} is constantly being changed by other requests: try again")
 

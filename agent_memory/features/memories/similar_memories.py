@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.records import READ_FIELDS, StoredMemory, decode_rows, read_row, standing
-from agent_memory.features.memories.store import MemoryStore, parse_hits
+from agent_memory.features.memories.records import StoredMemory, standing
+from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search.filters import where
+from agent_memory.foundation.storage.search.results import parse_hits
 from agent_memory.foundation.text.terms import query_terms, stems
 from agent_memory_client.models import MemoryRecord, MemoryType, MemoryTypeEnum
 
@@ -33,17 +34,14 @@ _MOST_COMPARED = 6
 
 @dataclass(frozen=True, slots=True)
 class ExistingMemories:
-    """The existing memories that have the same id as a record (`same_id`), the same words (`twin`) or the same slot (`holder`)."""
+    """The existing memories that have the same id as a record (`same_id`), the same words (`twin`) or the same slot (`holder`).
+
+    `near`: similar memories, each with its cosine similarity, or with None if only words matched.
+    """
 
     same_id: StoredMemory | None = None
     twin: StoredMemory | None = None
     holder: StoredMemory | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class NearMemories(ExistingMemories):
-    """The existing memories, and similar ones, each with its cosine similarity, or with None if only words matched."""
-
     near: list[tuple[StoredMemory, float | None]] = field(default_factory=list[tuple[StoredMemory, float | None]])
 
     @property
@@ -58,7 +56,7 @@ class SimilarMemoryStore:
         self._keys = keys
         self._memories = memories
 
-    async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[NearMemories]:
+    async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[ExistingMemories]:
         """Return each record's existing memories, and similar memories of the same owner, except messages."""
         existing = await self.load_existing(scope, records)
 
@@ -78,14 +76,14 @@ class SimilarMemoryStore:
                 similar.setdefault(hit.mid, None)
             lists.append(similar)
         memories = await self._load(scope, set().union(*lists))
-        result: list[NearMemories] = []
+        result: list[ExistingMemories] = []
         for record, exact, similar in zip(records, existing, lists, strict=True):
             near = [
                 (memories[mid], value)
                 for mid, value in similar.items()
                 if mid in memories and _whose(memories[mid].record) == _whose(record)
             ]
-            result.append(NearMemories(exact.same_id, exact.twin, exact.holder, near))
+            result.append(replace(exact, near=near))
         return result
 
     async def load_existing(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[ExistingMemories]:
@@ -104,18 +102,15 @@ class SimilarMemoryStore:
         ]
 
     async def _load(self, scope: Scope, mids: set[str]) -> dict[str, StoredMemory]:
-        names = sorted(mids)
-        rows = await read(self._client, lambda pipe: [pipe.hmget(self._keys.memory(mid), READ_FIELDS) for mid in names])
-        memories = await decode_rows(lambda: {mid: read_row(scope.tenant, mid, row) for mid, row in zip(names, rows, strict=True)}, rows)
-        return {mid: memory for mid, memory in memories.items() if memory is not None}
+        return {memory.mid: memory for memory in await self._memories.load_by_names(scope, sorted(mids)) if memory is not None}
 
 
-async def comparable_memories(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
+async def comparable_memories(record: MemoryRecord, around: ExistingMemories) -> list[StoredMemory]:
     """Return the memories that a fact may repeat, refine or supersede, most likely first."""
     return await run_in_thread(lambda: _comparable(record, around), around.characters)
 
 
-def _comparable(record: MemoryRecord, around: NearMemories) -> list[StoredMemory]:
+def _comparable(record: MemoryRecord, around: ExistingMemories) -> list[StoredMemory]:
     words = set(stems(record.text))
     scored: dict[str, tuple[float, StoredMemory]] = {}
     for memory, similarity in around.near:

@@ -330,6 +330,13 @@ class MemoryScripts:
 
         The messages next to a new message are indexed again after `neighbors_ms`.
         """
+        self.keys = keys
         self.commit = Script(client, "memories/memory_commit", fsync=fsync)
         outbox = outbox_keys(keys, DueKind.MEMORY)
         self.settings: dict[str, Any] = {**outbox, "wake": keys.wake, "root": keys.root, "reach": REACH, "neighbors_ms": neighbors_ms}
+
+    async def run_group(self, tenant: str, *steps: Step, change: dict[str, Any] | None = None, atomic: bool = True) -> list[str]:
+        """Run a single group of steps, and return the reply of `StepGroups.run_steps`."""
+        groups = StepGroups(self.keys, tenant, atomic=atomic)
+        groups.add_group(*steps, change=change)
+        return await groups.run_steps(self)

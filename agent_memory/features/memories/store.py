@@ -28,13 +28,13 @@ from agent_memory.features.memories.records import (
 )
 from agent_memory.features.memories.steps import Fence, MemoryScripts, PutOptions, StepGroups, message_mids, order_of, unique_names
 from agent_memory.features.memories.usage.store import queue_usage, with_usage
-from agent_memory.foundation.core.errors import IdTaken
+from agent_memory.foundation.core.errors import IdTaken, NotFound
 from agent_memory.foundation.core.input.work import memories_work
 from agent_memory.foundation.core.permissions import permit_writing, within
 from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.threads import run_in_thread
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Arg, Script, outbox_keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec
@@ -211,31 +211,33 @@ class MemoryStore(MemoryQueries):
         free_or_own = ((b"-", owner_name(record).encode()) for record in records)
         return [record.id for record, owner, fine in zip(records, owners, free_or_own, strict=True) if owner not in fine]
 
-    async def replace_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int, *, settled: bool = True) -> bool:
-        """Replace `old`. Return False if its version changed, or if another memory has the slot and `settled` is false."""
-        permit_writing(scope, (old, new))
-        before, after = (order_of(self._keys, scope.tenant, record) for record in (old, new))
+    async def replace_memory(self, scope: Scope, memory: StoredMemory, new: MemoryRecord, *, settled: bool = True) -> bool:
+        """Replace a memory. Return False if its version changed, or if another memory has the slot and `settled` is false."""
+        permit_writing(scope, (memory.record, new))
+        before, after = (order_of(self._keys, scope.tenant, record) for record in (memory.record, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         leave = before if before != after else None
-        options = PutOptions(expect=str(version), slot_settled=settled, leave=leave, edited=new.text != old.text)
+        edited = new.text != memory.record.text
+        options = PutOptions(expect=str(memory.version), slot_settled=settled, leave=leave, edited=edited)
         steps.add_group(steps.put_record(new, options))
         state = (await steps.run_steps(self._scripts))[1]
         return state != "moved" and not state.startswith("slot ")
 
-    async def release_memory(self, scope: Scope, old: MemoryRecord, new: MemoryRecord, version: int) -> str:
+    async def release_memory(self, scope: Scope, memory: StoredMemory, new: MemoryRecord) -> str:
         """Store a memory that leaves quarantine.
 
         Return "changed", "moved" if its version has changed, or "slot <mid>" if its slot is taken.
         """
-        permit_writing(scope, (old, new))
+        permit_writing(scope, (memory.record, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        steps.add_group(steps.put_record(new, PutOptions(expect=str(version), same_text=True, keep_digest=True)))
+        steps.add_group(steps.put_record(new, PutOptions(expect=str(memory.version), same_text=True, keep_digest=True)))
         return (await steps.run_steps(self._scripts))[1]
 
-    async def get_versioned(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int] | None:
-        """Return a memory and its version, for `replace_memory`."""
-        memory = (await self.find(scope, [memory_id]))[0]
-        return None if memory is None else (_plain(memory.record), memory.version)
+    async def require(self, scope: Scope, memory_id: str) -> StoredMemory:
+        """Return a memory as `find` does. Raises NotFound."""
+        if (memory := (await self.find(scope, [memory_id]))[0]) is None:
+            raise NotFound(f"Memory with ID {memory_id} not found")
+        return memory
 
     async def get(self, scope: Scope, ids: Sequence[str]) -> list[MemoryRecord | None]:
         """Return memories by id, with None for each missing one."""
@@ -350,8 +352,7 @@ class MemoryStore(MemoryQueries):
         return [name.decode() for name in (await read(self._client, lambda pipe: pipe.srandmember(self._keys.bare, limit)))[0]]
 
     async def unmark_unembedded(self, names: Sequence[str]) -> None:
-        with redis_errors():
-            await self._client.srem(self._keys.bare, *names)
+        await write(self._client, lambda pipe: pipe.srem(self._keys.bare, *names))
 
     async def index_jobs(self, mids: Sequence[str]) -> tuple[list[IndexJob], list[str]]:
         """Return the jobs that index these memories, and the mids of memories that no longer exist."""

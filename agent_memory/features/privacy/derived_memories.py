@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 
-from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.followers import MemoryFollowers
@@ -15,7 +14,7 @@ from agent_memory.features.privacy.lineage import LineageStore
 from agent_memory.features.privacy.surviving_evidence import hand_on
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Scope, SessionRef
-from agent_memory_client.models import MemoryRecord, UserId
+from agent_memory_client.models import UserId
 
 # The number of memories that one script deletes. While it runs, Redis serves no other client.
 _BATCH = 100
@@ -31,15 +30,9 @@ async def delete_memories_of(services: Services, scope: Scope, ref: SessionRef, 
     mids, memories = list(to_delete), list(to_delete.values())
     for start in range(0, len(memories), _BATCH):
         batch = memories[start : start + _BATCH]
-        await hand_on_evidence(services, scope, ref, batch)
+        await hand_on(services, scope, ref.session_id, batch)
         await services[MemoryStore].delete_records(scope, [memory.record for memory in batch])
-        await MemoryFollowers(services.followers).follow(mids[start : start + _BATCH])
-
-
-async def hand_on_evidence(services: Services, scope: Scope, ref: SessionRef, memories: Sequence[StoredMemory]) -> None:
-    """Keep statements that other sessions repeat by making them those sessions' memories."""
-    what = Erasure(scope.tenant, ref.namespace, ref.user_id, ref.session_id)
-    await hand_on(services, scope, what, [(memory.record, memory.version) for memory in memories])
+        await services[MemoryFollowers].follow(mids[start : start + _BATCH])
 
 
 async def load_memories_of(services: Services, scope: Scope, ref: SessionRef, *, current: Collection[str] = ()) -> dict[str, StoredMemory]:
@@ -51,13 +44,10 @@ async def load_memories_of(services: Services, scope: Scope, ref: SessionRef, *,
         selection = replace(selection, user_id=UserId(exists=False))
     async for page in services[LineageStore].pages(scope, selection):
         for memory in page:
-            if memory.now is None or _session_of(memory.now.record) != ref:
+            now = memory.now
+            if now is None or SessionRef(now.record.session_id or "", now.record.namespace, now.record.user_id) != ref:
                 continue
             messages = evidence_messages(memory) if current_messages else []
             if not current_messages or (messages and current_messages.isdisjoint(messages)):
-                to_delete[memory.mid] = memory.now
+                to_delete[memory.mid] = now
     return to_delete
-
-
-def _session_of(record: MemoryRecord) -> SessionRef:
-    return SessionRef(record.session_id or "", record.namespace, record.user_id)

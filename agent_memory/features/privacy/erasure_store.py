@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 
 from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.records import decode_memory, decode_rows
-from agent_memory.foundation.core.scope import Scope, SessionRef
+from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.connection import read
 from agent_memory.foundation.storage.keyspace import Keys, tag
 from agent_memory.foundation.storage.scripts import Script
@@ -102,9 +102,6 @@ class ErasureStore:
             offset += _PAGE
             if matching or offset >= hits.total:
                 return matching
-
-    def session(self, erasure: Erasure) -> SessionRef | None:
-        return None if erasure.session_id is None else SessionRef(erasure.session_id, erasure.namespace, erasure.user_id)
 
 
 OWNER_FIELDS = ("t", "j", "n", "ns", "u", "s", "ag")

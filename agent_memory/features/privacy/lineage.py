@@ -10,11 +10,11 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, message_memory_id, read_row
-from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups, order_of
+from agent_memory.features.memories.steps import MemoryScripts, Step, order_of
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.core.permissions import permit_writing, within
 from agent_memory.foundation.core.scope import Scope, SessionRef
-from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.connection import Pipe, read, write
 from agent_memory.foundation.storage.keyspace import Keys, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
@@ -125,35 +125,32 @@ class LineageStore:
         order = order_of(self._keys, scope.tenant, version.record)
         to = "" if memory.now is None else str(memory.now.version)
         step: Step = {"op": "restore", "mid": memory.mid, "from": str(version.version), "to": to, **({"order": order} if order else {})}
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.add_group(step, *([{"op": "unalias", "alias": memory.mid}] if memory.alias_of else []))
-        return (await steps.run_steps(self._scripts))[0] == "ok"
-
-    async def forget_versions(self, memory: LineageMemory, versions: Sequence[int]) -> None:
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                for version in versions:
-                    pipe.delete(self._keys.history(f"{memory.mid}.{version}"))
-                    pipe.zrem(self._keys.ledger(memory.mid), str(version))
-                    pipe.srem(self._keys.bare, f"{memory.mid}.{version}")
-                await pipe.execute()
+        unmerge = [{"op": "unalias", "alias": memory.mid}] if memory.alias_of else []
+        return (await self._scripts.run_group(scope.tenant, step, *unmerge))[0] == "ok"
 
     async def forget_names(self, scope: Scope, memories: Sequence[LineageMemory]) -> None:
         """Delete the aliases that point from these merged memories to other memories."""
-        merged = [memory for memory in memories if memory.alias_of is not None]
-        steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        for memory in merged:
-            steps.add_group({"op": "unalias", "alias": memory.mid})
-        if merged:
-            await steps.run_steps(self._scripts)
+        if merged := [{"op": "unalias", "alias": memory.mid} for memory in memories if memory.alias_of is not None]:
+            await self._scripts.run_group(scope.tenant, *merged, atomic=False)
 
     async def forget_evidence(self, scope: Scope, memory: LineageMemory, fields: Sequence[str], names: Sequence[str]) -> None:
         """Delete pieces of evidence that were added later, by hash field, and the aliases (mids) that came with them."""
         group: list[Step] = [{"op": "forget_evidence", "mid": memory.mid, "field": field} for field in fields]
         group += [{"op": "unalias", "alias": name} for name, mid in (await self.targets(names)).items() if mid == memory.mid]
-        steps = StepGroups(self._keys, scope.tenant, atomic=False)
-        steps.add_group(*group)
-        await steps.run_steps(self._scripts)
+        await self._scripts.run_group(scope.tenant, *group, atomic=False)
+
+
+async def delete_versions(client: Redis, keys: Keys, names: Sequence[str]) -> None:
+    """Delete former versions ("<mid>.<version>") and ended memories ("<mid>")."""
+
+    def build(pipe: Pipe) -> None:
+        for name in names:
+            mid, _, version = name.partition(".")
+            pipe.delete(keys.history(name))
+            pipe.zrem(keys.ledger(mid), version)
+            pipe.srem(keys.bare, name)
+
+    await write(client, build, atomic=True)
 
 
 def _decoded(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent_memory.features.jobs.erasure_orders import Erasure
 from agent_memory.features.memories.changes.store import ChangeStore
 from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits, Succeed
 from agent_memory.features.memories.records import StoredEvidence, StoredMemory
@@ -18,19 +17,11 @@ from agent_memory_client.models import Evidence, MemoryMessage, MemoryRecord
 _ORIGIN = ChangeOrigin("erasure", "what it stood for was deleted")
 
 
-async def hand_on(services: Services, scope: Scope, what: Erasure, records: Sequence[tuple[MemoryRecord, int | None]]) -> None:
-    """Store evidence from other sessions as memories, before a session's memories (`records`) are deleted.
-
-    Do nothing if the order erases a whole user or agent. Idempotent.
-    """
-    if what.session_id is None:
-        return
-    memories = [
-        StoredMemory(services[MemoryStore].mid(scope, record.id), version, record) for record, version in records if version is not None
-    ]
+async def hand_on(services: Services, scope: Scope, session_id: str, memories: Sequence[StoredMemory]) -> None:
+    """Make statements that other sessions repeat those sessions' memories, before a session's memories are deleted. Idempotent."""
     for memory, ledger in zip(memories, await services[ChangeStore].load_ledgers([memory.mid for memory in memories]), strict=True):
         if ledger.aliases:
-            await _hand_on(services, scope, what.session_id, memory, ledger.aliases)
+            await _hand_on(services, scope, session_id, memory, ledger.aliases)
 
 
 async def _hand_on(services: Services, scope: Scope, session_id: str, old: StoredMemory, names: Sequence[str]) -> None:

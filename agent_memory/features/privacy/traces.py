@@ -17,13 +17,14 @@ from agent_memory.features.memories.records import StoredEvidence, StoredMemory
 from agent_memory.features.memories.steps import MemoryScripts, StepGroups
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.privacy.erasure_store import ErasedMemory, ErasureStore, erased_where
+from agent_memory.features.privacy.lineage import delete_versions
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Arg
 from agent_memory.foundation.storage.search.indexes import VectorSpec, history_index_name, memory_index_name
-from agent_memory.foundation.storage.search.queries import name_query, search
+from agent_memory.foundation.storage.search.pagination import walk
 
 _COUNT = 100
 
@@ -63,15 +64,8 @@ class TraceStore:
         clause = erased_where(scope, erasure)
         removed = 0
         for index in (self._words, self._history):
-            offset = 0
-            while True:
-                hits = await search(self._client, index, name_query(clause, offset, _COUNT))
-                names = [hit.mid for hit in hits.hits if "." not in hit.mid]
-                done = await self._disown(scope, erasure, names, unreadable)
-                removed += done
-                offset = 0 if done else offset + _COUNT
-                if offset >= hits.total:
-                    break
+            async for names in walk(self._client, index, clause, "c"):
+                removed += await self._disown(scope, erasure, [name for name in names if "." not in name], unreadable)
         return removed
 
     async def _disown(self, scope: Scope, erasure: Erasure, names: Sequence[str], unreadable: Callable[[str], None]) -> int:
@@ -115,13 +109,7 @@ class TraceStore:
             if not now and (not ended or "." not in version.name)
         ]
         await self.drop_memories(scope, [replace(version, version=0) for version in whole])
-        with redis_errors():
-            async with self._client.pipeline(transaction=True) as pipe:
-                for mid, version in zip(mids, versions, strict=True):
-                    pipe.delete(self._keys.history(version.name))
-                    pipe.zrem(self._keys.ledger(mid), version.name.partition(".")[2])
-                    pipe.srem(self._keys.bare, version.name)
-                await pipe.execute()
+        await delete_versions(self._client, self._keys, [version.name for version in versions])
 
     async def drop_memories(self, scope: Scope, memories: Sequence[ErasedMemory]) -> int:
         """Delete memories permanently, even unreadable ones. Return the number of deleted memories.
@@ -147,12 +135,10 @@ class TraceStore:
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         deleted_keys: list[bytes] = []
         async for key in self._each("idem:*"):
-            with redis_errors():
-                body: Any = await self._client.hget(key, "b")  # pyright: ignore[reportGeneralTypeIssues]
+            (body,) = await read(self._client, lambda pipe, key=key: pipe.hget(key, "b"))
             if body is not None and any(name in body for name in spelled):
                 deleted_keys.append(key)
-        with redis_errors():
-            return int(await self._client.delete(*deleted_keys)) if deleted_keys else 0
+        return (await write(self._client, lambda pipe: pipe.delete(*deleted_keys)))[0] if deleted_keys else 0
 
     async def forget_orders(self, scope: Scope, may_name: Callable[[Any], bool]) -> int:
         """Delete the tenant's orders for which `may_name` is true. Return the number of deleted orders.
@@ -161,27 +147,26 @@ class TraceStore:
         """
         deleted = 0
         async for key in self._each("ord:*"):
-            with redis_errors():
-                raw: Any = await self._client.get(key)
+            (raw,) = await read(self._client, lambda pipe, key=key: pipe.get(key))
             body = {} if raw is None else json.loads(raw)
             if body.get("tn") != scope.tenant or not may_name(body):
                 continue
             name = key.decode().rpartition(":")[2]
-            with redis_errors():
-                async with self._client.pipeline(transaction=True) as pipe:
-                    pipe.delete(key)
-                    for marks in (self._keys.due, self._keys.dead):
-                        pipe.zrem(marks(DueKind.ORDER), name)
-                    for fields in (self._keys.tries, self._keys.why):
-                        pipe.hdel(fields(DueKind.ORDER), name)
-                    await pipe.execute()
+
+            def build(pipe: Pipe, key: bytes = key, name: str = name) -> None:
+                pipe.delete(key)
+                for marks in (self._keys.due, self._keys.dead):
+                    pipe.zrem(marks(DueKind.ORDER), name)
+                for fields in (self._keys.tries, self._keys.why):
+                    pipe.hdel(fields(DueKind.ORDER), name)
+
+            await write(self._client, build, atomic=True)
             deleted += 1
         return deleted
 
     async def forget_claims(self, scope: Scope) -> None:
         """Delete the counts of the tenant's running work. Until workers recount it, the tenant may exceed its share of the workers."""
-        with redis_errors():
-            await self._client.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind))
+        await write(self._client, lambda pipe: pipe.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind)))
 
     async def rewrite_log(self) -> None:
         """Ask Redis to rewrite its append-only file without the deleted data. Ignores a refusal."""

@@ -219,44 +219,37 @@ def decode_session(meta: Mapping[bytes, bytes], entries: list[bytes], cursors: l
     if not meta:
         return None
 
-    def text(name: bytes) -> str | None:
-        raw = meta.get(name)
-        return None if raw is None else raw.decode("utf-8")
+    raw = {name.decode(): value.decode() for name, value in meta.items()}
 
-    def number(name: bytes, default: int = 0) -> int:
-        raw = meta.get(name)
-        return default if raw is None else int(raw)
+    def number(name: str) -> int:
+        return int(raw.get(name, 0))
 
-    created = from_micros(number(b"ca"))
-    updated = from_micros(number(b"ua"))
-    last_accessed = text(b"la")
-    strategy = text(b"st")
-    promoted_at = number(b"pt")
+    updated = from_micros(number("ua"))
     return SessionState(
-        ref=SessionRef(text(b"sid") or "", text(b"ns"), text(b"us")),
-        version=number(b"v"),
-        epoch=text(b"ep") or "",
-        fence=text(b"hd") or "",
-        message_tokens=number(b"mt"),
-        created_at=datetime.fromisoformat(own) if (own := text(b"co")) else created,
+        ref=SessionRef(raw.get("sid", ""), raw.get("ns"), raw.get("us")),
+        version=number("v"),
+        epoch=raw.get("ep", ""),
+        fence=raw.get("hd", ""),
+        message_tokens=number("mt"),
+        created_at=datetime.fromisoformat(raw["co"]) if "co" in raw else from_micros(number("ca")),
         updated_at=updated,
-        last_accessed=datetime.fromisoformat(last_accessed) if last_accessed else updated,
-        context=text(b"ctx"),
-        context_tokens=number(b"ct"),
-        data=json.loads(meta[b"data"]) if b"data" in meta else None,
-        memories=json.loads(meta[b"mems"]) if b"mems" in meta else [],
-        promoted=json.loads(meta[b"pm"]) if b"pm" in meta else {},
-        refused=json.loads(meta[b"pr"]) if b"pr" in meta else {},
-        strategy=MemoryStrategyConfig.model_validate_json(strategy) if strategy else MemoryStrategyConfig(),
-        ttl_seconds=number(b"ttl") if b"ttl" in meta else None,
-        client_tokens=number(b"tok"),
-        window=number(b"cw") or None,
-        messages=[decode_entry(raw) for raw in entries],
+        last_accessed=datetime.fromisoformat(raw["la"]) if "la" in raw else updated,
+        context=raw.get("ctx"),
+        context_tokens=number("ct"),
+        data=json.loads(raw.get("data", "null")),
+        memories=json.loads(raw.get("mems", "[]")),
+        promoted=json.loads(raw.get("pm", "{}")),
+        refused=json.loads(raw.get("pr", "{}")),
+        strategy=MemoryStrategyConfig.model_validate_json(raw.get("st", "{}")),
+        ttl_seconds=number("ttl") if "ttl" in raw else None,
+        client_tokens=number("tok"),
+        window=number("cw") or None,
+        messages=[decode_entry(entry) for entry in entries],
         promoted_to=int(cursors[0] or 0),
         extracted_to=int(cursors[1] or 0),
-        promoted_at=from_micros(promoted_at) if promoted_at else None,
-        pictures_seen_to=number(b"pd") if b"mx" in meta else None,
-        agent_id=text(b"ag"),
+        promoted_at=from_micros(number("pt")) if "pt" in raw else None,
+        pictures_seen_to=number("pd") if "mx" in raw else None,
+        agent_id=raw.get("ag"),
     )
 
 

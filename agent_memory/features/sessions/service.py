@@ -318,8 +318,7 @@ class SessionService:
 
     async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
         """Raise TooMany if the tenant has no room for the memories of these messages and for `memories` more."""
-        longterm = self._settings.longterm
-        if longterm.enabled and longterm.promote_messages:
+        if self.promotes:
             memories += sum(map(_is_promoted, messages))
         await self._memory_limit.room_for(scope.tenant, memories)
 

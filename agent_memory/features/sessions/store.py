@@ -202,23 +202,11 @@ class SessionStore:
         memories = [part for record in change.memories for part in (record.id, content_mark(record), micros(record.created_at))]
         return {"to_promote": own, "memories": memories}
 
-    def _queue_read(
-        self, pipe: Pipeline, scope: Scope, ref: SessionRef, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE
-    ) -> None:
-        """Queue the commands that read a session. Pass their three replies to `_session`."""
-        k = self._keys.session(self._sid(scope, ref))
-        pipe.hgetall(k.meta)
-        if window is None:
-            pipe.lrange(k.messages, -last if last else 0, -1)
-        else:
-            _queue_window(pipe, k, window, before)
-        pipe.hmget(k.journal, ["jp", "je"])
-
     async def get(self, scope: Scope, ref: SessionRef, last: int | None = None, window: TokenWindow | None = None) -> SessionState | None:
         """Return a session with its newest `last` messages. If `last` is None, return all messages, or as many as fit into `window`."""
-        state: SessionState | None = None
+        k, state = self._keys.session(self._sid(scope, ref)), None
         for before in (_BEFORE, _ALL_BEFORE):
-            replies = await read(self._client, lambda pipe, n=before: self._queue_read(pipe, scope, ref, last, window, n))
+            replies = await read(self._client, lambda pipe, n=before: _queue_read(pipe, k, last, window, n))
             state = _session(scope, replies, window)
             if state is None or not state.parted:
                 break
@@ -226,7 +214,8 @@ class SessionStore:
 
     async def get_many(self, scope: Scope, refs: Sequence[SessionRef]) -> list[SessionState | None]:
         """Return sessions with all their messages in one round trip. The result is None for each missing session."""
-        replies = await read(self._client, lambda pipe: [self._queue_read(pipe, scope, ref, None) for ref in refs])
+        keys = [self._keys.session(self._sid(scope, ref)) for ref in refs]
+        replies = await read(self._client, lambda pipe: [_queue_read(pipe, k, None) for k in keys])
         return [_session(scope, replies[start : start + 3], None) for start in range(0, len(replies), 3)]
 
     def queue_turns(self, pipe: Pipeline, scope: Scope, ref: SessionRef, window: TokenWindow, before: int = _BEFORE) -> None:
@@ -402,14 +391,7 @@ class SessionStore:
 
     async def by_sid(self, sid: str, last: int | None = None) -> tuple[str, SessionState] | None:
         """Return the tenant and the session with this key name. Include its newest `last` messages, or all if `last` is None."""
-        k = self._keys.session(sid)
-
-        def build(pipe: Pipeline) -> None:
-            pipe.hgetall(k.meta)
-            pipe.lrange(k.messages, -last if last else 0, -1)
-            pipe.hmget(k.journal, ["jp", "je"])
-
-        meta, entries, cursors = await read(self._client, build)
+        meta, entries, cursors = await read(self._client, lambda pipe: _queue_read(pipe, self._keys.session(sid), last))
         state = decode_session(meta, entries, cursors)
         return None if state is None else (meta[b"tn"].decode(), state)
 
@@ -433,6 +415,16 @@ class SessionStore:
         """Remove messages, and also the summary if `drop_context` is true. Return False if the session changed."""
         k = self._keys.session(self._sid(scope, ref, write=True))
         return bool(await self._strike_script(k, epoch=epoch, fence=fence, drop_summary=drop_context, numbers=seqs))
+
+
+def _queue_read(pipe: Pipeline, k: SessionKeys, last: int | None, window: TokenWindow | None = None, before: int = _BEFORE) -> None:
+    """Queue the commands that read a session. They have three replies."""
+    pipe.hgetall(k.meta)
+    if window is None:
+        pipe.lrange(k.messages, -last if last else 0, -1)
+    else:
+        _queue_window(pipe, k, window, before)
+    pipe.hmget(k.journal, ["jp", "je"])
 
 
 def _queue_window(pipe: Pipeline, k: SessionKeys, window: TokenWindow, before: int) -> None:

@@ -42,8 +42,3 @@ class DueKind(StrEnum):
     """An item (a JSON value stored under a path and key) that needs its vector."""
     ORDER = "order"
     """An order, which is long-running work that a caller requested, such as a compaction or a full run of a view."""
-
-    @property
-    def shared_by_tenants(self) -> bool:
-        """True if each tenant may use only its share of the workers for this kind of work. False only for deletions."""
-        return self is not DueKind.DELETION

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from types import TracebackType
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -95,26 +94,15 @@ def translate_error(error: Exception) -> AgentMemoryError | None:
     return None
 
 
-class _RedisErrors:
-    """The context manager of `redis_errors`. Every read uses it, and a generator would be slower than a class."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if isinstance(error, (RedisError, OSError)):
-            ours = translate_error(error)
-            if ours is not None:
-                raise ours from error
-
-
-_TRANSLATING = _RedisErrors()
-
-
-def redis_errors() -> AbstractContextManager[None, None]:
-    """Return a context manager that translates errors with `translate_error`. Errors about wrong commands remain redis-py errors."""
-    return _TRANSLATING
+@contextmanager
+def redis_errors() -> Generator[None]:
+    """Translate errors in this `with` block with `translate_error`. Errors about wrong commands remain redis-py errors."""
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        if (ours := translate_error(error)) is None:
+            raise
+        raise ours from error
 
 
 def shown_url(url: str) -> str:
@@ -196,6 +184,17 @@ async def read(client: aioredis.Redis, build: Callable[[Pipe], object]) -> list[
     pipe = client.pipeline(transaction=False)
     build(pipe)
     return await send_reads(client, pipe.command_stack)
+
+
+async def write(client: aioredis.Redis, build: Callable[[Pipe], object], *, atomic: bool = False) -> list[Any]:
+    """Run commands in one round trip, with `atomic` as a transaction, and return the replies. Never repeats a command.
+
+    Raises the first error reply.
+    """
+    with redis_errors():
+        async with client.pipeline(transaction=atomic) as pipe:
+            build(pipe)
+            return await pipe.execute()
 
 
 async def send_reads(client: aioredis.Redis, commands: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]) -> list[Any]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from redis.asyncio import Redis
 
 from agent_memory.foundation.storage.cluster import bucket_clients
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys
 
 
@@ -31,8 +31,8 @@ class ContextLimitStore:
 
     async def save_limit(self, where: str, model: str, tokens: int, *, seconds: float, asked: bool = False) -> None:
         """Store the limit from a "too long" error or, with `asked`, the limit learned from a timeout."""
-        with redis_errors():
-            await self._client.set(self._keys.context_limit(where, model, asked=asked), str(tokens), px=max(int(seconds * 1000), 1))
+        key = self._keys.context_limit(where, model, asked=asked)
+        await write(self._client, lambda pipe: pipe.set(key, str(tokens), px=max(int(seconds * 1000), 1)))
 
     async def load_limit(self, where: str, model: str, *, asked: bool = False) -> LearnedLimit | None:
         """Return the limit from a recent "too long" error or, with `asked`, from a timeout. Return None if there is none."""
@@ -41,8 +41,7 @@ class ContextLimitStore:
         return None if tokens is None or left <= 0 else LearnedLimit(int(tokens), left / 1000)
 
     async def save_blind(self, where: str, model: str, *, seconds: int) -> None:
-        with redis_errors():
-            await self._client.set(self._keys.blind(where, model), "1", ex=seconds)
+        await write(self._client, lambda pipe: pipe.set(self._keys.blind(where, model), "1", ex=seconds))
 
     async def is_blind(self, where: str, model: str) -> bool:
         """True if the model refused pictures recently."""

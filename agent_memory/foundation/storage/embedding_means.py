@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 from numpy.typing import NDArray
 from redis.asyncio import Redis
 
-from agent_memory.foundation.storage.connection import redis_errors
+from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 
@@ -20,13 +18,11 @@ class EmbeddingMeans:
         self._field = f"mean {spec.digest}"
 
     async def load_mean(self) -> NDArray[np.float32] | None:
-        with redis_errors():
-            stored = cast("bytes | None", await self._client.hget(self._key, self._field))
+        (stored,) = await read(self._client, lambda pipe: pipe.hget(self._key, self._field))
         return None if stored is None else np.frombuffer(stored, dtype="<f4").astype(np.float32)
 
     async def keep_mean(self, mean: NDArray[np.float32]) -> NDArray[np.float32]:
         """Store the mean unless one is already stored. Return the stored mean."""
-        with redis_errors():
-            await self._client.hsetnx(self._key, self._field, mean.astype("<f4").tobytes())  # pyright: ignore[reportArgumentType]
+        await write(self._client, lambda pipe: pipe.execute_command("HSETNX", self._key, self._field, mean.astype("<f4").tobytes()))
         stored = await self.load_mean()
         return mean if stored is None else stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from redis.asyncio import Redis
 
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys
 
 
@@ -15,18 +15,15 @@ class JobTimes:
 
     async def count_begin(self, name: str) -> int:
         """Record that the job has started. Return how many times the job has started since it last ended."""
-        with redis_errors():
-            return int(await self._client.hincrby(self._job_times, f"begun:{name}", 1))
+        return (await write(self._client, lambda pipe: pipe.hincrby(self._job_times, f"begun:{name}", 1)))[0]
 
     async def forget_begins(self, name: str) -> None:
         """Reset the number of starts. Call this when a job ends, even if it fails."""
-        with redis_errors():
-            await self._client.hdel(self._job_times, f"begun:{name}")
+        await write(self._client, lambda pipe: pipe.hdel(self._job_times, f"begun:{name}"))
 
     async def looked_until(self, name: str) -> int:
         """Return the time up to which a job has processed changes (µs since 1970), or 0 before its first run."""
         return int((await read(self._client, lambda pipe: pipe.hget(self._job_times, name)))[0] or 0)
 
     async def note_looked(self, name: str, until: int) -> None:
-        with redis_errors():
-            await self._client.hset(self._job_times, name, str(until))
+        await write(self._client, lambda pipe: pipe.hset(self._job_times, name, str(until)))

@@ -87,14 +87,8 @@ def bucket_of(tenant: str, buckets: int) -> int:
 
 
 def new_mid(tenant: str, memory_id: str) -> str:
-    """Return `digest("memory", tenant, memory_id)`, as `Keys.mid` does, but without a cache."""
-    raw = memory_id.encode()
-    return blake2b(b"%b%d:%b" % (_before_ids(tenant), len(raw), raw), digest_size=16).hexdigest()
-
-
-@lru_cache(maxsize=8192)
-def _before_ids(tenant: str) -> bytes:
-    return b"6:memory%d:%b" % (len(raw := tenant.encode()), raw)
+    """Return the result of `Keys.mid`, but without a cache."""
+    return digest("memory", tenant, memory_id)
 
 
 # Cached, because each turn of a conversation reads nearly the same messages.

@@ -14,7 +14,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.storage.connection import redis_errors
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import NEVER_ENDED, Script, outbox_keys
 
@@ -79,21 +79,16 @@ class Outbox:
         with redis_errors():
             await self._client.blpop([self._keys.wake], timeout=seconds)
 
-    async def claim_kind(self, kind: DueKind, *, limit: int, lease_seconds: float, max_attempts: int, share: float = 1.0) -> Claims:
-        """Claim up to `limit` due marks for `lease_seconds`. A mark with `max_attempts` tries becomes a dead letter.
-
-        If `share` is below 1, a tenant's claims cannot exceed this fraction of `limit`. Extraction gets one more try.
-        This try sets the batch aside so that it does not block the session's later messages.
-        """
-        claims = (await self.claim_each({kind: limit}, lease_seconds=lease_seconds, max_attempts=max_attempts, share=share))[kind]
-        if isinstance(claims, Exception):
-            raise claims
-        return claims
-
     async def claim_each(
         self, limits: Mapping[DueKind, int], *, lease_seconds: float, max_attempts: int, share: float = 1.0
     ) -> dict[DueKind, Claims | Exception]:
-        """Claim marks of several kinds in one round trip. If claiming one kind fails, return its error; the other claims stay valid."""
+        """Claim up to `limits` due marks of each kind for `lease_seconds`, in one round trip.
+
+        If claiming one kind fails, return its error; the other claims stay valid. A mark with `max_attempts` tries becomes
+        a dead letter. If `share` is below 1, a tenant's claims cannot exceed this fraction of the limit, except for
+        deletions. Extraction gets one more try, which sets the batch aside, so that it does not block the session's later
+        messages.
+        """
         replies = await self._claim.each(
             [
                 {
@@ -104,7 +99,7 @@ class Outbox:
                     "lease_ms": int(lease_seconds * 1000),
                     "max_attempts": _most(kind, max_attempts),
                     "exclusive": kind is not DueKind.MEMORY,
-                    "share": math.ceil(limit * share) if share < 1.0 and kind.shared_by_tenants else 0,
+                    "share": math.ceil(limit * share) if share < 1.0 and kind is not DueKind.DELETION else 0,
                     "never_ended": NEVER_ENDED,
                 }
                 for kind, limit in limits.items()
@@ -130,7 +125,7 @@ class Outbox:
         """Return claims for the members that still have a mark. Call this before work on the members starts.
 
         A member is given up after `max_attempts` failed tries, including tries that began but never ended. To end a
-        claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_kind`.
+        claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_each`.
         """
         if not members:
             return []
@@ -171,33 +166,29 @@ class Outbox:
     async def mark_due(self, kind: DueKind, members: list[str]) -> None:
         if not members:
             return
-        with redis_errors():
-            async with self._client.pipeline(transaction=False) as pipe:
-                pipe.zadd(self._keys.due(kind), dict.fromkeys(members, 0.0), lt=True)
-                pipe.zadd(self._keys.due(kind), dict.fromkeys(members, 0.0), nx=True)
-                pipe.lpush(self._keys.wake, "1")
-                pipe.ltrim(self._keys.wake, 0, 0)
-                await pipe.execute()
+        due, wake, marks = self._keys.due(kind), self._keys.wake, dict.fromkeys(members, 0.0)
+        await write(self._client, lambda pipe: (pipe.zadd(due, marks, lt=True), pipe.lpush(wake, "1"), pipe.ltrim(wake, 0, 0)))
 
     async def backlog(self) -> dict[DueKind, Backlog]:
         kinds = list(DueKind)
-        with redis_errors():
-            async with self._client.pipeline(transaction=False) as pipe:
-                pipe.time()
-                for kind in kinds:
-                    pipe.zcard(self._keys.due(kind))
-                    pipe.zcard(self._keys.dead(kind))
-                    pipe.zrange(self._keys.due(kind), 0, 0, withscores=True)
-                replies = await pipe.execute()
-        seconds, micros = replies[0]
+
+        def build(pipe: Pipe) -> None:
+            pipe.time()
+            for kind in kinds:
+                pipe.zcard(self._keys.due(kind))
+                pipe.zcard(self._keys.dead(kind))
+                pipe.zrange(self._keys.due(kind), 0, 0, withscores=True)
+
+        (seconds, micros), *replies = await read(self._client, build)
         now = seconds + micros / 1e6
-        return {kind: _backlog(now, *replies[1 + 3 * i : 4 + 3 * i]) for i, kind in enumerate(kinds)}
+        backlogs: dict[DueKind, Backlog] = {}
+        for kind, pending, dead, head in zip(kinds, replies[::3], replies[1::3], replies[2::3], strict=True):
+            backlogs[kind] = Backlog(pending, dead, max(0.0, now - float(head[0][1]) / 1000) if head else 0.0)
+        return backlogs
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
         """Return a dict that maps each mark's member to the reason for its last failure. Returns about `limit` reasons."""
-        with redis_errors():
-            reply: Any = await self._client.hscan(self._keys.why(kind), 0, count=limit)
-        reasons: dict[bytes, bytes] = reply[1]
+        ((_, reasons),) = await read(self._client, lambda pipe: pipe.hscan(self._keys.why(kind), 0, count=limit))
         return {member.decode(): reason.decode("utf-8", "replace") for member, reason in reasons.items()}
 
 
@@ -209,8 +200,3 @@ def _claims(reply: Any) -> Claims:
 
 def _most(kind: DueKind, max_attempts: int) -> int:
     return max_attempts + (kind is DueKind.EXTRACTION)
-
-
-def _backlog(now: float, pending: int, dead: int, head: list[Any]) -> Backlog:
-    oldest = max(0.0, now - float(head[0][1]) / 1000) if head else 0.0
-    return Backlog(pending, dead, oldest)

@@ -123,7 +123,7 @@ class Script:
             new = record(f"{text} no more", f"c{number}-{day}", user_id="ada", created_at=at)
             self.changes += [change for change in (await self.commits.commit(SCOPE, [Supersede([chosen], new)], BY_TEST)).changes if change]
         elif action == "edit":
-            await self.store.replace_memory(SCOPE, chosen.record, chosen.record.model_copy(update={"text": text}), chosen.version)
+            await self.store.replace_memory(SCOPE, chosen, chosen.record.model_copy(update={"text": text}))
         elif action == "forget":
             self.changes += [change for change in (await self.commits.commit(SCOPE, [Forget(chosen)], BY_TEST)).changes if change]
         elif action == "merge" and len(memories) > 1:

@@ -77,7 +77,7 @@ async def test_worker_death_after_an_edit_leaves_old_summary_or_none(rig: Rig, m
     (home,) = await rig.rt[MemoryStore].find(SCOPE, ["home"])
     assert home is not None
     edited = home.record.model_copy(update={"text": "Ada sailed home on 9 March 2024"})
-    await rig.rt[MemoryStore].replace_memory(SCOPE, home.record, edited, home.version)
+    await rig.rt[MemoryStore].replace_memory(SCOPE, home, edited)
     assert await text_of(rig) == before
     with monkeypatch.context() as patch:
         dying(patch, TimelineStore, "follow", 1, after=after)

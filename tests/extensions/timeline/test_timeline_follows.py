@@ -160,7 +160,7 @@ class Script:
             self.changes += [change for change in (await self.commits.commit(SCOPE, [step], BY_TEST)).changes if change]
         elif action == "edit":
             changed = chosen.record.model_copy(update={"text": TEXTS[number % len(TEXTS)], "topics": ["travel"] if number % 2 else None})
-            await self.store.replace_memory(SCOPE, chosen.record, changed, chosen.version)
+            await self.store.replace_memory(SCOPE, chosen, changed)
         elif action == "forget":
             self.changes += [change for change in (await self.commits.commit(SCOPE, [Forget(chosen)], BY_TEST)).changes if change]
         elif action == "merge" and len(memories) > 1:
@@ -171,7 +171,7 @@ class Script:
         elif action in ("end", "expire"):
             field = "valid_to" if action == "end" else "expires_at"
             changed = chosen.record.model_copy(update={field: NOW - timedelta(days=1)})
-            await self.store.replace_memory(SCOPE, chosen.record, changed, chosen.version)
+            await self.store.replace_memory(SCOPE, chosen, changed)
             await self.store.sweep_memories([chosen.mid])
 
     async def undo_last(self) -> None:
@@ -299,9 +299,7 @@ async def test_timeline_as_of_a_past_time(rig: Rig) -> None:
     known = datetime.now(UTC)
     (oslo,) = await rig.rt[MemoryStore].find(SCOPE, ["oslo"])
     assert oslo is not None
-    await rig.rt[MemoryStore].replace_memory(
-        SCOPE, oslo.record, oslo.record.model_copy(update={"text": "Ada flew home on 6 March 2024"}), oslo.version
-    )
+    await rig.rt[MemoryStore].replace_memory(SCOPE, oslo, oslo.record.model_copy(update={"text": "Ada flew home on 6 March 2024"}))
     await follow(rig)
     assert [event.text for event in (await timeline(rig)).events][1] == "Ada flew home on 6 March 2024"
     assert [event.text for event in (await timeline(rig, known_at=known)).events][1] == "Ada flew to Oslo on 5 March 2024"

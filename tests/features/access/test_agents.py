@@ -22,6 +22,7 @@ from tests.features.access.conftest import Guarded
 from tests.features.access.forged_fields import Forgeries
 from tests.features.access.hostile import ANA, CASES, COACH, TIME, Case, Ids
 from tests.features.access.tool_cases import TOOL_CASES
+from tests.support.rig import claim_kind
 
 MARK = "zebraquartz"
 ALL = CASES | TOOL_CASES
@@ -50,7 +51,7 @@ async def _work(guarded: Guarded) -> None:
     for sid in await runtime.client.zrange(runtime.keys.due(DueKind.SESSION), 0, -1):
         await promote_session(runtime, sid.decode())
     for kind in (DueKind.ORDER, DueKind.DELETION):
-        while claims := (await runtime.outbox.claim_kind(kind, limit=100, lease_seconds=60, max_attempts=8)).claims:
+        while claims := (await claim_kind(runtime.outbox, kind, limit=100, lease_seconds=60, max_attempts=8)).claims:
             for claim in claims:
                 if kind is DueKind.ORDER:
                     await carry_out(runtime, claim.member)

@@ -47,6 +47,7 @@ from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, Case, Ids
 from tests.features.access.tool_cases import TOOL_CASES, UNLISTED
 from tests.interfaces.proxy.upstream import Upstream, running_upstream
 from tests.registrations import Send, registrations
+from tests.support.rig import claim_kind
 
 EXAMPLES = int(os.environ.get("ISOLATION_CASES", "150"))
 MARK = "zebraquartz"
@@ -173,7 +174,7 @@ async def _store_what_sessions_hold(guarded: Guarded) -> None:
 async def _carry_out_erasures(guarded: Guarded) -> None:
     """What was ordered to be erased: until then nothing is written for whom it names."""
     outbox = guarded.runtime.outbox
-    while claims := (await outbox.claim_kind(DueKind.DELETION, limit=100, lease_seconds=60, max_attempts=8)).claims:
+    while claims := (await claim_kind(outbox, DueKind.DELETION, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:
             await erase(guarded.runtime, claim.member)
             assert await outbox.end_claim(DueKind.DELETION, claim)
@@ -380,7 +381,7 @@ async def test_random_ids_never_reach_another_owners_data_over_any_interface(fie
 
 
 async def _carry_out_orders(guarded: Guarded) -> None:
-    while claims := (await guarded.runtime.outbox.claim_kind(DueKind.ORDER, limit=100, lease_seconds=60, max_attempts=8)).claims:
+    while claims := (await claim_kind(guarded.runtime.outbox, DueKind.ORDER, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:
             await carry_out(guarded.runtime, claim.member)
             assert await guarded.runtime.outbox.end_claim(DueKind.ORDER, claim)

@@ -16,6 +16,7 @@ from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory_worker.task_handlers import Tasks
 from tests.features.access.conftest import Guarded
+from tests.support.rig import claim_kind
 
 MEMORIES, SESSIONS = "/v1/long-term-memory/", "/v1/working-memory/"
 ADA = {"user_id": "ada", "namespace": "work"}
@@ -24,7 +25,7 @@ BOB = {"user_id": "bob", "namespace": "work"}
 
 async def promote(guarded: Guarded) -> None:
     """Stores what waits in sessions, as a worker would."""
-    while claims := (await guarded.runtime.outbox.claim_kind(DueKind.SESSION, limit=100, lease_seconds=60, max_attempts=8)).claims:
+    while claims := (await claim_kind(guarded.runtime.outbox, DueKind.SESSION, limit=100, lease_seconds=60, max_attempts=8)).claims:
         for claim in claims:
             await Tasks(guarded.runtime).process_session(claim.member, claim.lease, claim.attempt)
 

@@ -27,7 +27,7 @@ from agent_memory_worker.main import run_worker
 from agent_memory_worker.retry_policy import backoff
 from agent_memory_worker.task_handlers import Tasks
 from tests.support.lookalike import Lookalike
-from tests.support.rig import SCOPE, MakeRig, Rig, gathered, record
+from tests.support.rig import SCOPE, MakeRig, Rig, claim_kind, gathered, record
 from tests.support.waiting import wait_until
 
 WORK = (DueKind.SESSION, DueKind.EXTRACTION, DueKind.MEMORY)
@@ -109,7 +109,7 @@ async def test_dead_mark_that_is_set_again_starts_without_tries(make_rig: MakeRi
         await create(rig, "quince")
         mid = rig.rt[MemoryStore].mid(SCOPE, "quince")
         await rig.rt.client.hset(rig.keys.tries(DueKind.MEMORY), mid, "3 0")
-        claim = partial(rig.rt.outbox.claim_kind, DueKind.MEMORY, limit=10, lease_seconds=60, max_attempts=3)
+        claim = partial(claim_kind, rig.rt.outbox, DueKind.MEMORY, limit=10, lease_seconds=60, max_attempts=3)
         assert (await claim()).given_up == 1
         await rig.rt.outbox.mark_due(DueKind.MEMORY, [mid])
         assert [(one.member, one.attempt) for one in (await claim()).claims] == [(mid, 1)]

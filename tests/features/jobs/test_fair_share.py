@@ -17,14 +17,14 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage.outbox import Claim, Claims
 from agent_memory_client.models import AppendMessagesRequest, MemoryMessage
 from agent_memory_worker.task_handlers import Tasks
-from tests.support.rig import MakeRig, Rig, record
+from tests.support.rig import MakeRig, Rig, claim_kind, record
 
 BUSY, CALM = scope_of_work("busy"), scope_of_work("calm")
 S, M = DueKind.SESSION, DueKind.MEMORY
 
 
 async def claim(rig: Rig, kind: DueKind, limit: int, share: float = 0.5) -> Claims:
-    return await rig.rt.outbox.claim_kind(kind, limit=limit, lease_seconds=60, max_attempts=8, share=share)
+    return await claim_kind(rig.rt.outbox, kind, limit=limit, lease_seconds=60, max_attempts=8, share=share)
 
 
 async def say(rig: Rig, scope: Scope, number: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from agent_memory.features.jobs.load_sampler import LoadSampler, sampling
 from agent_memory.features.jobs.load_store import LoadStore, begin_of
-from agent_memory.foundation.core.metrics import MODEL_TOKENS, RequestMeter
+from agent_memory.foundation.core.metrics import MODEL_TOKENS, observe_request
 from agent_memory.foundation.core.settings import load_settings
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import Runtime
@@ -54,7 +54,7 @@ async def test_history_has_totals_requests_times_and_tokens(rig: Rig, http: http
     for number, user in enumerate(("ada", "ada", "ben", None)):
         await store_memory(http, number, user)
     await rig.append("s1", "hello")
-    RequestMeter().observe("GET", "/v1/slow", 500, 0.4)
+    observe_request("GET", "/v1/slow", 500, 0.4)
     MODEL_TOKENS.inc(70)
     await sampler.sample()
     (point,) = await points(http, period)

@@ -20,6 +20,7 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import OperationState
 from tests.support.cli import agent_memory
+from tests.support.rig import claim_kind
 from tests.support.stack import stack
 from tests.support.waiting import wait_until
 
@@ -191,7 +192,7 @@ async def test_dead_work_can_be_listed_inspected_replayed_and_dropped(redis_url:
         await client.post("/v1/long-term-memory/", json=memory("Doomed"))
         # A try that is begun and never ends, until the mark is given up.
         while True:
-            claims = await runtime.outbox.claim_kind(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=2)
+            claims = await claim_kind(runtime.outbox, DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=2)
             if (await runtime.outbox.backlog())[DueKind.MEMORY].dead:
                 break
             await runtime.outbox.begin_claims(
@@ -206,7 +207,7 @@ async def test_dead_work_can_be_listed_inspected_replayed_and_dropped(redis_url:
         replayed = (await client.post(f"/v1/operations/{dead['id']}/replay")).json()
         assert (replayed["state"], replayed["attempts"]) == ("pending", 0)
         assert (await client.post(f"/v1/operations/{dead['id']}/replay")).status_code == 409
-        while not (await runtime.outbox.claim_kind(DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=0)).given_up:
+        while not (await claim_kind(runtime.outbox, DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=0)).given_up:
             pass
         assert (await client.delete(f"/v1/operations/{dead['id']}")).json() == {"status": "ok"}
         assert (await client.get("/v1/operations", params={"state": "dead"})).json()["operations"] == []

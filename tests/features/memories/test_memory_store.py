@@ -82,9 +82,8 @@ async def test_memory_is_found_by_keyword_immediately_and_by_vector_after_indexi
 async def test_replaced_memory_leaves_no_old_field_or_index_entry(rig: Rig) -> None:
     old = record("old ferry", "1", topics=["t"], entities=["e"], namespace="n", user_id="u", session_id="s", event_date=datetime.now(UTC))
     await rig.remember(old)
-    found = await rig.rt[MemoryStore].get_versioned(SCOPE, "1")
-    assert found is not None
-    assert await rig.rt[MemoryStore].replace_memory(SCOPE, found[0], record("new plane", "1"), found[1])
+    found = await rig.rt[MemoryStore].require(SCOPE, "1")
+    assert await rig.rt[MemoryStore].replace_memory(SCOPE, found, record("new plane", "1"))
     await rig.index()
     assert (await by_words(rig, "ferry")).total == 0
     assert (await by_words(rig, "plane")).total == 1
@@ -152,14 +151,13 @@ async def test_vector_of_outdated_text_is_not_written(rig: Rig) -> None:
 async def test_replace_fails_if_the_version_changed(rig: Rig) -> None:
     old = record("old", "1")
     await rig.rt[MemoryStore].write(SCOPE, [old])
-    found = await rig.rt[MemoryStore].get_versioned(SCOPE, "1")
-    assert found is not None
-    assert await rig.rt[MemoryStore].replace_memory(SCOPE, old, record("new", "1"), found[1])
-    assert not await rig.rt[MemoryStore].replace_memory(SCOPE, old, record("newer", "1"), found[1])
+    found = await rig.rt[MemoryStore].require(SCOPE, "1")
+    assert await rig.rt[MemoryStore].replace_memory(SCOPE, found, record("new", "1"))
+    assert not await rig.rt[MemoryStore].replace_memory(SCOPE, found, record("newer", "1"))
     await rig.rt[MemoryStore].delete_records(SCOPE, [old])
-    assert not await rig.rt[MemoryStore].replace_memory(SCOPE, old, record("newer", "1"), found[1])
-    assert await rig.rt[MemoryStore].get_versioned(SCOPE, "1") is None
-    assert await rig.rt[MemoryStore].get_versioned(Scope("other"), "1") is None
+    assert not await rig.rt[MemoryStore].replace_memory(SCOPE, found, record("newer", "1"))
+    assert await rig.rt[MemoryStore].find(SCOPE, ["1"]) == [None]
+    assert await rig.rt[MemoryStore].find(Scope("other"), ["1"]) == [None]
 
 
 async def test_writes_and_deletes_handle_large_batches_and_repeated_ids(rig: Rig) -> None:
@@ -203,10 +201,8 @@ async def test_message_is_found_by_words_of_its_neighbors(rig: Rig) -> None:
 async def test_reassigned_message_no_longer_adds_words_to_its_neighbors(rig: Rig) -> None:
     for text in ("where", "harbour", "whom"):
         await rig.remember(said(text))
-    found = await rig.rt[MemoryStore].get_versioned(SCOPE, "s-harbour")
-    assert found is not None
-    old, version = found
-    assert await rig.rt[MemoryStore].replace_memory(SCOPE, old, old.model_copy(update={"user_id": "another"}), version)
+    found = await rig.rt[MemoryStore].require(SCOPE, "s-harbour")
+    assert await rig.rt[MemoryStore].replace_memory(SCOPE, found, found.record.model_copy(update={"user_id": "another"}))
     await rig.index()
     assert (await by_words(rig, "harbour")).total == 1
     order = rig.keys.order(rig.sid(SessionRef("s")))

@@ -9,7 +9,7 @@ from redis.exceptions import ConnectionError, DataError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
 
 from agent_memory.foundation.storage.connection import connect
-from agent_memory.foundation.storage.round_trip import Deadline, command, exchange
+from agent_memory.foundation.storage.round_trip import command, exchange
 from tests.support.rig import Rig
 from tests.support.waiting import wait_until
 
@@ -81,29 +81,6 @@ async def test_timeout_applies_to_each_reply(redis_url: str) -> None:
     client = connect(redis_url, pool_size=1, command_timeout=1.0)
     assert await exchange(client, [("ECHO", "a"), *[("BLPOP", "wire:none", 0.4)] * 3]) == [b"a", None, None, None]
     await client.aclose()
-
-
-@pytest.mark.parametrize("others", [0, 1])
-async def test_cancellation_by_deadline_is_distinguished_from_one_by_others(others: int) -> None:
-    made: asyncio.Future[Deadline] = asyncio.get_running_loop().create_future()
-
-    async def wait() -> tuple[bool, int]:
-        made.set_result(deadline := Deadline(60.0))
-        task = asyncio.current_task()
-        assert task is not None
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            return deadline.has_cancelled(), task.cancelling()
-        finally:
-            deadline.end_exchange()
-        raise AssertionError
-
-    waiting = asyncio.ensure_future(wait())
-    (await made).cancel_exchange()
-    for _ in range(others):
-        waiting.cancel()
-    assert await waiting == (others == 0, others)
 
 
 async def test_push_messages_are_not_taken_for_replies(redis_url: str) -> None:

@@ -21,6 +21,7 @@ from agent_memory_client.models import (
     UserId,
     WorkingMemory,
 )
+from tests.support.rig import claim_kind
 
 FACTS = {
     "tea": "Ada drinks green tea every morning.",
@@ -207,7 +208,7 @@ async def test_idempotency_key_identifies_one_request(memory: MemoryAPIClient) -
 
 async def give_up(runtime: Runtime) -> None:
     """Mark all pending memory work as given up, as after too many tries."""
-    await runtime.outbox.claim_kind(DueKind.MEMORY, limit=1000, lease_seconds=60, max_attempts=0)
+    await claim_kind(runtime.outbox, DueKind.MEMORY, limit=1000, lease_seconds=60, max_attempts=0)
 
 
 async def test_operations_can_be_listed_read_replayed_and_dropped(waiting: tuple[MemoryAPIClient, Runtime]) -> None:

@@ -19,7 +19,7 @@ from agent_memory.features.extraction.facts import Candidate
 from agent_memory.features.extraction.reconcile_prompts import DecisionAnswer, ExistingNote, NewNote, ReconcileAnswer, reconcile_notes
 from agent_memory.features.memories.commit import Add, AddEvidence, Decision, Supersede, Update
 from agent_memory.features.memories.records import StoredMemory, combine_trust
-from agent_memory.features.memories.similar_memories import NearMemories, SimilarMemoryStore, comparable_memories
+from agent_memory.features.memories.similar_memories import ExistingMemories, SimilarMemoryStore, comparable_memories
 from agent_memory.foundation.core.errors import ContextExceeded
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.llm.base import ChatModel
@@ -96,7 +96,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
     return [Add(decision.record, apart=decision.record.id in apart) if isinstance(decision, Add) else decision for decision in settled]
 
 
-def _same(record: MemoryRecord, around: NearMemories) -> StoredMemory | None:
+def _same(record: MemoryRecord, around: ExistingMemories) -> StoredMemory | None:
     """Return the memory that has the same words as the fact, apart from function words, or None."""
     twin = around.twin
     if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:

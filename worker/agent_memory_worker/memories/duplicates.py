@@ -123,7 +123,8 @@ async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
     def add_families() -> list[tuple[Selection, list[str]]]:
         for memory in page:
             families[kin(memory.record)][memory.mid] = memory
-        return [(_whose(first.record), words) for first in map(_first, families.values()) if (words := terms(first.record.text))]
+        records = [next(iter(family.values())).record for family in families.values()]
+        return [(_whose(record), words) for record in records if (words := terms(record.text))]
 
     twin_searches = await run_in_thread(add_families, _characters(page))
     names: dict[str, None] = {}
@@ -142,10 +143,6 @@ async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
         if await runtime[MergeStore].merge_memories(scope, merge.stays, merge.merged, merge.repeats):
             merged_count += len(merge.repeats)
     return merged_count
-
-
-def _first(family: dict[str, StoredMemory]) -> StoredMemory:
-    return next(iter(family.values()))
 
 
 async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:

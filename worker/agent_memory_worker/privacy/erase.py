@@ -10,6 +10,7 @@ from collections import Counter
 
 from agent_memory.features.access.tokens import TokenService
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.memories.records import StoredMemory
 from agent_memory.features.privacy.erasure_store import ErasureOrder, ErasureStore
 from agent_memory.features.privacy.surviving_evidence import hand_on
 from agent_memory.features.privacy.traces import TraceStore, may_name_agent, may_name_user
@@ -107,9 +108,10 @@ class _Erasing:
             for memory in memories:
                 if memory.record is None:
                     self.unreadable.add(f"m:{memory.name}")
-                else:
+                elif self._what.session_id is not None:
                     with self.unreadable.passing_over(f"m:{memory.name}"):
-                        await hand_on(self._runtime.services, self._scope, self._what, [(memory.record, memory.version)])
+                        stored = StoredMemory(memory.name, memory.version, memory.record)
+                        await hand_on(self._runtime.services, self._scope, self._what.session_id, [stored])
             counts["memories"] += await self._runtime[TraceStore].drop_memories(self._scope, memories)
         return counts
 

@@ -18,7 +18,7 @@ from agent_memory.features.memories.changes.store import ChangeStore, StoredChan
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.features.privacy.forget.store import ForgetStore
-from agent_memory.features.privacy.lineage import LineageMemory, LineageStore
+from agent_memory.features.privacy.lineage import LineageMemory, LineageStore, delete_versions
 from agent_memory.features.privacy.purge import request_of
 from agent_memory.features.privacy.purge_policy import PurgeVerdict, cites, judge, made_of, matches, whole_import
 from agent_memory.features.transfer.import_progress import ImportProgress
@@ -219,13 +219,13 @@ class _Run:
             return True  # The memory changed in the meantime: the next pass reads it again.
         versions = list(verdict.versions)
         if verdict.record is not None and memory.now is not None:
-            if await self.runtime[MemoryStore].release_memory(scope, memory.now.record, verdict.record, memory.now.version) != "changed":
+            if await self.runtime[MemoryStore].release_memory(scope, memory.now, verdict.record) != "changed":
                 return True
             versions.append(memory.now.version)
         if verdict.fields:
             await lineage.forget_evidence(scope, memory, verdict.fields, verdict.names)
         if versions:
-            await lineage.forget_versions(memory, versions)
+            await delete_versions(self.runtime.client, self.runtime.keys, [f"{memory.mid}.{version}" for version in versions])
         self._count(verdict)
         return True
 

@@ -73,7 +73,8 @@ async def _describe_message(
     `place` is the tenant, the session's key name, and the session.
     """
     tenant, sid, state = place
-    scope, pictures, clean = scope_of_work(tenant), runtime[PictureMemories], StatementFilter(rules.blocklist, _redacts(runtime)).clean
+    scope, pictures = scope_of_work(tenant), runtime[PictureMemories]
+    clean = StatementFilter(rules.blocklist, runtime.settings.longterm.redact_secrets).clean
     by_id = {pictures.memory_id(state.ref, address): address for address in addresses}
     known = await pictures.described(scope, list(by_id))
     made = 0
@@ -95,10 +96,6 @@ async def _describe_message(
             await runtime[MemoryStore].delete_records(scope, [record])
             break
     return made
-
-
-def _redacts(runtime: Runtime) -> bool:
-    return runtime.settings.longterm.redact_secrets
 
 
 def _memory(state: SessionState, stored: StoredMessage, memory_id: str, text: str, model: str) -> MemoryRecord:

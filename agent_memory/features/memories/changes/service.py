@@ -118,9 +118,7 @@ class HistoryService:
 
     async def read_evidence(self, scope: Scope, memory_id: str) -> MemoryEvidence:
         """Return a memory's evidence, with the cited messages that still exist. Raises NotFound."""
-        memory = (await self._store.find(scope, [memory_id]))[0]
-        if memory is None:
-            raise NotFound(f"Memory with ID {memory_id} not found")
+        memory = await self._store.require(scope, memory_id)
         own = evidence_of(memory.record)
         cited = {(piece.session_id, *piece.message_ids) for piece in own if piece.message_ids}
         later = [piece for piece in (await self._changes.load_evidence(memory.mid)).values() if piece.times is None]

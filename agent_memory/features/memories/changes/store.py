@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,19 +15,19 @@ from ulid import ULID
 
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_base, change_fields
 from agent_memory.features.memories.records import READ_FIELDS, StoredEvidence, StoredMemory, read_row
-from agent_memory.features.memories.steps import MemoryScripts, Step, StepGroups, order_of
+from agent_memory.features.memories.steps import MemoryScripts, Step, order_of
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.permissions import within
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys, tag, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import change_index_name
+from agent_memory.foundation.storage.search.pagination import walk
 from agent_memory.foundation.storage.search.queries import name_query, search
 from agent_memory.foundation.storage.search.syntax import all_of
 from agent_memory_client.models import MemoryRecord
 
-_PAGE = 500
 FORGOTTEN = "forgotten"
 """In a change's `origin`: the counts of a request to forget."""
 
@@ -54,9 +54,9 @@ class StoredChange:
 class Ledger:
     """A memory's earlier versions, the mids of its aliases, and the ids of its changes."""
 
-    versions: list[str] = field(default_factory=list[str])
-    aliases: list[str] = field(default_factory=list[str])
-    changes: list[str] = field(default_factory=list[str])
+    versions: list[str]
+    aliases: list[str]
+    changes: list[str]
 
 
 class ChangeStore:
@@ -125,7 +125,6 @@ class ChangeStore:
         """Undo an applied change, and return the undo's id. Raises Conflict if the change's state or a memory has changed."""
         if change.state != "applied":
             raise Conflict(f"change {change.id} is {change.state}: only applied changes can be undone")
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
         names = [(mid, version) for mid, *both in change.memories for version in both if version]
         versions = {name: memory for name, memory in zip(names, await self.load_versions(scope, names), strict=True) if memory is not None}
         group: list[Step] = [{"op": "claim", "id": change.id, "state": tag("applied"), "to": tag("undone")}]
@@ -146,8 +145,8 @@ class ChangeStore:
             raise Conflict(f"change {change.id} has nothing to undo")
         fields = change_fields(scope.tenant, about, ChangeKind.UNDO, ChangeOrigin("undo", f"undoes {change.id}"), batch, "applied")
         name = str(ULID())
-        steps.add_group(*group, change={"id": name, "fields": fields, "mids": [mid for mid, _, _ in change.memories]})
-        if (await steps.run_steps(self._scripts))[0] != "ok":
+        undo = {"id": name, "fields": fields, "mids": [mid for mid, _, _ in change.memories]}
+        if (await self._scripts.run_group(scope.tenant, *group, change=undo))[0] != "ok":
             raise Conflict(f"change {change.id} cannot be undone: a memory of it was changed since, undo that first")
         return name
 
@@ -164,37 +163,29 @@ class ChangeStore:
         fields = change_base(scope.tenant, ChangeKind.FORGET, ChangeOrigin(""), name, "applied")
         fields[-1] = json.dumps(origin)
         fields += [part for field, value in (("ns", namespace), ("u", user_id)) if value for part in (field, tag(value))]
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.add_group(change={"id": name, "fields": fields, "mids": []})
-        await steps.run_steps(self._scripts)
+        await self._scripts.run_group(scope.tenant, change={"id": name, "fields": fields, "mids": []})
 
     async def end_forgetting(self, scope: Scope, name: str) -> None:
         """Mark a recorded forget request as undone. `name` is the id of its receipt."""
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.add_group({"op": "claim", "id": name, "state": tag("applied"), "to": tag("undone")})
-        await steps.run_steps(self._scripts)
+        await self._scripts.run_group(scope.tenant, {"op": "claim", "id": name, "state": tag("applied"), "to": tag("undone")})
 
     async def erase_forgettings(self, scope: Scope, namespace: str | None, user_id: str) -> None:
         """Delete the records of a user's requests to forget. Other changes are deleted together with their memories."""
         values = {"kd": ChangeKind.FORGET.value, "u": user_id} | ({} if namespace is None else {"ns": namespace})
-        offset, names = 0, list[str]()
-        while (page := await self.find_changes(scope, values, offset, _PAGE))[1]:
-            found = await self.load_changes(scope, page[1])
-            names += [change.id for change in found if change is not None and FORGOTTEN in change.origin]
-            offset += _PAGE
-        for name in names:
-            await self.delete_record(name)
+        clause = all_of(filters.where(scope), *(filters.is_value(name, value) for name, value in values.items()))
+        async for names in walk(self._client, change_index_name(self._keys), clause, "at"):
+            for change in await self.load_changes(scope, names):
+                if change is not None and FORGOTTEN in change.origin:
+                    await self.delete_record(change.id)
 
     async def delete_record(self, change_id: str) -> None:
         """Delete a change that contains no memories."""
-        with redis_errors():
-            await self._client.delete(self._keys.change(change_id))
+        await write(self._client, lambda pipe: pipe.delete(self._keys.change(change_id)))
 
     async def end_proposal(self, scope: Scope, change: StoredChange) -> None:
         """Reject a proposal. Raises Conflict if the change is not an open proposal."""
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
-        steps.add_group({"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")})
-        if (await steps.run_steps(self._scripts))[0] != "ok":
+        claim = {"op": "claim", "id": change.id, "state": tag("proposed"), "to": tag("rejected")}
+        if (await self._scripts.run_group(scope.tenant, claim))[0] != "ok":
             raise Conflict(f"change {change.id} is not a proposal any more")
 
 

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from agent_memory.features.memories.commit import ChangeOrigin, MemoryCommits, Merge
 from agent_memory.features.memories.records import StoredMemory, evidence_of
 from agent_memory.foundation.core.scope import Scope
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import read, write
 from agent_memory.foundation.storage.keyspace import Keys, digest
 from agent_memory_client.models import MemoryRecord
 
@@ -33,11 +33,7 @@ class MergeStore:
         return [bool(reply) for reply in await read(self._client, lambda pipe: [pipe.exists(self._keys.apart(pair)) for pair in pairs])]
 
     async def remember_judged(self, pairs: Sequence[str]) -> None:
-        with redis_errors():
-            async with self._client.pipeline(transaction=False) as pipe:
-                for pair in pairs:
-                    pipe.set(self._keys.apart(pair), "1", ex=_REMEMBERED_SECONDS)
-                await pipe.execute()
+        await write(self._client, lambda pipe: [pipe.set(self._keys.apart(pair), "1", ex=_REMEMBERED_SECONDS) for pair in pairs])
 
 
 def pair_by_words(memory: StoredMemory, other: StoredMemory) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from redis.asyncio import Redis
 
-from agent_memory.features.memories.records import source_of, text_digest
+from agent_memory.features.memories.records import StoredMemory, source_of, text_digest
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.scan import Selection
 from agent_memory.foundation.api.principals import administering, list_place_of, writing
@@ -89,26 +89,26 @@ class QuarantineService:
         """Release a memory from quarantine, but without its slot if that slot is already taken. Raises Forbidden, NotFound or Conflict."""
         administering(scope)
         for _ in range(_TRIES):
-            record, version = await self._waiting(scope, memory_id)
-            update = {"quarantine": None, "approved": text_digest(record.text), "updated_at": datetime.now(UTC)}
-            new = record.model_copy(update=update)
-            state = await self._memories.release_memory(scope, record, new, version)
+            memory = await self._waiting(scope, memory_id)
+            approved = {"quarantine": None, "approved": text_digest(memory.record.text)}
+            new = memory.record.model_copy(update={**approved, "updated_at": datetime.now(UTC), "recorded_at": None})
+            state = await self._memories.release_memory(scope, memory, new)
             if state.startswith("slot"):
                 new = new.model_copy(update={"slot": None})
-                state = await self._memories.release_memory(scope, record, new, version)
+                state = await self._memories.release_memory(scope, memory, new)
             if state == "changed":
                 return new
         raise Conflict(f"Memory with ID {memory_id} is constantly being changed by other requests: try again")
 
     async def reject_memory(self, scope: Scope, memory_id: str) -> AckResponse:
         """Permanently delete a quarantined memory. Raises NotFound or Conflict."""
-        record, version = await self._waiting(writing(scope), memory_id)
-        if not (await self._memories.drop_records(scope, [(record, version)]))[0]:
+        memory = await self._waiting(writing(scope), memory_id)
+        if not (await self._memories.drop_records(scope, [(memory.record, memory.version)]))[0]:
             raise Conflict(f"Memory with ID {memory_id} was changed in the meantime: read it again")
         return AckResponse(status="ok")
 
-    async def _waiting(self, scope: Scope, memory_id: str) -> tuple[MemoryRecord, int]:
-        current = await self._memories.get_versioned(scope, memory_id)
-        if current is None or current[0].quarantine is None:
+    async def _waiting(self, scope: Scope, memory_id: str) -> StoredMemory:
+        memory = (await self._memories.find(scope, [memory_id]))[0]
+        if memory is None or memory.record.quarantine is None:
             raise NotFound(f"there is no memory {memory_id} in quarantine")
-        return current
+        return memory

@@ -18,7 +18,7 @@ from agent_memory.features.memories.records import decode_memory
 from agent_memory.features.memories.store import IndexEntry
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
-from agent_memory.foundation.storage.connection import read, redis_errors
+from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Arg, Script
 from agent_memory.foundation.storage.search.indexes import VectorSpec
@@ -93,8 +93,7 @@ class ReembedStore:
 
     async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, drained: bool = False) -> None:
         """Set `fields`. Raises Conflict if the phase is not in `phases` or, with `drained`, if vectors are missing."""
-        with redis_errors():
-            seconds, _ = await self._client.time()
+        ((seconds, _),) = await read(self._client, lambda pipe: pipe.time())
         flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
         reply = await self._change(**self._names, phases=list(phases), drained=drained, since=seconds, fields=flat)
         if reply == -1:
@@ -113,23 +112,17 @@ class ReembedStore:
 
     async def load_successor(self, choice: EmbeddingChoice) -> EmbeddingChoice:
         """Return the model that replaced `choice` in a change that is over, or else `choice`."""
-        with redis_errors():
-            raw: Any = await self._client.hget(self._keys.config, "choice")
+        (raw,) = await read(self._client, lambda pipe: pipe.hget(self._keys.config, "choice"))
         return choice.successor(raw) or choice
 
     async def announce(self, process: str, model: EmbeddingChoice, since: float, now: float) -> None:
         """Record which model a process uses for searches, and since when (epoch seconds)."""
-        key = self._keys.reembed_processes
-        with redis_errors():
-            async with self._client.pipeline(transaction=False) as pipe:
-                pipe.hset(key, process, json.dumps([model, since, now]))
-                pipe.expire(key, _FORGET_SECONDS)
-                await pipe.execute()
+        key, entry = self._keys.reembed_processes, json.dumps([model, since, now])
+        await write(self._client, lambda pipe: (pipe.hset(key, process, entry), pipe.expire(key, _FORGET_SECONDS)))
 
     async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
         """Return how many live processes use another model, or have switched to the active one less than `seconds` ago."""
-        with redis_errors():
-            raw: Any = await self._client.hvals(self._keys.reembed_processes)
+        (raw,) = await read(self._client, lambda pipe: pipe.hvals(self._keys.reembed_processes))
         told = [(EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS]
         return sum(model != state.active or since > state.now - seconds for model, since in told)
 
@@ -202,17 +195,17 @@ class ReembedStore:
 
     async def refuse_others(self, spec: VectorSpec) -> None:
         """Refuse vectors from other models from now on, until another change of the model begins."""
-        with redis_errors():
-            await self._client.hset(self._keys.config, "only", spec.field)
+        await write(self._client, lambda pipe: pipe.hset(self._keys.config, "only", spec.field))
 
     async def end(self, kept: EmbeddingChoice, dropped: EmbeddingChoice, spec: VectorSpec) -> None:
         """Delete the change's state. From now on, processes configured with the dropped model use the kept model."""
-        with redis_errors():
-            raw = await self._client.hget(self._keys.config, "choice")
-            replaced = {EmbeddingChoice(*each) for each in json.loads(raw)["replaces"]} if raw else set[EmbeddingChoice]()
-            choice = json.dumps({"choice": kept, "replaces": list((replaced | {dropped}) - {kept})})
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hset(self._keys.config, mapping={"vectors": spec.digest, "model": spec.model, "choice": choice})
-                keys = self._keys
-                pipe.delete(keys.reembed, keys.reembed_todo, keys.reembed_turn, keys.reembed_processes)
-                await pipe.execute()
+        keys = self._keys
+        (raw,) = await read(self._client, lambda pipe: pipe.hget(keys.config, "choice"))
+        replaced = {EmbeddingChoice(*each) for each in json.loads(raw)["replaces"]} if raw else set[EmbeddingChoice]()
+        choice = json.dumps({"choice": kept, "replaces": list((replaced | {dropped}) - {kept})})
+
+        def build(pipe: Pipe) -> None:
+            pipe.hset(keys.config, mapping={"vectors": spec.digest, "model": spec.model, "choice": choice})
+            pipe.delete(keys.reembed, keys.reembed_todo, keys.reembed_turn, keys.reembed_processes)
+
+        await write(self._client, build, atomic=True)

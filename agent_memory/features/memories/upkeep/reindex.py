@@ -13,7 +13,7 @@ from redisvl.query import CountQuery
 from redisvl.schema import IndexSchema
 
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.storage.connection import redis_errors
+from agent_memory.foundation.storage.connection import read, redis_errors, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.outbox import Outbox
 from agent_memory.foundation.storage.search.indexes import VectorSpec, drop_index, ensure_index, former_indexes
@@ -37,38 +37,35 @@ class Reindexer:
 
     async def reindex_for_model(self) -> int:
         """Mark all memories as due if the store was indexed for another model. Return how many were marked."""
-        with redis_errors():
-            # During a change of the model, workers fill in vectors, and the change notes its model at its end.
-            before, changing = await self._client.hget(self._keys.config, "vectors"), await self._client.exists(self._keys.reembed)
+        keys = self._keys
+        # During a change of the model, workers fill in vectors, and the change notes its model at its end.
+        before, changing = await read(self._client, lambda pipe: (pipe.hget(keys.config, "vectors"), pipe.exists(keys.reembed)))
         if changing or before == self._spec.digest.encode():
             return 0
         count = await self.mark_all_memories() if before is not None else 0
-        with redis_errors():
-            await self._client.hdel(self._keys.config, "only")
-            await self._client.hset(self._keys.config, mapping={"vectors": self._spec.digest, "model": self._spec.model})
+        names = ["vectors", self._spec.digest, "model", self._spec.model]
+        await write(self._client, lambda pipe: (pipe.hdel(keys.config, "only"), pipe.hset(keys.config, items=names)))
         if count:
             log.warning("embedding model changed to %s: embedding %d memories again", self._spec.model, count)
         return count
 
     async def drop_former_indexes(self) -> list[str]:
         """Drop a former model's indexes an hour after this method first found them; return their names."""
-        with redis_errors():
-            if await self._client.exists(self._keys.reembed):
-                return []
-        former = await former_indexes(self._client, self._keys, self._schemas.values())
-        with redis_errors():
-            seconds, _ = await self._client.time()
-            config: dict[bytes, bytes] = await self._client.hgetall(self._keys.config)  # pyright: ignore[reportAssignmentType]
-            noted = {name.decode(): float(at) for name, at in config.items() if name.startswith(_FORMER.encode())}
-            for name in former:
-                await self._client.hsetnx(self._keys.config, _FORMER + name, str(seconds))
-        over = [name for name in former if noted.get(_FORMER + name, seconds) + _FORMER_SECONDS <= seconds]
+        keys = self._keys
+        changing, (seconds, _), config = await read(
+            self._client, lambda pipe: (pipe.exists(keys.reembed), pipe.time(), pipe.hgetall(keys.config))
+        )
+        if changing:
+            return []
+        former = await former_indexes(self._client, keys, self._schemas.values())
+        noted = {name.decode(): float(at) for name, at in config.items() if name.startswith(_FORMER.encode())}
+        await write(self._client, lambda pipe: [pipe.hsetnx(keys.config, _FORMER + name, str(seconds)) for name in former])
+        over = [name for name in former if _FORMER + name in noted and noted[_FORMER + name] + _FORMER_SECONDS <= seconds]
         for name in over:
             await drop_index(self._client, name)
         ended = [name for name in noted if name.removeprefix(_FORMER) in over or name.removeprefix(_FORMER) not in former]
         if ended:
-            with redis_errors():
-                await self._client.hdel(self._keys.config, *ended)
+            await write(self._client, lambda pipe: pipe.hdel(keys.config, *ended))
         if over:
             log.info("dropped indexes of the former embedding model: %s", ", ".join(over))
         return over

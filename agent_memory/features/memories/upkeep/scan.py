@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -23,6 +24,7 @@ from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.keyspace import Keys, untag
 from agent_memory.foundation.storage.search import filters
 from agent_memory.foundation.storage.search.indexes import VectorSpec, memory_index_name
+from agent_memory.foundation.storage.search.pagination import walk
 from agent_memory.foundation.storage.search.queries import name_query, queue_search, search
 from agent_memory.foundation.storage.search.results import parse_hits
 from agent_memory.foundation.storage.search.syntax import all_of, having
@@ -99,32 +101,10 @@ class MemoryScan:
         If memories are deleted between pages, the walk still yields all others. With `by="changed"`, `since` is in µs,
         and a memory that changes during the walk appears again at the end.
         """
-        clause = filters.where(scope, selection)
-        field, moment_of = ("c", _created) if by == "created" else ("n", _changed)
-        low: float | int | None = since
-        tied: set[str] = set()
-        while True:
-            text = clause if low is None else all_of(clause, Num(field) >= low)
-            # Memories of the last instant appear again. The page grows by twice their number; once would be quadratic.
-            limit = _PAGE + 2 * len(tied)
-            hits = (await search(self._client, self._words, name_query(text, 0, limit, sort_by=(field, "ASC")))).hits
-            fresh = [hit.mid for hit in hits if hit.mid not in tied]
-            missing = set(fresh)
-            for start in range(0, len(fresh), _PAGE):
-                memories = await self.load_current(scope, fresh[start : start + _PAGE])
-                for memory in memories:
-                    at = moment_of(memory)
-                    if at != low:
-                        tied.clear()
-                        low = at
-                    tied.add(memory.mid)
-                missing.difference_update(memory.mid for memory in memories)
-                if memories:
-                    yield memories
-            if len(hits) < limit:
-                return
-            if len(missing) == len(fresh):
-                tied |= missing  # The index still lists deleted memories: read beyond them.
+        field, low = "c" if by == "created" else "n", -math.inf if since is None else since
+        async for names in walk(self._client, self._words, filters.where(scope, selection), field, low=low, page=_PAGE):
+            if memories := await self.load_current(scope, names):
+                yield memories
 
     async def load_current(self, scope: Scope, mids: Sequence[str]) -> list[StoredMemory]:
         """Return the current memories among `mids` that exist and that the caller may see, in the order of `mids`."""
@@ -200,11 +180,3 @@ class MemoryScan:
         vectors = await read(self._client, lambda pipe: [pipe.hget(self._keys.vector(mid), self._spec.field) for mid in mids])
         raw = zip(mids, vectors, strict=True)
         return {mid: np.frombuffer(blob, dtype=self._spec.numpy_type).astype(np.float32) for mid, blob in raw if blob is not None}
-
-
-def _created(memory: StoredMemory) -> float:
-    return memory.record.created_at.timestamp()
-
-
-def _changed(memory: StoredMemory) -> int:
-    return memory.version

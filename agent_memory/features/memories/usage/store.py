@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from redis.asyncio import Redis
 
-from agent_memory.foundation.storage.connection import Pipe, read, redis_errors
+from agent_memory.foundation.storage.connection import Pipe, read, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models import MemoryRecord
@@ -79,7 +79,6 @@ class UsageStore:
             there = await read(self._client, lambda pipe, m=mids: [pipe.exists(self._keys.memory(mid)) for mid in m]) if mids else []
             deleted_mids = [mid for mid, exists in zip(mids, there, strict=True) if not exists]
             if deleted_mids:
-                with redis_errors():
-                    await self._client.hdel(self._keys.usage, *deleted_mids)
+                await write(self._client, lambda pipe, m=deleted_mids: pipe.hdel(self._keys.usage, *m))
             if self._cursor == 0:
                 return

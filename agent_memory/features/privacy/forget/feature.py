@@ -37,7 +37,7 @@ def open_forget(foundation: Foundation, services: Services) -> None:
         services.purgers,
         services[MemoryFollowers],
     )
-    requests = ForgetRequests(keys, services[MemoryScripts], changes, forget, settings.longterm.forget_in_conversation)
+    requests = ForgetRequests(services[MemoryScripts], changes, forget, settings.longterm.forget_in_conversation)
     services[HistoryService].register_approval(APPROVED, requests.approve)
     services[HistoryService].undo_forgetting = forget.undo
     services.add(store, forget, requests)

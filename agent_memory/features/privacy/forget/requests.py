@@ -9,12 +9,11 @@ from typing import Any
 from agent_memory.features.memories.changes.store import ChangeStore, StoredChange
 from agent_memory.features.memories.commit import ChangeKind, ChangeOrigin, change_fields
 from agent_memory.features.memories.records import StoredMemory, message_memory_id
-from agent_memory.features.memories.steps import MemoryScripts, StepGroups
+from agent_memory.features.memories.steps import MemoryScripts
 from agent_memory.features.privacy.forget.matching import Subject, asked_to_forget
 from agent_memory.features.privacy.forget.service import ForgetService
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.scope import Scope, SessionRef
-from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory_client.models import MemoryMessage
 
 FORGET = "forget"
@@ -22,9 +21,8 @@ _ORIGIN = ChangeOrigin("conversation", "the user asked to forget it")
 
 
 class ForgetRequests:
-    def __init__(self, keys: Keys, scripts: MemoryScripts, changes: ChangeStore, forget: ForgetService, policy: str) -> None:
+    def __init__(self, scripts: MemoryScripts, changes: ChangeStore, forget: ForgetService, policy: str) -> None:
         """Create the handler. `policy` is "propose", "auto" or "off"."""
-        self._keys = keys
         self._scripts = scripts
         self._changes = changes
         self._forget = forget
@@ -46,15 +44,13 @@ class ForgetRequests:
         memories, messages = await self._forget.propose_said(scope, ref, message_id, subject)
         if not memories or (await self._changes.load_changes(scope, [name]))[0] is not None:
             return
-        steps = StepGroups(self._keys, scope.tenant, atomic=True)
         fields = change_fields(scope.tenant, memories[0].record, ChangeKind.FORGET, _ORIGIN, name, "proposed")
         message_rows = [[where.session_id, where.namespace, where.user_id, name] for where, name in messages]
         of_memories = {cited for memory in memories for cited in memory.record.extracted_from or ()}
         ids = [*(memory.record.id for memory in memories), *(name for _, name in messages if name not in of_memories)]
         proposal = {FORGET: {"ids": ids, "memories": list(map(_as_proposed, memories)), "messages": message_rows}, "old": []}
-        mids = [memory.mid for memory in memories]
-        steps.add_group(change={"id": name, "fields": [*fields, "p", json.dumps(proposal)], "mids": mids})
-        await steps.run_steps(self._scripts)
+        change = {"id": name, "fields": [*fields, "p", json.dumps(proposal)], "mids": [memory.mid for memory in memories]}
+        await self._scripts.run_group(scope.tenant, change=change)
 
     async def approve(self, scope: Scope, change: StoredChange) -> dict[str, Any]:
         """Carry out a proposal and return its receipt. Raises Conflict if a memory changed after the proposal."""

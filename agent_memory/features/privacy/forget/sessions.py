@@ -15,6 +15,9 @@ from agent_memory.foundation.core.scope import Scope, SessionRef
 from agent_memory.foundation.llm.threads import run_in_thread
 from agent_memory.foundation.storage.connection import Pipe, read
 from agent_memory.foundation.storage.keyspace import Keys
+from agent_memory.foundation.storage.search import filters
+from agent_memory.foundation.storage.search.indexes import session_index_name
+from agent_memory.foundation.storage.search.pagination import walk
 
 _PAGE = 100
 _PER_SESSION = 5
@@ -77,15 +80,8 @@ class SessionReader:
 
         `namespace` and `session_id` limit the sessions to one namespace or id.
         """
-        refs: list[SessionRef] = []
-        offset = 0
-        while True:
-            _, page = await self._sessions.list(scope, namespace, user_id, offset, _PAGE)
-            refs += page
-            offset += _PAGE
-            if len(page) < _PAGE:
-                break
-        sids = [self._sessions.sid(scope, ref) for ref in refs if ref.user_id == user_id]
+        clause = filters.session_where(scope, namespace=namespace, user_id=user_id)
+        sids = [sid async for page in walk(self._client, session_index_name(self._keys), clause, "c") for sid in page]
         sids += await self._sessions.waiting(scope, user_id)
         copies = await self.read(scope, list(dict.fromkeys(sids)))
         return [

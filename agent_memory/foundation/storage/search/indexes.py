@@ -100,43 +100,8 @@ def session_index_name(keys: Keys) -> str:
     return keys.index(f"w:{SCHEMA_VERSION}")
 
 
-def memory_schema(keys: Keys) -> IndexSchema:
-    """Return the schema of the memory index: identity, tags, times, and terms. `n` is the time of the last change in µs."""
-    fields = [*_memory_fields(), *number_fields("n", sortable=True), word_field()]
-    return index_schema(memory_index_name(keys), keys.memory_prefix, fields)
-
-
-def vector_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the schema of the index of the memories' vectors. It has the same tags and times as the memory index."""
-    return index_schema(vector_index_name(keys, spec), keys.vector_prefix, [*_memory_fields(), vector_field(spec)])
-
-
 def passage_index_name(keys: Keys, spec: VectorSpec) -> str:
     return keys.index(f"p:{SCHEMA_VERSION}:{spec.digest}")
-
-
-def passage_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the schema of the index of passages from long memories.
-
-    A document contains a passage's terms and vector. It appears as soon as the vector exists.
-    """
-    fields = [*_memory_fields(), word_field(), vector_field(spec)]
-    return index_schema(passage_index_name(keys, spec), keys.passage_prefix, fields)
-
-
-def history_schema(keys: Keys, spec: VectorSpec) -> IndexSchema:
-    """Return the schema of the index of ended memories and former versions. A document contains terms and a vector.
-
-    `rt` is the time when a former version stopped being current.
-    """
-    fields = [*_memory_fields(), *number_fields("rt"), word_field(), vector_field(spec)]
-    return index_schema(history_index_name(keys, spec), keys.history_prefix, fields)
-
-
-def change_schema(keys: Keys) -> IndexSchema:
-    """Return the schema of the index of changes to memories: owner, kind, batch, state, and time."""
-    fields = [*tag_fields("t", "ns", "u", "kd", "bt", "st"), *number_fields("at", sortable=True)]
-    return index_schema(change_index_name(keys), keys.change_prefix, fields)
 
 
 def vector_field(spec: VectorSpec) -> dict[str, Any]:
@@ -160,21 +125,24 @@ def _memory_fields() -> list[dict[str, Any]]:
     return [*tags, *number_fields("c", sortable=True), *number_fields("la", "e", "vf", "z", "b", "ra", "tr")]
 
 
-def session_schema(keys: Keys) -> IndexSchema:
-    return index_schema(
-        session_index_name(keys), keys.session_doc_prefix, [*tag_fields("t", "ns", "u", "s"), *number_fields("c", sortable=True)]
-    )
-
-
 def shared_schemas(keys: Keys, spec: VectorSpec) -> dict[str, IndexSchema]:
-    """Return, by kind, the schemas of the indexes that several features search. Features define other indexes in `Feature.indexes`."""
+    """Return, by kind, the schemas of the indexes that several features search. Features define other indexes in `Feature.indexes`.
+
+    - `memories`: current memories, with their terms; `n` is the time of the last change in µs.
+    - `vectors`, `passages`: the vectors of current memories, and the terms and vectors of passages from long memories.
+    - `history`: ended memories and former versions; `rt` is the time when a former version stopped being current.
+    - `changes`: changes to memories, with owner, kind, batch, state and time.
+    """
+    tags, created, word, vector = _memory_fields(), number_fields("c", sortable=True), word_field(), vector_field(spec)
+    changes = [*tag_fields("t", "ns", "u", "kd", "bt", "st"), *number_fields("at", sortable=True)]
+    memories = [*tags, *number_fields("n", sortable=True), word]
     return {
-        "sessions": session_schema(keys),
-        "memories": memory_schema(keys),
-        "vectors": vector_schema(keys, spec),
-        "passages": passage_schema(keys, spec),
-        "history": history_schema(keys, spec),
-        "changes": change_schema(keys),
+        "sessions": index_schema(session_index_name(keys), keys.session_doc_prefix, [*tag_fields("t", "ns", "u", "s"), *created]),
+        "memories": index_schema(memory_index_name(keys), keys.memory_prefix, memories),
+        "vectors": index_schema(vector_index_name(keys, spec), keys.vector_prefix, [*tags, vector]),
+        "passages": index_schema(passage_index_name(keys, spec), keys.passage_prefix, [*tags, word, vector]),
+        "history": index_schema(history_index_name(keys, spec), keys.history_prefix, [*tags, *number_fields("rt"), word, vector]),
+        "changes": index_schema(change_index_name(keys), keys.change_prefix, changes),
     }
 
 

@@ -28,13 +28,14 @@ async def walk(
     unbounded = math.isinf(low) and math.isinf(high)
     while True:
         text = clause if unbounded else all_of(clause, between(field, low, high))
-        limit = page + len(tied)
+        # Documents of the last value appear again. The page grows by twice their number; once would be quadratic.
+        limit = page + 2 * len(tied)
         query = name_query(text, 0, limit, sort_by=(field, "ASC"))
         reply = (await read(client, lambda pipe, q=query: queue_search(pipe, index, q, WITH_SORT_KEYS)))[0]
         rows = parse_listed(reply).rows
         fresh = [row.mid for row in rows if row.mid not in tied]
-        if fresh:
-            yield fresh
+        for start in range(0, len(fresh), page):
+            yield fresh[start : start + page]
         if len(rows) < limit:
             return
         if rows[-1].at != low:

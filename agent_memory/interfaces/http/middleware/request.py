@@ -14,7 +14,7 @@ from agent_memory.foundation.api.errors import CLIENT_GONE, UNMATCHED, internal_
 from agent_memory.foundation.api.responses import CONTENT_POLICY, DEADLINE, UPSTREAM_ID
 from agent_memory.foundation.core.errors import Unavailable
 from agent_memory.foundation.core.logs import log_request
-from agent_memory.foundation.core.metrics import RequestMeter
+from agent_memory.foundation.core.metrics import observe_request
 from agent_memory.interfaces.http.document.pages import PATHS
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,6 @@ class RequestMiddleware:
     def __init__(self, app: ASGIApp, *, timeout: float) -> None:
         self._app = app
         self._timeout = timeout
-        self._meter = RequestMeter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,7 +72,7 @@ class RequestMiddleware:
         finally:
             method = scope["method"] if scope["method"] in _METHODS else "other"
             template, seconds = template_of(scope), perf_counter() - started
-            self._meter.observe(method, template, status, seconds)
+            observe_request(method, template, status, seconds)
             path = _prefix_of(scope["path"]) if template == UNMATCHED else template
             log_request(method, path, status or CLIENT_GONE, seconds, request_id.decode(), quiet=template in _QUIET)
 
