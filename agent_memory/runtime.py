@@ -58,8 +58,9 @@ class Readiness:
 class Runtime(Foundation):
     """All objects that a process opened for one bucket of the store.
 
-    `runtime[SearchService]` returns the service of that type. The first bucket's runtime contains all `others`. Use it
-    for credentials and request limits, and use the runtime of the tenant's bucket (`of`) for everything else.
+    `runtime[SearchService]` returns the service of that type. The first bucket's runtime contains all `others`. Use
+    this runtime for credentials and request limits, and use the runtime of the tenant's bucket (`of`) for everything
+    else.
 
     With `switch`, the services follow a change of the embedding model. Code that uses both an embedder and a store must
     read `current` only once, so that both belong to the same model.
@@ -91,10 +92,10 @@ class Runtime(Foundation):
         return (self.all[bucket_of(tenant, len(self.others) + 1)] if self.others else self).current
 
     async def ready(self) -> Readiness:
-        """Return whether the process can serve requests (from checks at most a second old), with the check results and the pending work.
+        """Return whether the process can serve requests, with the check results and the pending work.
 
-        The process is not ready while the first bucket has a problem. If another bucket has a problem, its tenants get
-        503, and the process serves all other tenants.
+        The checks are at most a second old. The process is not ready while the first bucket has a problem. If another
+        bucket has a problem, its tenants get 503, and the process serves all other tenants.
         """
         looks = await asyncio.gather(*(bucket.watch.look() for bucket in self.all))
         backlogs = await asyncio.gather(*(bucket.outbox.backlog() for bucket in self.all), return_exceptions=True)
@@ -224,8 +225,8 @@ def _model_switch(settings: Settings, opened: Sequence[Runtime], stack: AsyncExi
 async def _with_stores_model(settings: Settings, bucket_redis: BucketRedis, keys: Keys) -> Settings:
     """Return the settings with the embedding model that this store uses.
 
-    If `reembed` has replaced the configured model, this is the replacement. Otherwise, it is the configured model, or
-    the store's local model if LOCAL_MODEL is not set. Raises RedisUnavailable.
+    If `reembed` has replaced the configured model, this model is the replacement. Otherwise, it is the configured
+    model, or the store's local model if LOCAL_MODEL is not set. Raises RedisUnavailable.
     """
     models = settings.models
     client = bucket_redis.connect(pool_size=1, command_timeout=settings.redis.command_timeout_seconds)

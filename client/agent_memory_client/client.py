@@ -1,4 +1,4 @@
-"""The client, under the archived client's module name."""
+"""Make the client available under the archived client's module name."""
 
 from __future__ import annotations
 

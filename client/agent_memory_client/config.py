@@ -1,4 +1,4 @@
-"""The client's settings."""
+"""Define the client's settings."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class MemoryRateLimitError(MemoryUnavailableError):
 
 
 class MemoryTimeoutError(MemoryUnavailableError):
-    """The server did not answer in time. It may have carried out the request."""
+    """The server did not answer in time. The request may have been carried out."""
 
 
 _BY_STATUS: dict[int, type[MemoryServerError]] = {

@@ -1,4 +1,4 @@
-"""The errors, under the archived client's module name."""
+"""Make the errors available under the archived client's module name."""
 
 from __future__ import annotations
 

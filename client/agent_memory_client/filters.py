@@ -1,4 +1,4 @@
-"""The search filters, under the archived client's module name."""
+"""Make the search filters available under the archived client's module name."""
 
 from __future__ import annotations
 

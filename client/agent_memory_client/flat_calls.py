@@ -1,4 +1,4 @@
-"""The archived client's method names. For example, `client.append_messages` calls `client.sessions.append`."""
+"""Provide the archived client's method names. For example, `client.append_messages` calls `client.sessions.append`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archived client's names: `MemoryAPIClient` (a `MemoryClient`) and `create_memory_client`."""
+"""Provide the archived client's names: `MemoryAPIClient` (a `MemoryClient`) and `create_memory_client`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def create_memory_client(
     bearer_token: str | None = None,
     max_retries: int = 2,
 ) -> MemoryAPIClient:
-    """Return a client after checking that the server responds. Raises MemoryClientError if it does not."""
+    """Check that the server responds, and return a client. Raises MemoryClientError if the server does not respond."""
     config = MemoryClientConfig(
         base_url=base_url,
         timeout=timeout,

@@ -1,4 +1,4 @@
-"""The client: `client.sessions.append(...)` and `client.memories.search(...)`.
+"""The client, with calls such as `client.sessions.append(...)` and `client.memories.search(...)`.
 
 Each call is also a method of the client itself, under its name in the archived client.
 """
@@ -32,7 +32,7 @@ class MemoryClient(FeatureResources, FlatCalls):
     """A client for a memory server. Use it as an async context manager, or call `close()` when you are done.
 
     Each API resource is an attribute of the client, and all of them share the connections. Calls use the defaults of
-    `config` (namespace, model, context window) and raise the errors of `agent_memory_client.errors`.
+    `config` (namespace, model, context window) and raise the errors in `agent_memory_client.errors`.
     """
 
     def __init__(self, config: MemoryClientConfig, *, transport: httpx.AsyncBaseTransport | None = None) -> None:

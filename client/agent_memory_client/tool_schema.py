@@ -10,7 +10,7 @@ SchemaFormat: TypeAlias = Literal["openai", "anthropic"]
 
 
 class ToolSchema:
-    """The schema of one tool. `to_dict()` returns it in the provider's format. Setters return the schema itself."""
+    """The schema of one tool. `to_dict()` returns the schema in the provider's format. Setters return this object."""
 
     def __init__(self, schema: dict[str, Any], schema_format: SchemaFormat = "openai") -> None:
         self._schema = schema
@@ -21,7 +21,7 @@ class ToolSchema:
         return self._format
 
     def get_name(self) -> str:
-        """Return the tool's name. Like all methods, raises ValueError if the schema's format is unknown."""
+        """Return the tool's name. Like all methods, raises ValueError if the schema's format is invalid."""
         return self._text_of("name")
 
     def get_description(self) -> str:

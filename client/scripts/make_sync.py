@@ -1,7 +1,7 @@
 """Generate the blocking client from the asynchronous client: `python client/scripts/make_sync.py`. Needs only Python.
 
-Every build of the package also runs this script, even for an editable installation. `_sync/` is not committed, and no
-one edits it, so the two clients cannot drift apart.
+Every build of the package also runs this script, even for an editable installation. `_sync/` is neither committed nor
+edited, so the two clients cannot diverge.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def twins(package: Path) -> dict[Path, str]:
 
 
 def write_twins(package: Path) -> list[Path]:
-    """Write missing and changed files, remove files without a source, and return the paths of all these files."""
+    """Write missing and changed files, and remove files without a source. Return the paths of all these files."""
     wanted = twins(package)
     changed = [path for path, text in wanted.items() if not path.exists() or path.read_text("utf-8") != text]
     for path in changed:

@@ -1,4 +1,4 @@
-"""Read uploaded files, and replace the passages of their former versions."""
+"""Read uploaded files, and replace the passages of their previous versions."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def read_file(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _undo(runtime: Runtime, scope: Scope, ref: SessionRef, row: FileRow) -> None:
-    """Delete the file's text and passages if a caller has deleted the file in the meantime. A newer version replaces them itself."""
+    """If a caller has deleted the file in the meantime, delete its text and passages. A newer version replaces them itself."""
     now = (await runtime[FileStore].load(scope, ref)).file
     if now is None or now.state == "failed":
         await remove_derived(runtime.services, scope, ref)
@@ -89,7 +89,7 @@ async def _read(runtime: Runtime, scope: Scope, file: StoredFile) -> StoredFile:
 
 
 async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages: Sequence[MemoryMessage]) -> None:
-    """Store the file's text as a session, from which a model extracts facts. Extraction from a former version then ends."""
+    """Store the file's text as a session, from which a model extracts facts. This ends extraction from previous versions."""
     ref = ref_of(file)
     stored = await runtime[SessionStore].get(scope, ref, 1)
     if stored is not None and stored.messages and stored.messages[-1].message.id == messages[-1].id:
@@ -101,7 +101,7 @@ async def _keep_text(runtime: Runtime, scope: Scope, file: StoredFile, messages:
 
 
 async def _replace(runtime: Runtime, scope: Scope, ref: SessionRef, records: Sequence[MemoryRecord], message_ids: Sequence[str]) -> None:
-    """Store the passages. The same write retires the passages and facts of the former version, which are then deleted."""
+    """Store the passages. The same write retires the previous version's passages and facts, which are then deleted."""
     services, commits = runtime.services, runtime[MemoryCommits]
     adds: list[Decision] = [Add(record, dedupe=False) for record in records]
     former: dict[str, StoredMemory] = {}

@@ -13,7 +13,7 @@ _BATCH = 500
 
 
 async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
-    """Embed items with one call per tenant; return the number of items that became searchable by meaning.
+    """Embed items with one call per tenant. Return the number of items that became searchable by meaning.
 
     Raises ModelUnavailable, ModelAnswerInvalid and BudgetSpent.
     """
@@ -28,13 +28,13 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed at most `limit` items that have no vector of the runtime's model; return how many were embedded."""
+    """Embed at most `limit` items that have no vector from the runtime's model. Return the number of embedded items."""
     iids = await runtime[ItemSearch].list_unembedded(limit)
     return await embed_items(runtime, iids) if iids else 0
 
 
 async def mark_unembedded(runtime: Runtime) -> int:
-    """Mark items without a vector from the current model as due for embedding; return the number of items."""
+    """Mark items without a vector from the current model as due for embedding. Return the number of items."""
     iids = await runtime[ItemSearch].list_unembedded(_BATCH)
     if iids:
         await runtime[ItemStore].mark_unembedded(iids)

@@ -33,7 +33,7 @@ _REDELIVERY_LATE = 1.35
 async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
     """Run tasks until `stop` is set, and then let the running tasks finish.
 
-    Other workers repeat tasks that do not finish within the grace period. Each bucket in the store has its own task
+    If tasks do not finish within the grace period, other workers repeat them. Each bucket in the store has its own task
     loop and relay.
     """
     only_plain_data()
@@ -61,7 +61,7 @@ async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> Non
 
 
 async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop: asyncio.Event, moved: asyncio.Event) -> None:
-    """Run tasks until `stop` is set or the bucket moves to another node. Raises RedisUnavailable and redis-py's errors."""
+    """Run tasks until `stop` is set or the bucket moves to another node. Raises RedisUnavailable and redis-py's own errors."""
     tasks = Tasks(runtime)
     tasks.register(docket)
     relay = Relay(runtime, docket, stop, tasks.full_kinds)
@@ -80,7 +80,7 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
 
 
 async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Prepare the store's indexes, and keep retrying while Redis is slow or unavailable."""
+    """Prepare the store's indexes. Keep retrying while Redis is slow or unavailable."""
     while not stop.is_set():
         try:
             await runtime[Reindexer].reindex_for_model()

@@ -12,7 +12,7 @@ _JOBS = {name: run for feature in FEATURES for name, run in feature.jobs.items()
 
 
 async def carry_out(runtime: Runtime, name: str) -> None:
-    """Run an order, unless it no longer exists. A repeated run does only what is left to do.
+    """Run an order, unless it no longer exists. A repeated run does only the remaining work.
 
     Raises UnknownWork if this version does not know the job.
     """

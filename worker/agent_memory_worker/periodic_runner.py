@@ -1,4 +1,4 @@
-"""Run the features' periodic jobs. docket runs each job once per period, on any worker."""
+"""Run the features' periodic jobs. docket runs each job once per period on any of the workers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RecurringJob(Perpetual):
 
 
 def periods(settings: Settings) -> dict[str, float]:
-    """Return the enabled jobs, with their periods in seconds."""
+    """Return the enabled jobs and their periods in seconds."""
     minutes = {name: job.minutes(settings) for name, job in _JOBS.items()}
     return {name: value * 60 for name, value in minutes.items() if value is not None and value > 0}
 
@@ -54,7 +54,7 @@ def _task(runtime: Runtime, name: str, seconds: float) -> Callable[..., Awaitabl
 
 
 async def run_job(runtime: Runtime, name: str, seconds: float) -> float:
-    """Run a job; return the seconds until its next run. A failed job runs again sooner, and is never abandoned.
+    """Run a job. Return the seconds until its next run. A failed job runs again sooner, and is never abandoned.
 
     If workers repeatedly die while running a job, this run is skipped, and the next run follows a full period later.
     """

@@ -1,4 +1,4 @@
-"""Restriction of docket's pickles to plain data, because loading a pickle can run arbitrary code.
+"""Restrict docket's pickles to plain data, because loading a pickle can run arbitrary code.
 
 Task arguments are strings, numbers and lists. Workers reject pickles that refer to classes or functions. An attacker
 who can write to Redis can therefore disrupt the queue, but cannot run code.
@@ -17,7 +17,7 @@ from agent_memory.foundation.core.errors import StartupError
 
 
 class _PlainReader(pickle.Unpickler):
-    """Loads only built-in values. Rejects any other pickle, because it refers to a class or function."""
+    """Loads only built-in values. Rejects pickles that refer to a class or function."""
 
     def find_class(self, module: str, name: str) -> Never:
         raise pickle.UnpicklingError("a task's arguments must be plain data, but this message refers to code")

@@ -20,7 +20,7 @@ _AT_ONCE = 1000
 
 
 async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
-    """Embed a procedure. Raises ModelUnavailable and ModelAnswerInvalid; the worker then retries."""
+    """Embed a procedure. Raises ModelUnavailable and ModelAnswerInvalid. The worker then retries."""
     pid = order.arguments["procedure"] or ""
     job = await runtime[ProcedureStore].index_job(pid)
     if job is not None:
@@ -29,7 +29,7 @@ async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed at most `limit` procedures that have no vector of the runtime's model; return how many were embedded."""
+    """Embed at most `limit` procedures that have no vector from the runtime's model. Return the number of procedures."""
     procedures = await runtime[ProcedureStore].unembedded(limit)
     for tenant, pid in procedures:
         await index_procedure(runtime, JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}))
@@ -37,13 +37,13 @@ async def embed_missing(runtime: Runtime, limit: int) -> int:
 
 
 async def learn_session(runtime: Runtime, order: JobOrder) -> None:
-    """Learn procedures from a session. Raises ModelUnavailable and Conflict; the worker then retries."""
+    """Learn procedures from a session. Raises ModelUnavailable and Conflict. The worker then retries."""
     outcome = await runtime[SessionLearner].learn(order.arguments["session"] or "")
     log.info("learned from a session: %s", outcome)
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Retire procedures that no longer help, and request missing vectors; return the number of retirements and requests."""
+    """Retire procedures that no longer help, and request missing vectors. Return the number of retirements and requests."""
     store = runtime[ProcedureStore]
     orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in await store.unembedded(_AT_ONCE)]
     await runtime[OrderStore].place_orders(*orders)
@@ -57,7 +57,7 @@ async def keep_up(runtime: Runtime) -> int:
 
 
 async def _retire(runtime: Runtime, tenant: str, pid: str, outcomes: str) -> bool:
-    """Retire a procedure; return False if it has changed since it was read."""
+    """Retire a procedure. Return False if the procedure has changed since it was read."""
     scope = scope_of_work(tenant)
     stored = (await runtime[ProcedureStore].load_pids(scope, [pid]))[0]
     if stored is None or stored.procedure.state != "active":

@@ -1,4 +1,4 @@
-"""Rebuild profiles, and record entries that have lapsed over time."""
+"""Rebuild profiles, and record when entries have lapsed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AT_ONCE = 100
 
 
 async def note_lapses(runtime: Runtime) -> int:
-    """Record the moves of lapsed entries; return the number of profiles that changed."""
+    """Record the moves of lapsed entries. Return the number of profiles that changed."""
     count = 0
     while noted := await runtime[ProfileStore].note_lapses(_AT_ONCE):
         count += noted

@@ -53,7 +53,7 @@ class Relay:
         self._queued = math.inf
 
     async def run(self) -> None:
-        """Pass due work to docket until stopped. Continue after a failure, because the pending work stays recorded in Redis."""
+        """Pass due work to docket until stopped. Continue after failures, because pending work stays recorded in Redis."""
         while not self._stop.is_set():
             began = monotonic()
             try:
@@ -69,7 +69,7 @@ class Relay:
                 await pause(self._stop, _IDLE_SECONDS)
 
     async def _round(self) -> float:
-        """Pass due work of every kind to docket; return the seconds until the next round."""
+        """Pass due work of every kind to docket. Return the seconds until the next round."""
         worker = self._runtime.settings.worker
         # Without authentication there is one tenant, which gets all places.
         share = worker.tenant_share if self._runtime.settings.auth.required else 1.0

@@ -24,7 +24,7 @@ def is_outage(error: Exception) -> bool:
 
 
 def seconds_until_retry(error: Exception, attempt: int, settings: WorkerSettings) -> float:
-    """Return the seconds until work that failed with `error` is retried."""
+    """Return the delay in seconds before work that failed with `error` is retried."""
     delay = backoff(attempt, settings.retry_base_seconds, settings.retry_max_seconds)
     if isinstance(error, ModelUnavailable | TooMany):
         return max(min(delay, _LONGEST_BACKOFF_OF_OUTAGES), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
@@ -32,7 +32,9 @@ def seconds_until_retry(error: Exception, attempt: int, settings: WorkerSettings
 
 
 def backoff(attempt: int, base: float, most: float) -> float:
-    """Return the seconds until the next attempt: `base`, doubled with each attempt, at most `most`, with equal jitter.
+    """Return the delay in seconds before the next attempt, with equal jitter.
+
+    The delay starts at `base`, doubles with each attempt, and is at most `most`.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
     """

@@ -73,7 +73,7 @@ class Tasks:
         return self._opened.current
 
     def full_kinds(self) -> list[DueKind]:
-        """Return the kinds of tasks that have all the places that they may have."""
+        """Return the kinds of tasks that have no free slot left."""
         return [kind for kind, group in _MODEL_TASKS.items() if self._is_full(group)]
 
     def _is_full(self, group: str) -> bool:
@@ -115,7 +115,7 @@ class Tasks:
                 await _settle(self._runtime, member)
 
     async def _extract(self, member: str) -> None:
-        """Describe pictures, then extract facts, which sees the descriptions. No picture keeps facts from being extracted."""
+        """Describe pictures, and then extract facts with the help of the descriptions. Extract facts even if a picture fails."""
         failure: AgentMemoryError | None = None
         try:
             await describe_pictures(self._runtime, member)
@@ -152,7 +152,7 @@ class Tasks:
         execution: Execution = CurrentExecution(),  # noqa: B008 - docket's way to hand it over
         **_: Any,
     ) -> None:
-        """Release the work of a task that only another worker version supports. This does not count as an attempt."""
+        """Release the work of a task that only another worker version supports, without counting an attempt."""
         log.warning("task %s left for a newer version of the worker", execution.function_name)
         if len(arguments) < 3:
             return  # Not one of our tasks. If it refers to a mark anyway, the mark's lease expires.
@@ -167,7 +167,7 @@ class Tasks:
     def _embed_beside(self, members: Sequence[str]) -> None:
         """Embed memories in the background, so that the session's next messages do not wait for the embedder.
 
-        If too many embeddings are running, do nothing: the outbox starts the work a moment later.
+        If too many embeddings are running, do nothing, because the outbox starts the work a moment later.
         """
         if members and len(self._embedding) < self._runtime.settings.worker.concurrency:
             self._start(self._embed(members))
@@ -191,7 +191,7 @@ class Tasks:
             self._embed_waiting()
 
     def _embed_waiting(self) -> None:
-        """Embed the waiting long texts that fit now in the background, where they occupy no place of a task."""
+        """Embed the waiting long texts that fit now. They are embedded in the background, and do not occupy a task's slot."""
         while texts := self._long_texts.take():
             self._start(self._embed_long(texts))
 
@@ -205,7 +205,7 @@ class Tasks:
 
     @asynccontextmanager
     async def _place(self, kind: DueKind, claims: Iterable[Claim]) -> AsyncGenerator[bool]:
-        """Yield True for a place to work in. If there is none, put the work back and yield False."""
+        """Yield True if a slot is free, and reserve the slot. If no slot is free, put the work back and yield False."""
         group = _MODEL_TASKS[kind]
         if self._is_full(group):
             for claim in claims:
@@ -220,7 +220,7 @@ class Tasks:
 
     @asynccontextmanager
     async def _begun_in_place(self, kind: DueKind, claim: Claim) -> AsyncGenerator[list[Claim]]:
-        """Do what `_begun` does, if there is a place to work in. Otherwise, yield no claims."""
+        """Do what `_begun` does if a slot is free. Otherwise, yield no claims."""
         async with self._place(kind, [claim]) as place:
             if not place:
                 yield []

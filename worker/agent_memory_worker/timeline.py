@@ -16,14 +16,14 @@ _AT_ONCE = 1_000
 
 
 async def order_summaries(runtime: Runtime) -> int:
-    """Request summaries for timelines with finished periods; return the number of timelines."""
+    """Request summaries for timelines with finished periods. Return the number of timelines."""
     waiting = await runtime[SummaryStore].waiting_timelines(_AT_ONCE)
     await runtime[OrderStore].place_orders(*(JobOrder(SUMMARIZE, tenant, {"timeline": owner}) for owner, tenant in waiting))
     return len(waiting)
 
 
 async def summarize_periods(runtime: Runtime, order: JobOrder) -> None:
-    """Write a timeline's due summaries. Raises ModelUnavailable; the worker then retries."""
+    """Write a timeline's due summaries. Raises ModelUnavailable. The worker then retries."""
     await runtime[PeriodSummarizer].summarize(order.arguments["timeline"] or "", order.tenant)
 
 

@@ -29,7 +29,7 @@ _AT_ONCE = 4
 
 
 async def order_refreshes(runtime: Runtime) -> int:
-    """Request a refresh of every continuous view; return the number of views."""
+    """Request a refresh of every continuous view. Return the number of views."""
     orders: list[JobOrder] = []
     for tenant in await runtime[ViewStore].load_tenants():
         scope = scope_of_work(tenant)
@@ -51,7 +51,7 @@ async def refresh_view(runtime: Runtime, order: JobOrder) -> None:
 async def run_view(runtime: Runtime, order: JobOrder) -> None:
     """Compute all partitions of a view, and store the result in its task.
 
-    Raises RedisUnavailable and ErasureUnderWay; the worker then retries.
+    Raises RedisUnavailable and ErasureUnderWay. The worker then retries.
     """
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     task = await runtime[ViewStore].load_task(scope, order.arguments["task_id"] or "")
@@ -76,7 +76,7 @@ async def run_view(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def _compute(runtime: Runtime, scope: Scope, view: SummaryView, *, refresh: bool) -> bool:
-    """Compute and store the partitions of all groups, and delete all other partitions; return False if the view was deleted."""
+    """Compute and store the partitions of all groups, and delete all others. Return False if the view was deleted."""
     chat = runtime[TenantModels].chat(scope.tenant)
     if chat is not None:
         await runtime[ContextLimits].load_learned(chat.with_model(view.model_name) if view.model_name else chat)

@@ -1,6 +1,6 @@
 """MCP tools to write and search the archive, and to search conversations.
 
-The client library also defines the schemas of their arguments.
+Their argument models extend models from the client library.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SearchConversationDays(wire.ConversationDateArguments, _Whose):
 
 @TOOLS.tool(InsertIntoArchive, wire.ArchivedReceipt, writes=True, offered="agent")
 async def archival_memory_insert(services: Services, caller: Caller, arguments: InsertIntoArchive) -> BaseModel:
-    """Stores something in the archive, which is unlimited and searched on demand, not part of every prompt.
+    """Stores text in the archive, which is unlimited and searched on demand. The archive is not part of every prompt.
 
     Write the text so that it makes sense on its own.
     """

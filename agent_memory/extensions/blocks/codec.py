@@ -1,6 +1,6 @@
-"""Convert blocks between wire models and Redis.
+"""Convert blocks between wire models and their Redis form.
 
-Only this module and the Lua scripts use the field names in Redis.
+Only this module and the Lua scripts use the Redis field names.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def decode_block(owner: BlockOwner, label: str, raw: bytes | str) -> StoredBlock
 
 
 def encode_block(block: StoredBlock, names: Mapping[str, BlockOwner], tokens: int) -> str:
-    """Return a block as JSON. `names` contains the owners to which the block is attached, by their names in Redis keys."""
+    """Return a block as JSON. `names` holds the owners that the block is attached to, keyed by their names in Redis keys."""
     body: dict[str, Any] = {short: getattr(block, name) for name, (short, _) in _STORED.items()}
     body |= {"ca": str(block.created), "ua": str(block.updated), "tk": tokens}
     body |= {"im": block.imported} if block.imported else {}

@@ -1,4 +1,4 @@
-"""Example requests of the block operations, for the API documentation."""
+"""Example requests for the block operations in the API documentation."""
 
 from __future__ import annotations
 

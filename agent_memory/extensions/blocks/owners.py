@@ -1,4 +1,4 @@
-"""Define the owners of memory blocks, and the rules for which callers may read or change the blocks."""
+"""Define the owners of memory blocks, and which callers may read or change the blocks."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class BlockKeys:
         return f"{self.root}bl:{name}"
 
     def attached(self, name: str) -> str:
-        """Return the key of the blocks attached to an owner: a hash with fields "<block's owner>:<label>"."""
+        """Return the key of the hash of blocks attached to an owner. The hash fields are "<block's owner>:<label>"."""
         return f"{self.root}bla:{name}"
 
     def changes(self, name: str, label: str) -> str:

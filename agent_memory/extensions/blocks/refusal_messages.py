@@ -58,7 +58,7 @@ def refusal(label: str, reply: BlockReply, old_content: str = "") -> AgentMemory
 
 
 def _is_full(block: str, reply: BlockReply, unit: str) -> BlockFull:
-    """Return the error for a full block, which lists the longest lines. `unit` is the unit of the reply's size and limit."""
+    """Return the error for a full block. The message lists the longest lines. `unit` applies to the reply's size and limit."""
     size, limit, value = reply.size, reply.limit, "" if reply.block is None else reply.block.value
     longest = sorted(enumerate(value.split("\n"), 1), key=lambda line: -len(line[1]))[:_LINES]
     lines = [f"line {number} ({len(line):,} characters: {cut(line, _PREVIEW)!r})" for number, line in longest if line.strip()]

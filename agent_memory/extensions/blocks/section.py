@@ -1,4 +1,4 @@
-"""Show memory blocks at the top of a prompt, each with label, size, purpose and text.
+"""Show memory blocks at the top of a prompt, each with its label, size, purpose and text.
 
 The text stays byte-identical until a block changes.
 """

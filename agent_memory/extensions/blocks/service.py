@@ -50,7 +50,7 @@ class BlockService:
         return BlockListResponse(blocks=[await self._model(shown_block.block) for shown_block in chosen])
 
     async def put(self, scope: Scope, owner: BlockOwner, label: str, body: PutBlockRequest, expected: str | None) -> BlockEdit:
-        """Create a block, or change the given fields of an existing one. Raises VersionMismatch, BlockFull, Conflict."""
+        """Create a block, or change the given fields of an existing one. Raises VersionMismatch, BlockFull or Conflict."""
         settings = {SETTINGS[name]: value for name in SETTINGS if (value := getattr(body, name)) is not None}
         tokens = await self._count(body.value)
         return await self._write(scope, owner, label, BlockWrite("put", body.value, expected=expected, tokens=tokens, settings=settings))
@@ -106,7 +106,7 @@ class BlockService:
         return await self._model(reply.block)
 
     async def history(self, scope: Scope, owner: BlockOwner, label: str) -> BlockHistoryResponse:
-        """Return a block's stored changes, and the text from before these changes (`base`). Raises NotFound."""
+        """Return a block's stored changes, and the block's text before them (`base`). Raises NotFound."""
         block, changes = await self._store.load_changes(scope, owner, label)
         if block is None:
             raise no_block(label)

@@ -47,7 +47,7 @@ class BlockWrite:
     """A requested change; `block_change.lua` describes the arguments.
 
     The keys of `settings` are field names in Redis. `tokens` is the number of tokens in `content`. `counted` contains a
-    version, and the number of tokens that the whole text has if this change is applied to that version.
+    version, and the number of tokens in the whole text once this change is applied to that version.
     """
 
     operation: str
@@ -63,7 +63,7 @@ class BlockWrite:
 
 @dataclass(frozen=True, slots=True)
 class BlockReply:
-    """The script's reply. `state` is the outcome. Fields that do not apply to this outcome keep their defaults."""
+    """A block script's reply. `state` is the outcome. Fields that do not apply to this outcome keep their defaults."""
 
     state: str
     block: StoredBlock | None = None
@@ -77,8 +77,8 @@ class BlockReply:
 class ShownBlock:
     """A block that a prompt may show.
 
-    `names` is a bit mask. It tells which of the prompt's names the block's owner or attachment includes: namespace 1,
-    user 2, agent 4.
+    `names` is a bit mask of the prompt's names that the block's owner or attachment includes: 1 for the namespace, 2
+    for the user, 4 for the agent.
     """
 
     names: int
@@ -99,7 +99,7 @@ def choose_blocks(candidates: Iterable[ShownBlock]) -> list[ShownBlock]:
 
 
 class _OwnerKeys(NamedTuple):
-    """Script arguments for an owner: keys, name in Redis keys, the owner as JSON, and the guard against erasure."""
+    """Script arguments for an owner: its keys, its name in Redis keys, the owner as JSON, and the guard against erasure."""
 
     blocks: str
     attached: str
@@ -115,7 +115,7 @@ class BlockStore:
     """Reads and writes blocks.
 
     Every method can raise RedisUnavailable. Methods that take an owner raise Forbidden if the caller may not access
-    that owner. The exception is `erase`: its callers get owners from `owners_of`, which checks access.
+    that owner. The exception is `erase`, because its callers get owners from `owners_of`, which checks access.
     """
 
     def __init__(self, client: Redis, root: str, *, fsync: bool = False) -> None:
@@ -244,13 +244,13 @@ class BlockStore:
         return [owner for owner in owners if whose.namespace in (None, owner.namespace) and may_read(scope, owner)]
 
     async def erase(self, scope: Scope, owner: BlockOwner) -> int:
-        """Delete all blocks and attachments of an owner; return the number of deleted blocks."""
+        """Delete all blocks and attachments of an owner. Return the number of deleted blocks."""
         erased = await self._erase(self._owner_keys(scope, owner))
         await self._forget_targets(scope, [decode_block(owner, "", raw) for raw in erased])
         return len(erased)
 
     async def _forget_targets(self, scope: Scope, deleted_blocks: Sequence[StoredBlock]) -> None:
-        """Remove owners to which the deleted blocks were attached from the lists of their users and agents, unless they still have blocks.
+        """Remove the owners that had these blocks attached from their users' and agents' lists, unless they still have blocks.
 
         If the process crashes before this call, a harmless list entry remains.
         """

@@ -63,15 +63,15 @@ class RethinkBlock(_Whose):
 
 
 class FinishEdits(BaseModel):
-    """Arguments of memory_finish_edits, which takes none."""
+    """Arguments of memory_finish_edits, which has no parameters."""
 
 
 @TOOLS.tool(AppendToBlock, BlockEdit, writes=True, offered="agent")
 async def core_memory_append(services: Services, caller: Caller, arguments: AppendToBlock) -> BaseModel:
     """Adds a line to a memory block, which is part of every prompt.
 
-    Use it when you learn something that you must always keep in mind, such as the user's name. If the block is full,
-    the call fails: remove something first.
+    Use it when you learn something that you must always keep in mind, such as the user's name. If the call fails
+    because the block is full, remove something first.
     """
     values = {"operation": "append", "content": arguments.content}
     return await _edit(services, caller, arguments, values)
@@ -81,7 +81,7 @@ async def core_memory_append(services: Services, caller: Caller, arguments: Appe
 async def core_memory_replace(services: Services, caller: Caller, arguments: ReplaceInBlock) -> BaseModel:
     """Replaces or removes text in a memory block, to correct it or to make room.
 
-    `old_content` must be the exact text. If it is not found, the error shows the most similar line.
+    `old_content` must be the exact text. If the text is not found, the error shows the most similar line.
     """
     values = {"operation": "replace", "content": arguments.new_content, "old_content": arguments.old_content}
     return await _edit(services, caller, arguments, values)
@@ -98,7 +98,10 @@ async def memory_insert(services: Services, caller: Caller, arguments: InsertInt
 
 @TOOLS.tool(ReplaceString, BlockEdit, writes=True, destroys=True, offered="agent")
 async def memory_replace(services: Services, caller: Caller, arguments: ReplaceString) -> BaseModel:
-    """Replaces one exact text in a memory block, for precise edits. If it is missing, the error shows the line nearest to `old_str`."""
+    """Replaces an exact piece of text in a memory block, for precise edits.
+
+    If the text is missing, the error shows the line most similar to `old_str`.
+    """
     values = {"operation": "replace", "content": arguments.new_str, "old_content": arguments.old_str}
     return await _edit(services, caller, arguments, values)
 
@@ -112,7 +115,7 @@ async def memory_rethink(services: Services, caller: Caller, arguments: RethinkB
 
 @TOOLS.tool(FinishEdits, AckResponse, offered="agent")
 async def memory_finish_edits(services: Services, caller: Caller, arguments: FinishEdits) -> AckResponse:
-    """Signals that you have finished editing the memory blocks. It changes nothing."""
+    """Signals that you have finished editing the memory blocks. This tool changes nothing."""
     return AckResponse(status="ok")
 
 

@@ -78,10 +78,10 @@ class BlockTransfer:
     export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a block with its history, and attach it to the exported owners. Raises BadInput, Forbidden.
+        """Store a block with its history, and attach it to the exported owners. Raises BadInput or Forbidden.
 
-        Returns "new" if the block was stored. If the label already exists, returns "same" if text and description are
-        the same, and "other" if not.
+        Return "new" if the block was stored. If the label already exists, return "same" when text and description
+        match, and "other" when they do not.
         """
         permit_writing(scope)
         read = validated(_BlockLine, line)
@@ -107,7 +107,7 @@ class BlockTransfer:
         return "new"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the owner's blocks that the import stored and nobody has changed since."""
+        """Delete the owner's blocks that the import stored and that nobody has changed since."""
         counts: Counter[str] = Counter()
         for whose in await self._store.owners_of(scope, owner):
             for block in await self._store.load_all(scope, whose):
@@ -116,7 +116,7 @@ class BlockTransfer:
         return counts
 
     async def erase_owner(self, scope: Scope, owner: Owner | AgentOwner) -> Counter[str]:
-        """Delete the owner's blocks and attachments. Returns the number of deleted blocks."""
+        """Delete the owner's blocks and attachments. Return the number of deleted blocks."""
         return Counter(blocks=sum([await self._store.erase(scope, whose) for whose in await self._store.owners_of(scope, owner)]))
 
     erase_agent = erase_owner

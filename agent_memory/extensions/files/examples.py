@@ -1,4 +1,4 @@
-"""Example requests of the file operations, for the API documentation."""
+"""Example requests for the file operations in the API documentation."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _MAGIC_BYTES = 1024  # A PDF may begin with other bytes.
 
 
 def media_type_of(declared: str, name: str, data: bytes) -> str:
-    """Return the media type of an upload. Raises TooLarge, UnsupportedMedia, BadInput, UnsupportedRequest."""
+    """Return the media type of an upload. Raises TooLarge, UnsupportedMedia, BadInput or UnsupportedRequest."""
     if len(data) > MAX_FILE_BYTES:
         raise TooLarge(f"a file has at most {MAX_FILE_BYTES} bytes: split it", field="body", limit=MAX_FILE_BYTES)
     if not data:

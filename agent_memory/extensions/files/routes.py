@@ -56,7 +56,7 @@ async def upload_file(
 ) -> Response:
     """Accepts a text, Markdown, HTML, PDF or DOCX file. The request body is the file.
 
-    A worker reads the file; `operation_id` identifies this job. Searches and prompts then find the file's passages.
+    A worker reads the file. `operation_id` identifies this job. Searches and prompts then find the file's passages.
     Uploading the same bytes again changes nothing. Different bytes under the same name replace the file's passages and
     facts.
     """

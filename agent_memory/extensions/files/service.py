@@ -49,7 +49,7 @@ class FileService:
     async def upload(self, scope: Scope, upload: NewFile) -> StoredFile:
         """Accept a file, and queue a job to read it. If the owner already has a file with these bytes, return that file.
 
-        Raises Forbidden, Conflict, and the errors of `media_type_of`.
+        Raises Forbidden, Conflict, and anything that `media_type_of` raises.
         """
         self._services[MemoryService].require()
         namespace, user_id = place_of(writing(scope), upload.namespace, upload.user_id)
@@ -97,7 +97,7 @@ class FileService:
             raise Conflict("a session has this id: choose another one", field="file_id")
 
     async def load_file(self, scope: Scope, ref: SessionRef) -> FileRow:
-        """Return a file's row. Raises NotFound, Forbidden."""
+        """Return a file's row. Raises NotFound or Forbidden."""
         namespace, user_id = place_of(scope, ref.namespace, ref.user_id)
         row = await self._store.load(scope, SessionRef(ref.session_id, namespace, user_id))
         if row.file is None or not may_reach(scope, row.file):
@@ -114,7 +114,7 @@ class FileService:
         return FileList(files=files[offset : offset + limit], total=len(files))
 
     async def delete_file(self, scope: Scope, ref: SessionRef) -> None:
-        """Delete a file, its text and passages, and all facts that came only from it. Raises NotFound, Forbidden."""
+        """Delete a file, its text and passages, and all facts that came only from it. Raises NotFound or Forbidden."""
         for _ in range(_TRIES):
             row = await self.load_file(writing(scope), ref)
             assert row.file is not None

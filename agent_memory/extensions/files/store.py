@@ -26,14 +26,14 @@ _MOST_HOLDERS = 100
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """A stored file. `raw` is its record in Redis, or "" if there is none. A write fails if the record has changed."""
+    """A stored file. `raw` is its record in Redis, or "" if there is none. A write fails if the record has changed since."""
 
     raw: str
     file: StoredFile | None = None
 
     @property
     def imported(self) -> str | None:
-        """The tag of the import that stored the record, if nobody has changed it since."""
+        """The tag of the import that stored the record, if nobody has changed the record since then."""
         return json.loads(self.raw or "{}").get(_IMPORT_FIELD)
 
 
@@ -77,9 +77,10 @@ class FileStore:
         order: JobOrder | None = None,
         imported: str | None = None,
     ) -> bool:
-        """Store a record, or delete it if `after` is None. Return False if `before` is outdated. Without `data`, delete the bytes.
+        """Store a record, or delete it if `after` is None. Return False if `before` is outdated.
 
-        The same step places `order`. `imported` is the tag of an import. Raises ErasureUnderWay.
+        Without `data`, delete the file's bytes. The same step places `order`, if given. `imported` is the tag of the
+        import that stores the record. Raises ErasureUnderWay.
         """
         agent_id = None if after is None else after.agent_id
         done = await self._swap(
@@ -138,7 +139,7 @@ def may_reach(scope: Scope, file: StoredFile) -> bool:
 
 
 def raw_of(file: StoredFile, imported: str | None = None) -> str:
-    """Return a file's record as stored, with the tag of the import that stores it."""
+    """Return a file's record in its stored form, with the tag of the import that stores it, if any."""
     raw = file.model_dump_json()
     return raw if imported is None else compact(json.loads(raw) | {_IMPORT_FIELD: imported})
 

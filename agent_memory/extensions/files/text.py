@@ -1,6 +1,7 @@
-"""Extract the text of a file, page by page. `python -m agent_memory.extensions.files.text MEDIA_TYPE` runs the reader process.
+"""Extract the text of a file, page by page.
 
-This process has hard limits, inherits no environment, and is the only one that opens a caller's file.
+`python -m agent_memory.extensions.files.text MEDIA_TYPE` runs the reader process. The reader process has hard limits,
+inherits no environment, and is the only one that opens a caller's file.
 """
 
 from __future__ import annotations

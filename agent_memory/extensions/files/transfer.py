@@ -34,7 +34,7 @@ class FileTransfer:
     export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a file's record unless the file already exists. Raises BadInput, Forbidden."""
+        """Store a file's record unless the file already exists. Raises BadInput or Forbidden."""
         permit_writing(scope)
         read = validated(StoredFile, {name: value for name, value in line.items() if name not in ("op", "kind")})
         namespace, user_id = place_of(scope, target.namespace(read.namespace), target.user(read.user_id))
@@ -46,7 +46,7 @@ class FileTransfer:
         return "same" if here is not None and here.digest == file.digest else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the records that the import stored and nobody has changed since."""
+        """Delete the records that the import stored and that nobody has changed since."""
         counts: Counter[str] = Counter()
         for file in await self._store.list_of(scope, owner):
             row = await self._store.load(scope, ref_of(file))
@@ -63,7 +63,7 @@ class FileTransfer:
         return Counter(files=await self._erase(scope, session))
 
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
-        """Correct the counts of files that lost passages, and delete files that lost all. A dry run does nothing."""
+        """Correct the counts of files that lost passages, and delete files that lost all of them. A dry run does nothing."""
         sessions = {(group.session_id, group.namespace, group.user_id) for group in groups if group.session_id is not None}
         counts: Counter[str] = Counter()
         for ref in () if dry_run else [SessionRef(session_id or "", *owner) for session_id, *owner in sessions]:

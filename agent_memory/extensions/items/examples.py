@@ -1,4 +1,4 @@
-"""Example requests of the item operations, for the API documentation."""
+"""Example requests for the item operations in the API documentation."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ KeyQuery = Annotated[models.ItemKey, Query(description="The item's key within th
 async def put_item(services: ServicesDep, scope: WriteScopeDep, body: Annotated[models.PutItem, Body()], names: OwnerQuery) -> Response:
     """Stores a value.
 
-    Reads find it at once, and so do searches by words. Searches by meaning find it a moment later, after a worker has
+    Reads and searches by words find it immediately. Searches by meaning find it a moment later, after a worker has
     embedded it.
     """
     await services[ItemService].write_items(scope, owner_of(scope, names), [body])
@@ -72,7 +72,7 @@ async def list_item_namespaces(
 async def run_item_batch(services: ServicesDep, scope: ScopeDep, body: Annotated[models.ItemBatch, Body()], names: OwnerQuery) -> Response:
     """Runs several operations.
 
-    Reads see the state before the batch. The writes are applied together, after the reads.
+    Reads see the state from before the batch. The writes are applied together, after the reads.
     """
     results = await services[ItemService].run_batch(scope, owner_of(scope, names), body.operations)
     return JsonResponse({"results": results})

@@ -36,7 +36,7 @@ class ItemService:
         return stored.item
 
     async def search_items(self, scope: Scope, owner: ItemOwner, request: SearchItems) -> list[ScoredItem]:
-        """Return the items under a path that match the filter, ranked by the query if there is one. Raises BadInput, Forbidden."""
+        """Return the items under a path that match the filter, ranked by the query if there is one. Raises BadInput or Forbidden."""
         check_filter(request.filter or {})
         query = (request.query or "").strip()
         if request.limit == 0:
@@ -74,9 +74,9 @@ class ItemService:
     async def run_batch(self, scope: Scope, owner: ItemOwner, operations: Sequence[ItemOperation]) -> list[ItemResult]:
         """Run a batch of operations, and return one result for each.
 
-        Reads see the state before the batch. The batch applies its writes together at the end; the last write to each
-        key wins. Raises Forbidden if a read-only caller writes. Raises BadInput for a search after the batch has read
-        MOST_READ items and paths.
+        Reads see the state from before the batch. The batch applies its writes together at the end; the last write to
+        each key wins. Raises Forbidden if a read-only caller writes. Raises BadInput for a search after the batch has
+        read MOST_READ items and paths.
         """
         changes = [operation for operation in operations if isinstance(operation, PutItem | DeleteItem)]
         if changes:
@@ -108,5 +108,8 @@ class ItemService:
 
 
 def owner_of(scope: Scope, names: OwnerParameters | ItemOwner) -> ItemOwner:
-    """Return the owner that a request specifies. The caller's only namespace or user is the default. Raises Forbidden."""
+    """Return the owner that a request specifies. Missing names default to the only value that the caller may use.
+
+    Raises Forbidden.
+    """
     return ItemOwner(*place_of(scope, names.namespace, names.user_id))

@@ -1,6 +1,6 @@
 """Store items in Redis: one hash per item, and one sorted set per owner. Every read reflects every earlier write.
 
-An owner is a namespace and a user within a tenant; either or both can be missing. A read covers exactly one owner.
+An owner is a namespace and a user within a tenant. Either or both can be missing. A read covers exactly one owner.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class StoredItem:
 
 
 class ItemTimes(NamedTuple):
-    """The times at which an imported item was created, was last updated, and expires. `imported` is the tag of the import."""
+    """The times when an imported item was created, was last updated, and expires. `imported` is the tag of the import."""
 
     created: datetime | None = None
     updated: datetime | None = None
@@ -181,7 +181,7 @@ class ItemStore:
     async def scan_items(
         self, scope: Scope, owner: ItemOwner, prefix: Sequence[str], *, vectors: bool = False
     ) -> AsyncGenerator[StoredItem]:
-        """Yield all items under a path, sorted by path and key. Reads PAGE items at a time. Raises Forbidden."""
+        """Yield all items under a path, sorted by path and key. Read PAGE items at a time. Raises Forbidden."""
         low, high = _range(prefix)
         while page := await self._page(scope, owner, low, high, 0, PAGE, vectors=vectors):
             for item in page:
@@ -191,7 +191,7 @@ class ItemStore:
     async def load_end(self, scope: Scope, owner: ItemOwner, item: StoredItem) -> datetime | None:
         """Return the time at which an item expires if it is neither read nor put before then.
 
-        Return None without a TTL. Raises Forbidden.
+        Return None if the item has no TTL. Raises Forbidden.
         """
         if item.ttl_ms is None:
             return None
@@ -217,7 +217,7 @@ class ItemStore:
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def erase_items(self, scope: Scope, owner: ItemOwner) -> int:
-        """Delete all items of an owner; return the number of deleted items. Raises Forbidden."""
+        """Delete all items of an owner. Return the number of deleted items. Raises Forbidden."""
         keys = self._item_keys.of(scope.tenant, owner_digest(scope, owner))
         count = 0
         while erased := int(await self._erase(**keys)):
@@ -225,7 +225,7 @@ class ItemStore:
         return count
 
     async def undo_import(self, scope: Scope, owner: ItemOwner, imported: str, *, dry_run: bool) -> int:
-        """Delete or count the items that an import stored and nobody has put since. Raises Forbidden."""
+        """Delete or count the items that an import stored and that nobody has put since. Raises Forbidden."""
         keys, count = self._item_keys.of(scope.tenant, owner_digest(scope, owner)), 0
         entries = [stored.entry async for stored in self.scan_items(scope, owner, [])]
         for start in range(0, len(entries), PAGE):
@@ -246,7 +246,7 @@ class ItemStore:
         return jobs
 
     async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: NDArray[np.float32]) -> int:
-        """Store the vectors of items that have not changed since they were read; return the number of stored vectors."""
+        """Store the vectors of items that have not changed since they were read. Return the number of stored vectors."""
         pairs = zip(jobs, vectors, strict=True)
         same = {"field": self._spec.field, "model": self._spec.digest}
         replies = await self._embed.each(

@@ -48,9 +48,9 @@ class ItemTransfer:
                 yield line | {"index": stored.index, "ttl_minutes": ttl, "ends_at": None if ends is None else iso(ends)}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store an item unless its path and key already exist. Raises BadInput, Forbidden.
+        """Store an item unless its path and key already exist. Raises BadInput or Forbidden.
 
-        Returns "new" if the item was stored. If the path and key already exist, returns "same" for an equal value, and
+        Return "new" if the item was stored. If the path and key already exist, returns "same" for an equal value, and
         "other" for a different one.
         """
         read = validated(_ItemLine, {name: value for name, value in line.items() if name != "op"})
@@ -64,7 +64,7 @@ class ItemTransfer:
         return "new"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the user's items that the import stored and nobody has put since. Agents have no items."""
+        """Delete the user's items that the import stored and that nobody has put since. Agents have no items."""
         owners = await self._owners(scope, owner) if isinstance(owner, Owner) else []
         return Counter(items=sum([await self._store.undo_import(scope, other, tag(source), dry_run=dry_run) for other in owners]))
 

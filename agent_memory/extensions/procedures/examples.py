@@ -1,4 +1,4 @@
-"""Example requests of the procedure operations, for the API documentation."""
+"""Example requests for the procedure operations in the API documentation."""
 
 from __future__ import annotations
 

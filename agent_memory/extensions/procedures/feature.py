@@ -1,4 +1,7 @@
-"""The procedures feature: records of what worked in a situation, stored by callers or learned from sessions, and tool statistics."""
+"""The procedures feature: tool statistics, and records of what worked in a situation.
+
+Callers store these records, or workers learn them from sessions.
+"""
 
 from __future__ import annotations
 

@@ -12,15 +12,16 @@ _STOPPED_BELOW = 0.5
 
 
 def smoothed_rate(helped: int, failed: int) -> float:
-    """Return the estimated success rate, from 0 to 1: the mean of Beta(1 + helped, 1 + failed). Without feedback, it is 0.5.
+    """Return the estimated success rate, from 0 to 1: the mean of Beta(1 + helped, 1 + failed).
 
-    This is Laplace's rule of succession ("Essai philosophique sur les probabilités", 1814).
+    Without feedback, the rate is 0.5. This is Laplace's rule of succession ("Essai philosophique sur les probabilités",
+    1814).
     """
     return (helped + 1) / (helped + failed + 2)
 
 
 def highest_rate(helped: int, failed: int) -> float:
-    """Return the upper end of the 95% score interval of the success rate; 1.0 without feedback.
+    """Return the upper end of the 95% score interval of the success rate, or 1.0 without feedback.
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
     """

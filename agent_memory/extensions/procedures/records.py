@@ -52,7 +52,7 @@ def words_digest(when_to_use: str) -> str:
 
 
 def procedure_fields(tenant: str, content: ProcedureContent) -> list[str]:
-    """Return a procedure's hash fields as alternating names and values, without counts and vector.
+    """Return a procedure's hash fields as alternating names and values, without the counts and the vector.
 
     A missing namespace, user or agent has no field.
     """

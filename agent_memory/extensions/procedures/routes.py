@@ -37,7 +37,7 @@ OffsetQuery = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="The number 
 async def create_procedure(services: ServicesDep, scope: WriteScopeDep, body: Annotated[wire.CreateProcedureRequest, Body()]) -> Response:
     """Stores a procedure for a situation.
 
-    The server generates its id. Searches by words find the procedure at once; searches by meaning find it a moment
+    The server generates its id. Searches by words find the procedure immediately; searches by meaning find it a moment
     later.
     """
     procedure = await services[ProcedureService].create(scope, body)
@@ -123,7 +123,7 @@ async def mark_session_result(
     body: Annotated[wire.SessionResultRequest, Body()],
     names: OwnerQuery,
 ) -> Response:
-    """Stores the result of a session. A worker then learns from it.
+    """Stores the result of a session. A worker then learns from the session.
 
     Storing the same result again changes nothing. If the result is different, the worker learns again.
     """
@@ -167,5 +167,8 @@ async def list_tool_memory(
 
 @router.post("/v1/tools/memory", response_model=wire.ToolMemory, responses=errors(400, 409, 413, 415))
 async def count_tool_call(services: ServicesDep, scope: WriteScopeDep, body: Annotated[wire.ToolCallRequest, Body()]) -> Response:
-    """Counts a tool call. Do not use this operation for calls in sessions with a result: the server counts them itself."""
+    """Counts a tool call.
+
+    Do not use this operation for calls in sessions with a result, because the server counts those calls.
+    """
     return ModelResponse(await services[ProcedureService].count_tool_call(scope, body))

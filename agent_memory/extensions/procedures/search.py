@@ -83,7 +83,7 @@ def fit_of(similarity: float | None, overlap: float) -> float:
 
 
 def rank_score(fit: float, rate: float) -> float:
-    """Return the ranking score. It rises with the success rate, from half the fit (rate 0) to the full fit (rate 1)."""
+    """Return the ranking score. The score rises with the success rate, from half the fit (rate 0) to the full fit (rate 1)."""
     return fit * (1 + rate) / 2
 
 
@@ -98,7 +98,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A matching procedure: cosine similarity (None if not among the nearest vectors), word overlap, and fit."""
+    """A matching procedure with its cosine similarity (None if not among the nearest vectors), word overlap, and fit."""
 
     stored: StoredProcedure
     similarity: float | None
@@ -113,7 +113,7 @@ class Match:
 
 class ProcedureSearch:
     def __init__(self, settings: Settings, keys: Keys, spec: VectorSpec, embedder_of: Callable[[str], Embedder]) -> None:
-        """Create the search. `embedder_of` returns the embedder of a tenant."""
+        """Create the search. `embedder_of` returns a tenant's embedder."""
         self._settings = settings
         self._index = procedure_index_name(keys, spec)
         self._spec = spec
@@ -141,7 +141,7 @@ class ProcedureSearch:
         return Situation(query_terms(text), vectors[0])
 
     def queue_matches(self, pipe: Pipe, clause: str, situation: Situation) -> int:
-        """Queue the word search and the vector search; return the number of replies to expect."""
+        """Queue the word search and the vector search. Return the number of replies to expect."""
         count = 0
         if situation.terms:
             words = FilterQuery(scoring(clause, situation.terms), return_fields=_FIELDS)

@@ -112,7 +112,7 @@ class ProcedureService:
         raise Conflict(f"Procedure {procedure_id} is constantly being changed by other requests: try again")
 
     async def delete(self, scope: Scope, procedure_id: str) -> AckResponse:
-        """Delete a procedure with its history and feedback; a missing procedure is not an error."""
+        """Delete a procedure with its history and feedback. A missing procedure is not an error."""
         stored = await self._store.load(writing(scope), procedure_id)
         if stored is not None:
             await self._store.drop([stored.pid])
@@ -139,7 +139,7 @@ class ProcedureService:
         return wire.ProcedureSearchResponse(procedures=[match.to_match() for match in matches], notices=list(situation.notices) or None)
 
     async def count_tool_call(self, scope: Scope, body: wire.ToolCallRequest) -> wire.ToolMemory:
-        """Count a tool call; return the tool's statistics. Raises Forbidden."""
+        """Count a tool call. Return the tool's statistics. Raises Forbidden."""
         owner = owner_of(writing(scope), body)
         error = None if body.success else (body.error or "")[:300] or None
         call = ToolCall(body.tool, body.arguments, body.success, 0, body.duration_ms, body.cost, error)
@@ -165,7 +165,7 @@ class ProcedureService:
 
 
 def screened(settings: Settings, content: wire.ProcedureContent) -> wire.ProcedureContent:
-    """Return the procedure; quarantine it if its text looks like prompt injection and quarantine is enabled."""
+    """Return the procedure, quarantined if its text looks like prompt injection and quarantine is enabled."""
     if not settings.longterm.quarantine or content.state == "quarantined":
         return content
     texts = (content.when_to_use, *content.steps, content.text or "", *content.pitfalls)

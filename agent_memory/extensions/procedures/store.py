@@ -1,6 +1,7 @@
 """Store procedures in Redis.
 
-A single script applies each change. It saves the previous content, and marks a new situation as due for embedding.
+A single script applies each change. The script also saves the previous content, and marks a new situation as due for
+embedding.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class ProcedureStore:
         return hits.total, [decode_procedure(hit.fields) for hit in hits.hits if b"d" in hit.fields and b"v" in hit.fields]
 
     def walk_pids(self, clause: str) -> AsyncIterator[list[str]]:
-        """Yield the names of all matching documents, as used in Redis keys, page by page, oldest first."""
+        """Yield the matching documents' names in Redis keys, page by page, oldest first."""
         return walk(self._client, self._index, clause, "c")
 
     async def load_history(self, pid: str) -> ProcedureHistory:
@@ -124,7 +125,7 @@ class ProcedureStore:
     def write_arguments(
         self, scope: Scope, content: ProcedureContent, former: ProcedureContent | None, vector: NDArray[np.float32] | None = None
     ) -> dict[str, Any]:
-        """Return the script's arguments other than the change and the expected version.
+        """Return all of the script's arguments except the change and the expected version.
 
         If the situation changed and `vector` is None, the script requests an embedding.
         """
@@ -153,7 +154,7 @@ class ProcedureStore:
     async def write(
         self, scope: Scope, content: ProcedureContent, change: Change, *, former: ProcedureContent | None = None, expected: int = 0
     ) -> int | None:
-        """Write a procedure if its version is `expected` (0: new). Return the new version, or None on conflict.
+        """Write a procedure if its version is `expected` (0 for a new one). Return the new version, or None on conflict.
 
         `former` is the content before the change.
         """
@@ -166,7 +167,7 @@ class ProcedureStore:
         return guard_of(self._keys.root, scope.tenant, content.namespace, content.user_id, agent_id=content.agent_id)
 
     async def add_feedback(self, pid: str, feedback: ProcedureFeedback, most_outcomes: int) -> bool:
-        """Record feedback; return False if the procedure is missing. Keep the last `most_outcomes` outcomes."""
+        """Record feedback. Return False if the procedure is missing. Keep the last `most_outcomes` outcomes."""
         name = made_id()
         entry = compact({"id": name, **feedback.model_dump(mode="json")})
         counted = await self._feedback(
@@ -197,7 +198,7 @@ class ProcedureStore:
                 return sum((await pipe.execute())[:-1:2])
 
     async def undo_import(self, pids: Sequence[str], imported: str, *, dry_run: bool) -> int:
-        """Delete or count the procedures or tool statistics that an import stored and nobody has changed since."""
+        """Delete or count the procedures or tool statistics that an import stored and that nobody has changed since."""
         keys = self._procedure_keys
         return sum(
             [
@@ -228,10 +229,10 @@ class ProcedureStore:
     async def bring_in(
         self, scope: Scope, procedure: Procedure, history: ProcedureHistory, marks: Mapping[str, str], imported: str
     ) -> Literal["new", "same", "other"]:
-        """Store an exported procedure with counts, history, `marks` and the tag of its import.
+        """Store an exported procedure with its counts, its history, `marks`, and the tag of its import.
 
-        Returns "new" if the procedure was stored. If its id already exists, returns "same" for equal content, and
-        "other" for different content.
+        Return "new" if the procedure was stored. If its id already exists, return "same" for equal content, and "other"
+        for different content.
         """
         content = StoredProcedure("", procedure).content
         arguments = self.write_arguments(scope, content, None)
@@ -272,7 +273,7 @@ class ProcedureStore:
         return IndexJob(bytes.fromhex(tenant.decode()).decode(), when_to_use, words.decode())
 
     async def store_vector(self, pid: str, job: IndexJob, vector: NDArray[np.float32]) -> bool:
-        """Store a vector; return False if the procedure is missing or its situation changed."""
+        """Store a vector. Return False if the procedure is missing or its situation changed."""
         return bool(
             await self._store_vector(
                 record=self._procedure_keys.procedure(pid),

@@ -71,9 +71,9 @@ class ProcedureTransfer:
     export_agent = export_lines
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a procedure or tool statistics unless they already exist. Raises BadInput, Forbidden.
+        """Store a procedure or tool statistics unless they already exist. Raises BadInput or Forbidden.
 
-        Returns "new" if stored, "other" if a procedure exists with different content, and "same" otherwise.
+        Return "new" if stored, "other" if a procedure exists with different content, and "same" otherwise.
         """
         if line["kind"] == "tool_memory":
             return await self._restore_tool(scope, target, validated(_ToolLine, line))
@@ -106,7 +106,7 @@ class ProcedureTransfer:
         return "new" if await self._tools.bring_in(scope, owner, line.tool, line.fields, tag(target.source)) else "same"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the owner's procedures and tool statistics that the import stored and nobody has changed since."""
+        """Delete the owner's procedures and tool statistics that the import stored and that nobody has changed since."""
         counts: Counter[str] = Counter()
         whose = ProcedureOwner(**owner._asdict())
         for name, clause in (("procedures", procedures_of(scope, state=None)), ("tools", tools_of(scope))):
@@ -133,7 +133,7 @@ class ProcedureTransfer:
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
         """Delete procedures learned from the groups' sessions, and remove what these sessions added to callers' procedures.
 
-        Returns the number of procedures. A dry run only counts them.
+        Return the number of procedures. A dry run only counts them.
         """
         counts: Counter[str] = Counter()
         sessions = {(group.namespace, group.user_id, group.session_id) for group in groups if group.session_id is not None}

@@ -1,4 +1,4 @@
-"""Example requests of the profile operations, for the API documentation."""
+"""Example requests for the profile operations in the API documentation."""
 
 from __future__ import annotations
 

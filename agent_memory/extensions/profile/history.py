@@ -59,7 +59,7 @@ def stable_until(days: Sequence[int]) -> int | None:
 def classify(entries: Sequence[ProfileEntry], at: datetime, zone: tzinfo = UTC) -> ProfilePages:
     """Return the profile that `profile_follow.lua` would store for these entries at the time `at`.
 
-    Counts only mentions on days up to `at`. Static entries that have lapsed by `at` remain static here; `shown_lists`
+    Count only mentions on days up to `at`. Static entries that have lapsed by `at` remain static here; `shown_lists`
     shows them as dynamic.
     """
     today = day_since_epoch(at, zone)
@@ -113,7 +113,7 @@ class ProfileHistory:
     ) -> list[FollowedMemory]:
         """Return the owner's newest matching memories and former versions, at most `MOST_READ` of each.
 
-        Omits evidence that is later than `at`.
+        Omit evidence that is later than `at`.
         """
 
         def find(pipe: Pipe) -> None:
@@ -137,7 +137,7 @@ def _followed(owner: ProfileOwner, memory: StoredMemory, evidence: Sequence[byte
 
 
 def _ending_later(memory: FollowedMemory, at: datetime) -> FollowedMemory:
-    """Return the memory. If it ends after `at`, remove its end."""
+    """Return the memory, without its end if it ends after `at`."""
     record = memory.record
     ends_later = record.valid_to is not None and record.valid_to > at
     return replace(memory, record=record.model_copy(update={"valid_to": None})) if ends_later else memory

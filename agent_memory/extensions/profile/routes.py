@@ -41,7 +41,7 @@ async def get_profile(
     """Returns the stable facts, current facts and slot values of exactly the given user in exactly the given namespace.
 
     Without a namespace, the profile covers memories outside all namespaces. A statement made on three different days
-    within 14 days is stable until 180 days have passed without it.
+    within 14 days is stable until nobody has repeated it for 180 days.
     """
     service = services[ProfileService]
     return ModelResponse(await service.read(scope, names.user_id, names.namespace, query=q, limit=limit, as_of=as_of, timezone=timezone))
@@ -54,7 +54,7 @@ async def list_profile_moves(
     names: OwnerQuery,
     limit: Annotated[int, Query(ge=1, le=1000, description="The maximum number of moves.")] = 100,
 ) -> Response:
-    """Lists the times when memories entered a profile, became stable or current again, or left it, newest first."""
+    """Lists the times when memories entered a profile, became stable, became current again, or left the profile, newest first."""
     return ModelResponse(await services[ProfileService].read_moves(scope, names.user_id, names.namespace, limit))
 
 
@@ -63,7 +63,7 @@ async def rebuild_profile(services: ServicesDep, scope: WriteScopeDep, names: Ow
     """Rebuilds a profile from the memories, in the background. `X-Operation-Id` identifies the job.
 
     Profiles are updated automatically when memories change. Use this operation for memories stored before profiles were
-    available, and after a change of the time zone.
+    available, and after the time zone has changed.
     """
     return await order_rebuild(services, scope, "profile", names)
 
@@ -79,7 +79,10 @@ async def order_rebuild(services: Services, scope: Scope, noun: str, names: Owne
 
 @router.get("/v1/profile/schema", response_model=ProfileSchema, responses=errors())
 async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: NamespaceQuery = None) -> Response:
-    """Returns a namespace's profile schema, with its topics and slots. Without one, returns the tenant's schema or the default."""
+    """Returns a namespace's profile schema, with its topics and slots.
+
+    If the namespace has no schema, returns the tenant's or the default schema.
+    """
     return ModelResponse(await services[ProfileService].get_schema(scope, namespace))
 
 
@@ -87,7 +90,7 @@ async def get_profile_schema(services: ServicesDep, scope: ScopeDep, namespace: 
 async def put_profile_schema(
     services: ServicesDep, scope: WriteScopeDep, body: Annotated[ProfileSchema, Body()], namespace: NamespaceQuery = None
 ) -> Response:
-    """Replaces the schema of a namespace, or the tenant's if `namespace` is missing. Profiles use the new schema at once."""
+    """Replaces the schema of a namespace, or the tenant's if `namespace` is missing. Profiles use the new schema immediately."""
     return ModelResponse(await services[ProfileService].put_schema(scope, namespace, body))
 
 

@@ -64,7 +64,7 @@ def _line(entry: Mapping[str, Any], zone: tzinfo) -> str:
 def owner_of_prompt(ask: PromptAsk) -> ProfileOwner | None:
     """Return the owner of the profile to show in a prompt: the reader's user and namespace.
 
-    Returns None if the reader has no user, the caller may not access this user, or the caller is restricted to certain
+    Return None if the reader has no user, the caller may not access this user, or the caller is restricted to certain
     agents.
     """
     scope, reader = ask.scope, ask.reader

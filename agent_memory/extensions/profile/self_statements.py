@@ -1,7 +1,7 @@
 """Classify statements by their words, without a model.
 
-The functions determine whether a statement is about its speaker, and whether it is about something lasting. They also
-return the terms to compare with other statements. Data files support fifteen languages.
+The functions determine whether a statement is about its speaker, and whether it is about something lasting. The
+functions also return the terms to compare with other statements. Data files support fifteen languages.
 """
 
 from __future__ import annotations

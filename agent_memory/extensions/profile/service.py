@@ -29,8 +29,8 @@ _HIDDEN = ("ends", "begins", "type")
 def shown_lists(pages: ProfilePages, now: datetime, limit: int) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
     """Return the static and the dynamic entries to show at `now`, at most `limit` of each.
 
-    Lapsed static entries become dynamic. Omits entries that have ended or not yet begun. Of entries with the same words
-    and event date, shows only the first.
+    Lapsed static entries become dynamic. Omit entries that have ended or not yet begun. If several entries have the
+    same words and event date, show only the first.
     """
     moment = now.timestamp()
     static = [entry for until, entry in pages.static if until > moment and _is_true(entry, moment)]
@@ -86,9 +86,9 @@ class ProfileService:
     ) -> Profile:
         """Return a user's profile. If `query` is given, include the memories that match it.
 
-        Reads the stored profile in one round trip. If `as_of` is given, or the time zone differs from the user's,
-        computes the profile from the memories. Raises Forbidden, and BadInput if the user is missing or the time zone
-        is unknown.
+        Read the stored profile in one round trip. If `as_of` is given, or the time zone differs from the user's,
+        compute the profile from the memories. Raises Forbidden, and BadInput if the user is missing or the time zone is
+        unknown.
         """
         owner = requested_owner(scope, "profile", user_id, namespace)
         zone = None if timezone is None else read_zone(timezone, where="query")
@@ -114,7 +114,10 @@ class ProfileService:
         return profile
 
     async def read_moves(self, scope: Scope, user_id: str | None, namespace: str | None, limit: int) -> ProfileMoves:
-        """Return the latest moves of entries in a profile, newest first. Raises Forbidden, and BadInput without a user."""
+        """Return the latest moves of entries into, within and out of a profile, newest first.
+
+        Raises Forbidden, and BadInput without a user.
+        """
         owner = requested_owner(scope, "profile", user_id, namespace)
         return ProfileMoves(moves=await self._store.read_moves(owner, min(limit, _MOST_MOVES)))
 

@@ -1,4 +1,4 @@
-"""Store profiles in Redis. One script updates profiles; one round trip reads a profile.
+"""Store profiles in Redis. One script updates profiles, and one round trip reads a profile.
 
 `lua/static_rule.lua` decides which entries are static.
 """
@@ -46,7 +46,7 @@ class ProfileOwner(NamedTuple):
 
 
 class ReadMemory(NamedTuple):
-    """A memory as read from Redis; `memory` is None if it is missing. The script skips a memory if its `state` has changed."""
+    """A memory read from Redis; `memory` is None if there is none. The script skips memories whose `state` has changed."""
 
     mid: str
     state: Sequence[str]
@@ -98,7 +98,7 @@ class OwnerStore(ABC):
         """Return memories with their evidence, in one round trip."""
 
     async def follow(self, items: Sequence[Mapping[str, Any]]) -> list[bool]:
-        """Update the owners' data. Returns False for each memory that was skipped because it changed after the read."""
+        """Update the owners' data. Return False for each memory that was skipped because it changed after the read."""
         reply = await self._follow(self._keys, items=items, **self._stamps()) if items else []
         return [bool(done) for done in reply]
 
@@ -106,7 +106,7 @@ class OwnerStore(ABC):
         return {}
 
     async def clear(self, owner: ProfileOwner, *, rebuilds: bool = False) -> None:
-        """Delete an owner's data. Set `rebuilds` if a rebuild and then a call of `end_rebuild` follow."""
+        """Delete an owner's data. Set `rebuilds` before a rebuild, which must end with a call to `end_rebuild`."""
         await self._clear(self._keys, owner=owner.name, user_key=owner.user_key, rebuilds=rebuilds)
 
     async def end_rebuild(self, owner: ProfileOwner) -> None:  # noqa: B027 - only profiles have something to finish.

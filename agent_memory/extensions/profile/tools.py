@@ -14,10 +14,10 @@ TOOLS = ToolSet()
 
 @TOOLS.tool(ProfileQuery, Profile, offered="core")
 async def get_profile(services: Services, caller: Caller, arguments: ProfileQuery) -> BaseModel:
-    """Returns the profile of a user: stable facts (`static`), current facts (`dynamic`), and the values of slots such as the user's home.
+    """Returns a user's profile: stable facts (`static`), current facts (`dynamic`), and slots such as the user's home.
 
-    Read it at the start of a conversation, and before you plan something for the user or give advice. With `query`, it
-    also returns memories that are relevant to what you are about to do.
+    Read the profile at the start of a conversation, and before you plan something for the user or give advice. With
+    `query`, the answer also contains memories that are relevant to what you are about to do.
     """
     user_id, namespace = arguments.user_id or caller.user_id, arguments.namespace or caller.namespace
     return await services[ProfileService].read(caller.scope, user_id, namespace, query=arguments.query, limit=arguments.limit)

@@ -71,7 +71,7 @@ def facet(kind: str, value: str) -> str:
 
 
 def events_of(memory: FollowedMemory, zone: tzinfo = UTC, *, statements: bool = True, over: bool = False) -> list[TimelineEntry]:
-    """Return the events of a memory, in the order of its text.
+    """Return a memory's events, in the order of its text.
 
     The list is empty for procedural memories, quarantined memories, memories without a user, and agents' memories. If
     `statements` is False, it is also empty for messages and semantic facts that have no `event_date`. `over` means that
@@ -148,7 +148,7 @@ def _who(record: MemoryRecord) -> str | None:
 
 
 def _until(record: MemoryRecord) -> float | None:
-    """Return the time, in seconds since 1970, at which the memory expires or is superseded, whichever is earlier; None if never."""
+    """Return the time (seconds since 1970) when the memory expires or is superseded, whichever is earlier, or None if never."""
     ends = [record.expires_at, record.valid_to if record.superseded_by is not None else None]
     moments = [moment.timestamp() for moment in ends if moment is not None]
     return min(moments, default=None)

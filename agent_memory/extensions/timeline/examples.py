@@ -1,4 +1,4 @@
-"""Example requests of the timeline operations, for the API documentation."""
+"""Example requests for the timeline operations in the API documentation."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ class TimelineHistory:
     ) -> list[TimelineEntry]:
         """Return the events of memories that were stated no later than `as_of` and were valid at that time.
 
-        `known_at` selects what the server knew at that time; None means now. At least one of the two times is required.
+        `known_at` selects what the server knew at that time (None means now). At least one of the two times is
+        required.
         """
         at = as_of or known_at
         assert at is not None
@@ -68,7 +69,7 @@ def page_of(entries: Sequence[TimelineEntry], event_range: EventRange) -> tuple[
 
 
 def _holds(record: MemoryRecord, at: datetime, known_at: datetime | None) -> bool:
-    """True if this version was known at `known_at` (None: now) and was neither superseded nor expired at `at`."""
+    """True if this version of a memory was known at `known_at` (None: now), and was neither superseded nor expired at `at`."""
     if record.retired_at is not None and (known_at is None or record.retired_at <= known_at):
         return False
     superseded = record.superseded_by is not None and record.valid_to is not None and record.valid_to <= at

@@ -78,7 +78,7 @@ def closing_time(period: Period, zone: tzinfo) -> int:
 def periods_of_event(first: date, precision: Precision, zone: tzinfo) -> list[tuple[str, int]]:
     """Return the day, week and month in which an event begins, as (name in Redis keys, end in seconds since 1970).
 
-    Omits units finer than the event's precision.
+    Omit units finer than the event's precision.
     """
     periods = [(unit, period_of(first, unit)) for unit in UNITS if PRECISIONS.index(unit) >= PRECISIONS.index(precision)]
     return [(period_key(period, unit), closing_time(period, zone)) for unit, period in periods]

@@ -40,7 +40,10 @@ class NamedDays(NamedTuple):
         return (self.first is None or first >= self.first) and (self.last is None or last <= self.last)
 
     def tell(self, event: dict[str, Any]) -> bool:
-        """True if an event overlaps these days. False if the event's date is known only as a period that is longer."""
+        """True if an event overlaps these days.
+
+        False if the event's date is only known to fall in a period longer than these days.
+        """
         start = date.fromisoformat(event["start"])
         first, last = day_number(start), None if event["end"] is None else day_number(date.fromisoformat(event["end"]))
         if not self.hold(first, last):
@@ -113,7 +116,7 @@ def lines_of_days(days: NamedDays, events: Sequence[dict[str, Any]], summaries: 
 def lines_of_latest(summaries: Mapping[str, dict[str, Any]]) -> list[Line]:
     """Return the summaries of the latest days, weeks and months as lines. `_LATEST` sets the number of each.
 
-    Omits a week or month in which a listed day or week starts.
+    Omit a week or month in which a listed day or week starts.
     """
     lines: list[Line] = []
     listed_periods: list[Period] = []

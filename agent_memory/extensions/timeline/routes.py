@@ -48,6 +48,6 @@ async def rebuild_timeline(services: ServicesDep, scope: WriteScopeDep, names: O
     """Rebuilds a timeline from the memories, in the background. `X-Operation-Id` identifies the job.
 
     Timelines are updated automatically when memories change. Use this operation for memories stored before timelines
-    were available, and after a change of the time zone.
+    were available, and after the time zone has changed.
     """
     return await order_rebuild(services, scope, "timeline", names)

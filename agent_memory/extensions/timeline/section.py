@@ -1,4 +1,4 @@
-"""Add the user's timeline to the prompt: the events at the time that the query mentions, or else the latest periods.
+"""Add the user's timeline to the prompt: the events from the time that the query mentions, or else the latest periods.
 
 The text stays byte-identical until the timeline changes.
 """
@@ -34,7 +34,7 @@ _MOST_READ = 8_192
 
 
 class _Question(NamedTuple):
-    """The prompt's query, and the time at which it is asked."""
+    """The prompt's query, and the time when it is asked."""
 
     text: str
     now: datetime

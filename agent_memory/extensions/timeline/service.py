@@ -36,9 +36,9 @@ class TimelineService:
     async def read(self, scope: Scope, query: TimelineQuery) -> Timeline:
         """Return a user's events, ordered by first day.
 
-        Reads the stored timeline in one round trip. For a past time, or a time zone that differs from the user's,
-        computes the events from the memories. Raises Forbidden, and BadInput if the user is missing, the days are in
-        the wrong order, or the time zone is unknown.
+        Read the stored timeline in one round trip. For a past time, or a time zone that differs from the user's,
+        compute the events from the memories. Raises Forbidden, and BadInput if the user is missing, the days are in the
+        wrong order, or the time zone is unknown.
         """
         owner = requested_owner(scope, "timeline", query.user_id, query.namespace)
         event_range, now = _range(query), datetime.now(UTC)

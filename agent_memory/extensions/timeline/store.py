@@ -96,7 +96,7 @@ class TimelineStore(OwnerStore):
     def queue_prompt(self, pipe: Pipe, owner: TimelineOwner, low: int | None, high: int | None, periods: Sequence[str] | None) -> None:
         """Queue the read for a prompt. `parse_prompt_reply` parses its single reply.
 
-        The range is in days since 1970 (None: no limit). Reads no events if `periods` is None.
+        The range is in days since 1970 (None: no limit). Read no events if `periods` is None.
         """
         call = _PROMPT.read_only(
             self._keys,
@@ -126,9 +126,10 @@ def summary_state(stored: bytes, mark: bytes, now: float) -> SummaryState:
 
 
 def parse_prompt_reply(reply: Any, now: float) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Return the events in the reply to `queue_prompt`, and a dict of the summaries. The dict's keys are the periods' names in Redis keys.
+    """Return the events and summaries from the reply to `queue_prompt`.
 
-    Omits events and summaries that have expired by `now` (seconds since 1970).
+    The summaries' keys are the periods' names in Redis keys. Omit events and summaries that have expired by `now`
+    (seconds since 1970).
     """
     events, stored = reply
     active_events = [event for row in events if (event := json.loads(row)).get("until", float("inf")) > now]

@@ -14,7 +14,7 @@ TOOLS = ToolSet()
 
 @TOOLS.tool(TimelineDays, Timeline, offered="agent")
 async def get_timeline(services: Services, caller: Caller, arguments: TimelineDays) -> BaseModel:
-    """Tells what happened to a user and when, in order: the dated events from the day `from` to the day `to`, both included.
+    """Tells what happened to a user and when: the dated events from the day `from` through the day `to`, in order.
 
     Use it for questions about a time ("What happened in March?", "When did I last see the dentist?"). `topic` and
     `entity` narrow the result.

@@ -1,4 +1,4 @@
-"""Example requests of the summary view operations, for the API documentation."""
+"""Example requests for the summary view operations in the API documentation."""
 
 from __future__ import annotations
 

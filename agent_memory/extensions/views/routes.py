@@ -106,5 +106,5 @@ async def run_summary_view(
 async def get_task(
     services: ServicesDep, scope: ScopeDep, task_id: Annotated[Identifier, Path(description="The task's id; it may contain `/`.")]
 ) -> Response:
-    """Returns the state of a task. The server keeps it for seven days."""
+    """Returns the state of a task. The server keeps tasks for seven days."""
     return ModelResponse(await services[ViewService].read_task(scope, task_id))

@@ -72,7 +72,7 @@ class ViewService:
     ) -> models.SummaryViewPartitionResult:
         """Compute and store a partition. The model may take at most `views.run_seconds`.
 
-        Raises NotFound, UnsupportedRequest, BadInput, Forbidden.
+        Raises NotFound, UnsupportedRequest, BadInput or Forbidden.
         """
         view = await self.get_view(writing(scope), view_id)
         group = check_group(view, body.group)

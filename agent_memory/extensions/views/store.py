@@ -85,7 +85,7 @@ class ViewStore:
         return sorted((SummaryView.model_validate_json(value) for value in raw), key=lambda view: view.id)
 
     async def drop_view(self, scope: Scope, view_id: str) -> bool:
-        """Delete a view with its partitions; return True if it existed. Unfinished runs can then no longer store anything."""
+        """Delete a view with its partitions. Return True if the view existed. Unfinished runs can then no longer store anything."""
         with redis_errors():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hdel(self._view_keys.views(scope.tenant), view_id)
@@ -97,7 +97,7 @@ class ViewStore:
         return sorted(name.decode() for name in (await read(self._client, lambda pipe: pipe.smembers(self._view_keys.tenants)))[0])
 
     async def store_partitions(self, scope: Scope, view_id: str, partitions: Iterable[Partition]) -> bool:
-        """Store partitions; return False if their view is missing.
+        """Store partitions. Return False if their view is missing.
 
         Raises ErasureUnderWay, and stores nothing, during the erasure of a user whose memories may be in the
         partitions.
@@ -127,7 +127,7 @@ class ViewStore:
                 await self._client.hdel(self._view_keys.partitions(scope.tenant, view_id), *names)
 
     async def put_task(self, scope: Scope, task: Task) -> None:
-        """Store a task for seven days; replace a task with the same id."""
+        """Store a task for seven days. Replace any task with the same id."""
         with redis_errors():
             await self._client.set(self._keys.task(scope.tenant, task.id), task.model_dump_json(), ex=_TASK_SECONDS)
 

@@ -54,8 +54,8 @@ class ViewSummarizer:
     ) -> Partition:
         """Compute the partition of a group. The model may take at most `seconds`.
 
-        A refresh passes the `stored` partition. This partition is returned if its inputs are unchanged, or if a model
-        wrote it but now fails. Otherwise, without a usable model answer, the summary consists of the most informative
+        A refresh passes the `stored` partition. Return this partition if its inputs are unchanged, or if a model wrote
+        it but is failing now. Otherwise, without a usable model answer, the summary consists of the most informative
         memories, and `degraded` contains the reason.
         """
         selection = within(selection_of(view, datetime.now(UTC)), group)
@@ -88,7 +88,7 @@ class ViewSummarizer:
     ) -> str:
         """Ask the model to summarize the newest memories that fit its context.
 
-        If the memories exceed the model's context, retry with half as many tokens. Raises ModelUnavailable,
+        If the memories exceed the model's context, retry with half as many tokens. Raises ModelUnavailable or
         ModelAnswerInvalid.
         """
         deadline = None if seconds is None else monotonic() + seconds

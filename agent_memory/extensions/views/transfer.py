@@ -45,9 +45,9 @@ class ViewTransfer:
                     yield {"kind": "summary", "view": exported_view, "partition": result, "fingerprint": partition.fingerprint}
 
     async def restore_line(self, scope: Scope, target: RestoreTarget, line: ExportLine) -> str:
-        """Store a partition. If its view is missing, store the view, too. Raises BadInput, Forbidden, UnsupportedRequest.
+        """Store a partition. If its view is missing, also store the view. Raises BadInput, Forbidden or UnsupportedRequest.
 
-        Returns "new", or "same" if the group already has a partition.
+        Return "new", or "same" if the group already has a partition.
         """
         read = validated(_SummaryLine, line)
         result = read.partition
@@ -94,7 +94,7 @@ class ViewTransfer:
     async def purge_groups(self, scope: Scope, groups: Collection[Group], *, dry_run: bool) -> Counter[str]:
         """Delete partitions that may summarize memories from these groups. Continuous views recompute the partitions.
 
-        Returns the number of partitions. A dry run only counts them.
+        Return the number of partitions. A dry run only counts them.
         """
         counts: Counter[str] = Counter()
         for view in await self._store.load_views(scope) if groups else ():
@@ -123,7 +123,7 @@ class ArchivedViews:
         self._partitions: set[tuple[str, str]] = set()
 
     async def bring_in_view(self, scope: Scope, values: dict[str, Any], *, dry_run: bool) -> bool:
-        """Store a view; return True if it is new. Raises ValueError for an invalid view."""
+        """Store a view. Return True if the view is new. Raises ValueError for an invalid view."""
         view = SummaryView.model_validate(values)
         try:
             check_view(view)

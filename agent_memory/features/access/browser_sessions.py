@@ -1,7 +1,7 @@
 """Manage sessions of browsers that logged in with an API key or at the login provider.
 
 A session stores only the key's digest. Each request looks up the key's permissions again, so when a key is revoked or
-expires, its sessions end, too. A session from a provider login stores the token's claims, and ends with the token.
+expires, its sessions also end. A session from a provider login stores the token's claims, and ends with the token.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class BrowserSessions:
     async def finish_login(self, cookie: str, answer: Mapping[str, str]) -> tuple[str, str]:
         """Open a session after a login at the provider. Return the session's secret name, and the page to show.
 
-        Raises NotFound, the errors of `LoginProvider.finish`, Forbidden if the login was used before, and
-        RedisUnavailable.
+        Raises NotFound, Forbidden if the login was used before, and RedisUnavailable. Also raises anything that
+        `LoginProvider.finish` raises.
         """
         state, claims, page = await self.provider.finish(cookie, answer)
         with redis_errors():

@@ -78,7 +78,7 @@ class Connections:
             raise too_many(int(wait) + 1)
 
     async def add_client(self, client_id: str, document: str) -> None:
-        """Store a client's document. It expires after an hour if the client is never used."""
+        """Store a client's document. The document expires after an hour if the client is never used."""
         with redis_errors():
             await self._client.set(self._app(client_id), document, ex=_UNUSED_CLIENT_SECONDS)
 
@@ -88,7 +88,7 @@ class Connections:
         return None if document is None else document.decode()
 
     async def approve(self, caller: Principal, wish: Wish, description: str, role: Role, users: frozenset[str] | None) -> tuple[str, str]:
-        """Create a connection with at most the caller's rights. Return its code, and the id of its API key.
+        """Create a connection with at most the caller's rights. Return the connection's code and the id of its API key.
 
         Raises Unauthenticated, Forbidden, and ErasureUnderWay.
         """

@@ -26,7 +26,7 @@ class CredentialGate(Protocol):
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
         """Return the principal from the last check, without a new lookup, and True if that check is still valid.
 
-        If the check is no longer valid, the principal only determines in which queue the request waits for a new check.
+        If the check is no longer valid, the principal only determines which queue the request waits in for a new check.
         """
         ...
 

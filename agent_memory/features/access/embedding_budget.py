@@ -123,7 +123,7 @@ class _MeteredEmbedder(EmbedderWrapper):
         self._tenant = tenant
 
     async def embed(self, texts: Sequence[str], *, role: TextRole = "document", timeout: float | None = None) -> Vectors:
-        """Embed texts; see `Embedder.embed`. Raises BudgetSpent. Calls that do not reach a model are free."""
+        """Embed texts as `Embedder.embed` does. Raises BudgetSpent. Calls that do not reach a model are free."""
         missing = self._embedder.missing(texts, role=role)
         if not missing:
             return await self._embedder.embed(texts, role=role, timeout=timeout)

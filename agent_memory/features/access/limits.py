@@ -1,8 +1,8 @@
 """Limit each tenant's requests per minute, stored memories, and language model tokens per day.
 
 A process takes several requests at a time from a token bucket in Redis, so that most requests cost only a dictionary
-lookup. Requests that the process does not use within a second are lost. After Redis has refused a request, the process
-itself refuses similar requests until the bucket refills, but for at most a second.
+lookup. Requests that the process does not use within a second are lost. After Redis has rejected a request, the process
+itself rejects similar requests until the bucket refills, but for at most a second.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _MOST_TENANTS = 10_000
 
 @dataclass(slots=True)
 class _Lease:
-    """A process's share of a tenant's bucket: it may admit requests with a total cost of `left` before `until`.
+    """A process's share of a tenant's bucket: the process may admit requests with a total cost of `left` before `until`.
 
-    Until `closed_until`, the process refuses requests that cost `closed_cost` or more without asking Redis. `opens_at`
+    Until `closed_until`, the process rejects requests that cost `closed_cost` or more without asking Redis. `opens_at`
     is when clients should retry. All times are monotonic.
     """
 
@@ -82,7 +82,7 @@ class RequestLimit:
         return 0 if lease is None else lease.waiting
 
     def is_hammered(self, tenant: str) -> bool:
-        """True if the tenant keeps sending requests despite refusals: more than 20 were refused within a second."""
+        """True if more than 20 of the tenant's requests were refused within a second."""
         lease = self._leases.get(tenant)
         return lease is not None and lease.refused > _DEAF
 
@@ -241,8 +241,8 @@ class LimitStore:
     async def take(self, tenant: str, *, per_minute: int, burst: int, most: int, least: int = 1) -> tuple[int, float]:
         """Take up to `most` requests from the bucket, or none if fewer than `least` are left.
 
-        Expects `least` to be at most `burst`. Return the number of requests taken. If it is 0, also return the seconds
-        until `least` requests are available.
+        Expects `least` to be at most `burst`. Return the number of requests taken. If this number is 0, also return the
+        seconds until `least` requests are available.
         """
         rate = repr(per_minute / 60_000)
         granted, wait = await self._take(bucket=self._keys.rate(tenant), rate=rate, most=burst, requested=most, least=least)

@@ -208,7 +208,7 @@ def check_oauth(settings: AuthSettings) -> None:
 
 
 async def fetch(url: str, form: Mapping[str, str] | None = None, auth: tuple[str, str] | None = None) -> bytes:
-    """Return the response body from a URL of the login provider. With a `form`, send it by POST.
+    """Return the response body from one of the login provider's URLs. If `form` is given, send it with POST.
 
     Fails on a redirect, after five seconds, or after one megabyte. Raises httpx.HTTPError, TimeoutError and ValueError.
     """

@@ -25,7 +25,8 @@ LISTED_MS = 30 * 24 * 3600 * 1000
 class Token:
     """A stored API key. Times are in ms. `former` contains the digests of replaced secrets that may still be valid.
 
-    In a connection (`connections.py`), `client` is the OAuth client, and `parent` the digest of the key that approved it.
+    For a connection (`connections.py`), `client` is the OAuth client, and `parent` is the digest of the key that
+    approved the connection.
     """
 
     id: str
@@ -57,7 +58,7 @@ class TokenStore:
         self._erasures = ErasureGuard(client, keys)
 
     async def secret(self) -> bytes:
-        """Return this installation's secret, the default key for the digests. The first call creates it."""
+        """Return this installation's secret, the default key for the digests. The first call creates the secret."""
         key = self._keys.token_secret
         with redis_errors():
             await self._client.set(key, token_bytes(32).hex(), nx=True)

@@ -157,7 +157,7 @@ class TokenService:
     async def remove(self, who: Principal, name: str) -> None:
         """Revoke a key. When this method returns, no process accepts the key any longer.
 
-        Raises the errors of `show`, and Conflict if the key changed in the meantime.
+        Raises Conflict if the key changed in the meantime, and anything that `show` raises.
         """
         if not await self._store.remove_token(await self._token(who, name)):
             raise Conflict("this key was rotated or revoked in the meantime: read it again")
@@ -166,7 +166,7 @@ class TokenService:
     async def rotate(self, who: Principal, name: str, grace_seconds: float) -> CreatedToken:
         """Replace a key's secret. The old secret remains valid for `grace_seconds`.
 
-        Raises the errors of `show`, and Conflict if the key changed in the meantime.
+        Raises Conflict if the key changed in the meantime, and anything that `show` raises.
         """
         token = await self._token(who, name)
         secret = PREFIX + token_urlsafe(32)
@@ -249,7 +249,7 @@ def token_info(token: Token) -> TokenInfo:
 
 
 class OperatorTokens:
-    """The methods of the client's `Tokens` that commands use, implemented without HTTP requests."""
+    """Implements, without HTTP requests, the methods of the client's `Tokens` class that commands use."""
 
     def __init__(self, service: TokenService) -> None:
         self.create, self.rotate = partial(service.create, OPERATOR), partial(service.rotate, OPERATOR)

@@ -26,8 +26,8 @@ def instant(value: str | None, zone: tzinfo) -> datetime | None:
 def event_day(answered: datetime | None, texts: Sequence[str], stated_at: datetime, zone: tzinfo, *, now: datetime) -> datetime | None:
     """Return an event's day: the model's answer or, without an answer, the day mentioned in the cited messages.
 
-    The messages count only if they mention exactly one date. That date replaces an answer that is within two days of
-    it. It also replaces an answer that the model computed from `now` instead of `stated_at`.
+    The messages count only if they mention exactly one date. That date replaces an answer within two days of the date,
+    and an answer that the model computed from `now` instead of `stated_at`.
     """
     today = stated_at.astimezone(zone).date()
     named = {(each.first, each.last): each for text in texts if (each := only_time(without_quotations(text), today)) is not None}

@@ -1,9 +1,9 @@
 """Find the messages that support a fact. If the cited messages do not support it, choose the most similar ones that do.
 
 Pure functions, no I/O. A message *holds* a fact if it contains all the fact's numbers and half of its content words,
-and if the fact's names occur in it or in earlier messages. For the fact "she is a jazz musician", it must also contain
-"jazz" or "musician". A short answer counts together with the two messages before it. If only the assistant's messages
-contain the words, the person's answer must reply to a question or agree.
+and if the fact's names occur in it or in earlier messages. For the fact "she is a jazz musician", the message must also
+contain "jazz" or "musician". A short answer counts together with the two messages before it. If only the assistant's
+messages contain the words, the person's answer must reply to a question or agree.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ _ASSISTANT = re.compile(r"assist|asist|助手|アシスタント|помощни�
 class ExtractionMessage:
     """A message from which to extract facts. `text` is what its author wrote, without secrets.
 
-    `pictures` are a model's descriptions of its pictures. `is_document` is True for a passage of a document.
+    `pictures` contains a model's descriptions of the message's pictures. `is_document` is True for a passage of a
+    document.
     """
 
     stored: StoredMessage
@@ -73,7 +74,7 @@ class ExtractionMessage:
 
     @property
     def states(self) -> bool:
-        """True unless the message is from a program or a tool, and no passage of a document."""
+        """True if the message is a passage of a document, or is not from a program or a tool."""
         return self.is_document or (self.role not in PROGRAM_ROLES and self.role not in TOOL_ROLES)
 
     @property
@@ -84,8 +85,8 @@ class ExtractionMessage:
 class Grounds:
     """Finds support for facts in a batch's messages and the messages before them.
 
-    With `translated`, the facts are in a different language from the messages. The class then checks only the numbers
-    or, without numbers, a single word or name. A message also holds what its pictures show.
+    If `translated` is True, the facts are in a different language from the messages. The class then checks only the
+    numbers or, without numbers, a single word or name. A message also holds what its pictures show.
     """
 
     def __init__(
@@ -104,9 +105,9 @@ class Grounds:
         """Return the positions (from 0) of the batch's messages that support a fact, or [] to refuse the fact.
 
         Return the cited messages if they hold the fact. If they do not, or if the model cited all messages or none,
-        choose the person's message with the most words of the fact. Of several such messages, choose the latest. If no
-        single message holds the fact, choose up to three that hold it together. Refuse facts that cite only programs,
-        tools or bare questions.
+        choose the message from a person that contains the most of the fact's words. If several messages tie, choose the
+        latest. If no single message holds the fact, choose up to three that hold it together. Refuse facts that cite
+        only programs, tools or bare questions.
         """
         claim = Claim.of(text, entities)
         if claim.is_empty or not self._usable:
@@ -125,7 +126,7 @@ class Grounds:
         return sorted(index - self._first for index in chosen)
 
     def needs_pictures(self, text: str, entities: Sequence[str]) -> bool:
-        """True if a fact has a word that only a description of a picture has."""
+        """True if a fact has a word that occurs only in the description of a picture."""
         claim = Claim.of(text, entities)
         said, seen = (
             Wording("\n".join(texts), self._messages[-1].said_at)

@@ -156,10 +156,10 @@ class Wording:
         return any(_alike(word, other) for other in candidates)
 
     def holds_number(self, number: Number) -> bool:
-        """True if the messages contain the number, or mention a time that implies it.
+        """True if the messages contain the number, or mention a time that implies the number.
 
         For example, "tomorrow" implies a day, and "in 3 years" implies a year. If the messages contain a date or time
-        in digits, the number must match it.
+        in digits, the number must match that date or time.
         """
         if number.value in self._values:
             return True

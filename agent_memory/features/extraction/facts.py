@@ -76,7 +76,7 @@ def candidates(
 
 
 def _seen_candidate(candidate: Candidate) -> Candidate:
-    """Return a fact that rests on what a model saw in a picture: it has no more trust than the model's description."""
+    """Return a fact that is based on a picture, with its trust limited to that of the model's description of the picture."""
     record, least = candidate.record, TRUST["inference"]
     record.trust = least if record.trust is None else min(record.trust, least)
     return candidate

@@ -135,7 +135,8 @@ class ExtractedFact(BaseModel):
     def _short_tags(cls, value: object) -> list[str]:
         """Return up to ten distinct tags without commas, each truncated to 128 characters. Drop tags such as "...".
 
-        A text counts as a list with commas, semicolons or line breaks. No tag is worth the loss of a fact.
+        Split a string at commas, semicolons and line breaks. Never raise an error, because no tag is worth losing a
+        fact.
         """
         if isinstance(value, str):
             value = [part.strip(" \t[]\"'*•-") for part in _BETWEEN_TAGS.split(value)]

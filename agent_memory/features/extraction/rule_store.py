@@ -102,7 +102,7 @@ class RuleStore:
         return "same" if here == restored.rules else "other"
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the user's rules that the import stored and nobody has changed since."""
+        """Delete the user's rules that the import stored and that nobody has changed since."""
         counts: Counter[str] = Counter()
         key = self._keys.rules(scope.tenant)
         stored = (await read(self._client, lambda pipe: pipe.hgetall(key)))[0] if isinstance(owner, Owner) else {}

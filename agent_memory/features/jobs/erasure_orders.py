@@ -34,7 +34,7 @@ class Erasure:
 
     @property
     def place(self) -> str:
-        """The name of the user, session or agent to erase. Until the erasure ends, Redis refuses writes under this name."""
+        """The name of the user, session or agent to erase. Until the erasure ends, Redis rejects writes under this name."""
         return erasure_place(self.tenant, self.namespace, self.user_id, self.session_id, self.agent_id)
 
 
@@ -57,7 +57,7 @@ class ErasureOrders:
     async def order_erasure(self, scope: Scope, what: Erasure) -> Mark:
         """Store an erasure order and mark it as due, in one step. Raises Forbidden.
 
-        Until the erasure is done, Redis refuses writes for the data's owner. Repeated requests for the same erasure
+        Until the erasure is done, Redis rejects writes for the data's owner. Repeated requests for the same erasure
         share one order, and do not restart a running erasure.
         """
         permit_erasure(scope, what)

@@ -15,7 +15,7 @@ _MOST_REASON = 200
 
 
 def asked_report(messages: int, seconds: float, refused: Sequence[str]) -> dict[str, Any]:
-    """Return the journal fields to set and to increment, in the form that the script that moves the session's cursor expects."""
+    """Return the journal fields to set and to increment, as expected by the script that moves the session's cursor."""
     fields = {LAST_ASKED: f"{messages} {max(round(seconds * 1000), 1)}"}
     if refused:
         fields[LAST_REFUSED] = refused[-1][:_MOST_REASON]

@@ -51,7 +51,7 @@ class LoadStore:
     async def add(self, at: float, counts: Mapping[str, int], totals: Mapping[int, Mapping[str, float]]) -> None:
         """Add counts to the minute and the ten-minute period that contain `at`, and write the installation's totals.
 
-        `totals` maps the length of each of these two periods, in seconds, to the totals to write for it.
+        `totals` maps the length of each of these two periods, in seconds, to the totals to write for that period.
         """
         with redis_errors():
             async with self._client.pipeline() as pipe:

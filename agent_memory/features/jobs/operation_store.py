@@ -73,7 +73,7 @@ class OperationStore:
     async def load_operations(self, scope: Scope, marks: Sequence[Mark]) -> list[OperationRecord | None]:
         """Return the operation for each mark, or None if it does not exist or the caller may not access it.
 
-        This takes one round trip, or two if the caller is restricted to certain agents.
+        The call takes one round trip, or two if the caller is restricted to certain agents.
         """
         if not marks:
             return []
@@ -114,7 +114,7 @@ class OperationStore:
     ) -> list[OperationRecord | None]:
         """Replace operations on sessions with None if the caller may not access the session's agent.
 
-        If the session has ended, its agent is unknown, so the operation is replaced, too.
+        If the session has ended, its agent is unknown, so the operation is also replaced.
         """
         of_sessions = [mark for mark in marks if mark.kind in _OF_SESSIONS]
         metas = {mark: self._keys.session(mark.member.partition(".")[0]).meta for mark in of_sessions}
@@ -220,7 +220,8 @@ def _reaches(scope: Scope, mark: Mark, about: dict[str, Any], subject: Any) -> b
 def _reaches_agent(scope: Scope, mark: Mark, subject: Any) -> bool:
     """True if a memory or an erasure belongs to one of the caller's agents.
 
-    Always True for other kinds of marks: `_of_agents` checks those of sessions, and the remaining kinds have no agent.
+    Always True for other kinds of marks: `_of_agents` checks the marks of sessions, and the remaining kinds have no
+    agent.
     """
     if mark.kind in _OF_MEMORIES:
         return json.loads(subject[1]).get("agent_id") in (scope.agents or ())

@@ -51,7 +51,10 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class AddEvidence:
-    """A decision to add evidence to a memory that was stated again. The record `alias` is not stored; its id becomes an alias."""
+    """A decision to add evidence to a memory that was stated again.
+
+    The record `alias` is not stored, but its id becomes an alias.
+    """
 
     memory: StoredMemory
     evidence: Evidence
@@ -129,8 +132,8 @@ STATED = ChangeOrigin("client", "stated by a client")
 class CommitOutcome:
     """The result of a batch. If `moved` or `fenced` is True, the batch wrote nothing.
 
-    - `moved`: a memory changed meanwhile, or an id belongs to another owner.
-    - `fenced`: the session changed meanwhile.
+    - `moved`: a memory has changed in the meantime, or an id belongs to another owner.
+    - `fenced`: the session has changed in the meantime.
     - `taken_groups`: the positions of the decisions whose ids belong to other owners.
     - `states`: "new", "changed", "same", "buried", "again", "done", "skipped" or "proposed" for each decision.
     - `changes`: the id of each decision's change, or None.
@@ -160,7 +163,7 @@ def end_and_begin(old: Sequence[MemoryRecord], new: MemoryRecord) -> tuple[list[
 
 
 def expected_version(memory: StoredMemory | None) -> str | None:
-    """Return the version that a put must find: "" for no memory, None for a memory that the same batch writes before."""
+    """Return the version that a put must find: "" for no memory, None for a memory that the same batch has already written."""
     if memory is None:
         return ""
     return None if memory.version == IN_BATCH else str(memory.version)
@@ -243,7 +246,7 @@ class MemoryCommits:
     async def commit_proposal(
         self, scope: Scope, change_id: str, old: Sequence[StoredMemory], record: Any, former: StoredMemory | None = None
     ) -> bool:
-        """Carry out a proposed supersession; return False if it is outdated.
+        """Carry out a proposed supersession. Return False if it is outdated.
 
         `former` is the memory already stored under the record's id.
         """
@@ -327,7 +330,7 @@ def change_fields(tenant: str, about: MemoryRecord, kind: ChangeKind, origin: Ch
 
 
 def change_base(tenant: str, kind: ChangeKind, origin: ChangeOrigin, batch: str, state: str) -> list[str]:
-    """Return the fields that do not depend on the changed memory, for the hash of a change."""
+    """Return the fields of a change's hash that do not depend on the changed memory."""
     return ["t", tag(tenant), "kd", tag(kind.value), "bt", tag(batch), "st", tag(state), "o", compact(asdict(origin))]
 
 

@@ -100,7 +100,10 @@ def _named(type_filter: MemoryType) -> bool:
 
 
 def _widened(type_filter: MemoryType) -> MemoryType:
-    """Return a filter that treats procedural memories as semantic. It needs only one set of types, because a memory has one type."""
+    """Return a filter that treats procedural memories as semantic.
+
+    The filter needs only one set of types, because a memory has one type.
+    """
     conditions = type_filter.conditions()
     excluded = _with_procedural(conditions.excluded)
     if not conditions.required:

@@ -128,7 +128,7 @@ def said_by_person(turn: MemoryRecord) -> bool:
 
 
 def memory_digest(record: MemoryRecord) -> str:
-    """Return a digest for detecting repeated writes. It covers only fields that the writer sets."""
+    """Return a digest for detecting repeated writes. The digest covers only fields that the writer sets."""
     return blake2b(record.model_dump_json(exclude_unset=True, exclude=_SERVERS_OWN).encode(), digest_size=16).hexdigest()
 
 
@@ -208,12 +208,12 @@ def read_row(tenant: str, mid: str, row: Sequence[bytes | None]) -> StoredMemory
 
 
 async def decode_rows(decode: Callable[[], Result], rows: Iterable[Sequence[Any]]) -> Result:
-    """Run `decode`, which parses `rows`. Run it in a thread if the rows are large: metadata may have 100,000 fields."""
+    """Run `decode`, which parses `rows`. If the rows are large, run it in a thread, because metadata may have 100,000 fields."""
     return await run_in_thread(decode, sum(len(part) for row in rows for part in row if part) // _BYTES_PER_CHARACTER)
 
 
 def encode_memory(record: MemoryRecord) -> bytes:
-    """Return a record as JSON, with source and trust. Omit None values, and times that the hash stores separately."""
+    """Return a record as JSON, including its source and trust. Omit None values, and times that the hash stores separately."""
     update = {"source_class": source_of(record), "trust": trust_of(record), "recorded_at": None, "retired_at": None}
     return record.model_copy(update=update).model_dump_json(exclude_none=True).encode()
 
@@ -233,7 +233,7 @@ def owner_name(record: MemoryRecord) -> str:
 
 
 def one_owner_each(records: Iterable[tuple[int, MemoryRecord]]) -> None:
-    """Raise IdTaken if an id has two owners in a request. `records` are pairs (position in the request, memory)."""
+    """Raise IdTaken if an id has two owners in a request. `records` contains pairs (position in the request, memory)."""
     owners: dict[str, tuple[str | None, ...]] = {}
     for index, record in records:
         owner = (record.namespace, record.user_id, record.agent_id)

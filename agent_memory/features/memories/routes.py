@@ -133,7 +133,7 @@ async def get_change(services: ServicesDep, scope: ScopeDep, change_id: ChangePa
 
 @router.post("/v1/changes/{change_id}/undo", operation_id="undo_change", response_model=Change, responses=errors(404, 409))
 async def undo_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
-    """Undoes a change and returns the new change that records the undo. You can undo that change, too."""
+    """Undoes a change and returns the new change that records the undo. You can also undo that change."""
     return ModelResponse(await services[HistoryService].undo_by_id(scope, change_id))
 
 
@@ -145,7 +145,7 @@ async def approve_change(services: ServicesDep, scope: WriteScopeDep, change_id:
 
 @router.post("/v1/changes/{change_id}/reject", operation_id="reject_change", response_model=Change, responses=errors(404, 409))
 async def reject_change(services: ServicesDep, scope: WriteScopeDep, change_id: ChangePath) -> Response:
-    """Rejects a proposal; no memory changes."""
+    """Rejects a proposal, without changing any memory."""
     return ModelResponse(await services[HistoryService].reject_proposal(scope, change_id))
 
 
@@ -168,8 +168,8 @@ async def create_long_term_memory(
 ) -> Response:
     """Stores memories.
 
-    Reads and keyword searches find them immediately; searches by meaning find them once they are embedded. With `wait`,
-    the server waits for the embedding; the header X-Searchable reports whether it is done.
+    Reads and keyword searches find the memories immediately. Searches by meaning find them once they are embedded. With
+    `wait`, the server waits for the embedding. The header X-Searchable reports whether the embedding is done.
     """
     answer = await services[MemoryService].create(scope, body)
     if wait <= 0:
@@ -260,7 +260,8 @@ async def forget(
 ) -> Response:
     """Deletes memories that are too old, unread for too long, or beyond a budget. Never deletes pinned memories.
 
-    Evaluates all matching memories (`scanned`). Deletes at most `limit` of them, oldest first; call again for the rest.
+    Evaluates all matching memories (`scanned`). Deletes at most `limit` of them, oldest first. To delete the rest, call
+    again.
     """
     policy, selection = parse_policy(body.policy), Selection.of(namespace, user_id, session_id)
     spared = frozenset(body.pinned_ids or ())
@@ -275,7 +276,7 @@ async def forget(
     responses=errors(400),
 )
 async def compact(services: ServicesDep, scope: WriteScopeDep, namespace: NamespaceQuery = None, user_id: UserQuery = None) -> Response:
-    """Merges memories that state the same thing. A worker does this, and the server responds when the work is done.
+    """Merges memories that state the same thing. A worker merges the memories, and the server responds when the work is done.
 
     After 20 seconds, or after 3 seconds if no worker has started, the server responds with `X-Pending: true`, and the
     work continues. `X-Operation-Id` is the id of the operation.
@@ -297,7 +298,7 @@ async def list_quarantine(
     limit: Annotated[int, Query(ge=1, le=100, description="The maximum number of memories.")] = 20,
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="The previous page's `next_offset`.")] = 0,
 ) -> Response:
-    """Lists memories that await review, newest first; `quarantine` gives the reason."""
+    """Lists memories that await review, newest first. `quarantine` contains the reason."""
     return ModelResponse(await services[QuarantineService].list_quarantined(scope, namespace, user_id, offset, limit))
 
 

@@ -131,7 +131,7 @@ class MemoryService:
     async def create(self, scope: Scope, body: CreateMemoryRecordRequest) -> AckResponse:
         """Store memories durably.
 
-        Keyword search finds them immediately; vector search finds them once they are embedded.
+        Keyword search finds the memories immediately, and vector search finds them once they are embedded.
 
         Raises Forbidden or IdTaken, and writes nothing in these cases.
         """
@@ -156,7 +156,7 @@ class MemoryService:
                 records = [record for record in records if record.id not in unchanged]
 
     async def _unchanged_ids(self, scope: Scope, records: Sequence[MemoryRecord], taken_ids: Sequence[str]) -> set[str]:
-        """Return the ids of records that change nothing. Old clients may create existing memories again without an owner."""
+        """Return the ids of records that change nothing. Old clients may send existing memories again without an owner."""
         repeated = [record for record in records if record.id in taken_ids]
         memories = await self._store.find(scope, [record.id for record in repeated])
         return {

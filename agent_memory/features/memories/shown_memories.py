@@ -46,7 +46,7 @@ class MemoryRow(NamedTuple):
 
     @property
     def last_said(self) -> float:
-        """The time (epoch seconds) when the memory was last said or, if that is unknown, created."""
+        """The time (epoch seconds) when the memory was last stated or, if that is unknown, created."""
         return float(self.fields[6] or self.fields[0] or 0)
 
     @property

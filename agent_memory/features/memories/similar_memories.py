@@ -57,7 +57,7 @@ class SimilarMemoryStore:
         self._memories = memories
 
     async def load_near(self, scope: Scope, records: Sequence[MemoryRecord], vectors: NDArray[np.float32]) -> list[ExistingMemories]:
-        """Return each record's existing memories, and similar memories of the same owner, except messages."""
+        """Return each record's existing memories, and the same owner's similar memories that are not messages."""
         existing = await self.load_existing(scope, records)
 
         def build(pipe: Pipe) -> None:

@@ -45,7 +45,7 @@ _EMBEDDED_MS = 10_000
 class Fence:
     """Moves a session's cursor in the same step that writes memories from its journal.
 
-    If the cursor has moved meanwhile, the step writes nothing.
+    If the cursor has moved in the meantime, the step writes nothing.
 
     - `own`: the session's own memories as they were in the journal.
     - `refused`: the refused memories, each with its text and the reason.
@@ -83,7 +83,7 @@ def order_of(keys: Keys, tenant: str, record: MemoryRecord) -> str | None:
 
 
 def unique_names(put: Step) -> set[str]:
-    """Return the words and slot that a put claims if no other memory may have them."""
+    """Return the words and slot that a put claims for its memory alone."""
     scope, _, slot, words, *_ = put["standing"].split(" ")
     return {f"{scope} {name}" for name, checked in ((words, "unique" in put), (slot, "slot" in put)) if checked}
 
@@ -115,7 +115,10 @@ def message_mids(keys: Keys, tenant: str, record: MemoryRecord, name: str, piece
 
 @dataclass(frozen=True, slots=True)
 class PutOptions:
-    """How to write a record, and when to refuse it. Unless `slot_settled` is true, it is refused if another memory has its slot."""
+    """How to write a record, and when to refuse it.
+
+    Unless `slot_settled` is true, refuse the record if another memory has its slot.
+    """
 
     unique: Literal["words", "kin"] | None = None
     """Refuse if a current memory has the same words; with "kin", only if it also has the same type and date."""

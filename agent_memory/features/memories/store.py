@@ -1,6 +1,6 @@
 """Store long-term memories in Redis.
 
-Keyword search finds a memory immediately; vector search finds it once it is embedded.
+Keyword search finds a memory immediately, and vector search finds it once it is embedded.
 """
 
 from __future__ import annotations
@@ -129,8 +129,9 @@ class MemoryStore(MemoryQueries):
     async def write_all(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool) -> list[str] | None:
         """Store at most `WRITE_BATCH` memories and return None.
 
-        Store nothing if a record repeats (only with `dedupe`) or supersedes a memory or an earlier record. Then return a
-        state for each record: "same" means that it is stored already. Raises IdTaken, and then writes nothing.
+        Store nothing if a record repeats (only with `dedupe`) or supersedes a memory or an earlier record. In that
+        case, return a state for each record: "same" means that it is stored already. Raises IdTaken, and then writes
+        nothing.
         """
         permit_writing(scope, records)
         reply = await self._write(scope, records, dedupe=dedupe, atomic=True)
@@ -139,8 +140,8 @@ class MemoryStore(MemoryQueries):
     async def adopt_memories(self, scope: Scope, records: Sequence[MemoryRecord], *, dedupe: bool = True) -> list[str]:
         """Store memories from another server, keeping their times. Return a state for each, as in `write`.
 
-        Existing memories do not change: "other" means that here the id belongs to another owner or has different
-        content. Deleted memories remain deleted. Messages join their session in the order of `created_at`.
+        Existing memories do not change: "other" means that another owner already uses the id here, or that the content
+        is different. Deleted memories remain deleted. Messages join their session in the order of `created_at`.
         """
         permit_writing(scope, records)
         ordered = sorted(range(len(records)), key=lambda index: records[index].created_at)
@@ -203,7 +204,7 @@ class MemoryStore(MemoryQueries):
         return reply
 
     async def taken_ids(self, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-        """Return the ids of the records that are already in use by other owners."""
+        """Return the records' ids that other owners already use."""
         if not records:
             return []
         mids = [self._keys.mid(scope.tenant, record.id) for record in records]
@@ -308,11 +309,11 @@ class MemoryStore(MemoryQueries):
         return [memory if memory is not None and within(scope, memory.record) else None for memory in memories]
 
     async def delete_records(self, scope: Scope, records: Sequence[MemoryRecord]) -> int:
-        """Permanently delete memories; background work cannot restore them. Return how many existed."""
+        """Permanently delete memories, so that background work cannot restore them. Return how many existed."""
         return sum(await self.drop_records(scope, [(record, None) for record in records]))
 
     async def drop_records(self, scope: Scope, items: Sequence[tuple[MemoryRecord, int | None]]) -> list[bool]:
-        """Permanently delete memories that still have the given version (None: any). Return which were deleted."""
+        """Permanently delete memories that still have the given version (None: any). Return True for each deleted memory."""
         permit_writing(scope, [record for record, _ in items])
         if not items:
             return []
@@ -418,7 +419,7 @@ class MemoryStore(MemoryQueries):
     async def write_index(self, items: Sequence[IndexEntry]) -> list[bool]:
         """Index memories and release their claims.
 
-        Return False for each memory that changed meanwhile or no longer exists.
+        Return False for each memory that has changed in the meantime or no longer exists.
 
         Batches are small, because each memory blocks the engine for about half a millisecond.
         """

@@ -34,7 +34,7 @@ _MOST_FORMER = 50
 
 
 class _Batch:
-    """The memories as the earlier decisions of a batch leave them."""
+    """The memories after a batch's earlier decisions."""
 
     def __init__(self, store: MemoryStore, scope: Scope) -> None:
         self._store = store
@@ -43,7 +43,7 @@ class _Batch:
         self._mids: dict[str, str] = {}
 
     def put(self, record: MemoryRecord, *, takes_words: bool = True) -> None:
-        """Note a record that the batch stores. With `takes_words` False, another memory already has its words."""
+        """Note a record that the batch stores. If `takes_words` is False, another memory already has the record's words."""
         mid = self._store.mid(self._scope, record.id)
         self._mids = {name: other for name, other in self._mids.items() if other != mid}
         self._memories[mid] = StoredMemory(mid, IN_BATCH, record)
@@ -71,7 +71,7 @@ class _Batch:
                 pass
 
     def current(self, record: MemoryRecord, stored: ExistingMemories) -> ExistingMemories:
-        """Return what `stored` becomes by the earlier decisions."""
+        """Apply the earlier decisions to `stored`, and return the result."""
         stands = standing(self._scope.tenant, record)
         same_id = None if stored.same_id is None else self._memories.get(stored.same_id.mid, stored.same_id)
         twin = self._holder(f"{stands.scope} {stands.words}", stored.twin)
@@ -103,9 +103,10 @@ async def store_settled(
     *,
     dedupe: bool,
 ) -> None:
-    """Store records. A record that repeats or supersedes a memory, or an earlier record, becomes evidence or its successor.
+    """Store records. A record that repeats a memory or an earlier record becomes evidence for it.
 
-    All records are stored or none; of more than 200, all of each batch of 200. Raises IdTaken or Conflict.
+    A record that supersedes one becomes its successor. Each batch of 200 records is stored completely or not at all.
+    Raises IdTaken or Conflict.
     """
     if len(records) > WRITE_BATCH and (taken_ids := await store.taken_ids(scope, records)):
         raise IdTaken(taken_ids)
@@ -152,7 +153,7 @@ async def decide(
 ) -> list[tuple[MemoryRecord, list[Decision]]]:
     """Decide for each record whether to add it, to make it evidence for a memory, or to let it replace its slot's fact.
 
-    The decisions about earlier records count as carried out, so commit all decisions in one batch.
+    Each decision assumes that the earlier ones are carried out, so commit all decisions in one batch.
     """
     batch = _Batch(store, scope)
     decided: list[tuple[MemoryRecord, list[Decision]]] = []
@@ -200,7 +201,10 @@ async def decide_edit(
 
 
 async def adopt_settled(store: MemoryStore, commits: MemoryCommits, scope: Scope, records: Sequence[MemoryRecord]) -> list[str]:
-    """Adopt memories. If a memory repeats an existing one, it becomes evidence for that memory (state "repeat"). Return the states."""
+    """Adopt memories. If a memory repeats an existing memory, make it evidence for that memory (state "repeat").
+
+    Return the states.
+    """
     states = await store.adopt_memories(scope, records)
     twins = {index: state.split(" ")[1] for index, state in enumerate(states) if state.startswith("twin ")}
     for index, other in zip(twins, await store.load_by_names(scope, list(twins.values())), strict=True):
@@ -238,8 +242,8 @@ async def _insert_former(batch: _Batch, record: MemoryRecord, current: StoredMem
 def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
     """True if `record` merely repeats `old`. Expects memories with the same words. Their types may differ.
 
-    A repeat may add an event date, tags or metadata keys. It must not change a metadata value or an event date, begin
-    earlier, add a pin, or have a different end, expiry, slot or category.
+    A repeat may add an event date, tags or metadata keys. A repeat must not change a metadata value or an event date,
+    begin earlier, add a pin, or have a different end, expiry, slot or category.
     """
     if record.pinned and not old.pinned:
         return False
@@ -253,10 +257,11 @@ def repeats(record: MemoryRecord, old: MemoryRecord) -> bool:
 
 
 def tells_the_same(record: MemoryRecord, old: MemoryRecord) -> bool:
-    """True if `record`, which has the same words as `old`, also has the same meaning. Unlike `repeats`, this accepts messages.
+    """True if `record`, which has the same words as `old`, also has the same meaning.
 
-    A plain message repeats a statement that has no end, or a message with the same role. If the words contain a
-    relative time ("yesterday"), both messages must mean the same day or month.
+    Unlike `repeats`, this function accepts messages. A plain message repeats a statement that has no end, or a message
+    with the same role. If the words contain a relative time ("yesterday"), both messages must mean the same day or
+    month.
     """
     if not is_turn(record):
         return not is_turn(old) and repeats(record, old)

@@ -63,7 +63,7 @@ class ErasureStore:
         return ErasureOrder(name, Erasure(body["tn"], body["ns"], body["us"], body["sid"], body.get("ag")), raw)
 
     async def stands(self, order: ErasureOrder) -> bool:
-        """True if an order is still open. Check this after reading the memories that it covers."""
+        """True if an order is still open. Check this after reading the memories that the order covers."""
         return (await read(self._client, lambda pipe: pipe.get(self._keys.erasure(order.name))))[0] == order.raw
 
     async def leave_receipt(self, order: ErasureOrder, counts: Mapping[str, int], note: str | None = None) -> None:
@@ -143,7 +143,7 @@ def erased_where(scope: Scope, erasure: Erasure) -> str:
 
 
 def is_meant(erasure: Erasure, record: MemoryRecord) -> bool:
-    """True if an order covers a memory. For a session, the namespace and the user must match, too."""
+    """True if an order covers a memory. For a session, the namespace and the user must also match."""
     if erasure.agent_id is not None:
         return record.agent_id == erasure.agent_id and erasure.namespace in (None, record.namespace)
     if erasure.session_id is None:

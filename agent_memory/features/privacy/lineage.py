@@ -29,7 +29,7 @@ _PAGE = 64
 
 @dataclass(frozen=True, slots=True)
 class LineageMemory:
-    """A memory with its history. `now` is the current version or, if the memory has ended, its last version. It can be None.
+    """A memory with its history. `now` is the current version, the last version of an ended memory, or None.
 
     `pieces` contains evidence that was added later, by hash field. If the memory was merged, its id is an alias, and
     `alias_of` is the mid of the other memory.

@@ -206,8 +206,8 @@ def _without_source(
 ) -> tuple[MemoryRecord | None, Sequence[Evidence], int]:
     """Return the current version without its evidence from the source, or None if it loses no evidence.
 
-    Also return the later evidence that now supports the version, and the number of pieces that it loses. The memory's
-    trust changes only if later evidence now supports it.
+    Also return the later evidence that now supports the version, and the number of pieces that the version loses. The
+    memory's trust changes only if later evidence now supports it.
     """
     assert memory.now is not None
     record = memory.now.record

@@ -37,8 +37,8 @@ async def purge_source(
 
     Memories with other evidence lose only the evidence from the source.
 
-    A worker does this. The response is `pending` if there is no worker, or if the work takes longer than `wait`. The
-    operation in X-Operation-Id keeps the counts as its receipt (`stages`) for 7 days.
+    A worker does the work. The response is `pending` if there is no worker, or if the work takes longer than `wait`.
+    The operation in X-Operation-Id keeps the counts as its receipt (`stages`) for 7 days.
     """
     services[MemoryService].require()
     order = await services[PurgeService].order(scope, body, namespace, user_id, dry_run=dry_run)
@@ -58,8 +58,8 @@ async def delete_agent(
 ) -> Response:
     """Deletes all data of an agent, in one namespace or in all. X-Operation-Id identifies the operation.
 
-    This covers the agent's sessions with their messages, and all users' memories, blocks and procedures with the
-    agent's id.
+    The data consists of the agent's sessions with their messages, and all users' memories, blocks and procedures with
+    the agent's id.
     """
     erasure = Erasure(scope.tenant, whole_agent(scope, namespace, agent_id), None, None, agent_id)
     return await _erased(services, scope, erasure, wait)

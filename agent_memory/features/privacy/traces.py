@@ -44,8 +44,8 @@ class TraceStore:
     async def forget_past(self, scope: Scope, erasure: Erasure, unreadable: Callable[[str], None]) -> int:
         """Delete the ended memories and former versions that an order covers. Return the number of deletions.
 
-        This includes former versions of memories that now belong to another owner. For unreadable versions, the tags
-        decide whether the order covers them, and their keys are passed to `unreadable`.
+        The deletion includes former versions of memories that now belong to another owner. For unreadable versions, the
+        tags decide whether the order covers them, and their keys are passed to `unreadable`.
         """
         removed = 0
         while versions := await self._erasures.page(scope, erasure, past=True):
@@ -128,9 +128,7 @@ class TraceStore:
     async def forget_answers(self, name: str) -> int:
         """Delete stored answers to requests with an idempotency key if they contain the name.
 
-        Return how many were deleted.
-
-        This covers all tenants, because an answer does not record its tenant.
+        Return how many were deleted. Search the answers of all tenants, because an answer does not record its tenant.
         """
         spelled = {json.dumps(name).encode(), json.dumps(name, ensure_ascii=False).encode()}
         deleted_keys: list[bytes] = []
@@ -169,7 +167,7 @@ class TraceStore:
         await write(self._client, lambda pipe: pipe.delete(*(self._keys.running(kind, scope.tenant) for kind in DueKind)))
 
     async def rewrite_log(self) -> None:
-        """Ask Redis to rewrite its append-only file without the deleted data. Ignores a refusal."""
+        """Ask Redis to rewrite its append-only file without the deleted data. Do nothing if Redis refuses."""
         try:
             await self._client.bgrewriteaof()
         except Exception:  # noqa: BLE001 - the data is gone from the database in any case; a managed Redis forbids this, or one is under way

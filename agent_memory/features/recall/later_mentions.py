@@ -2,7 +2,7 @@
 
 "Where do I live?" finds "I live on Candle Street 8.", but not "Candle Street was damp, I am back on Ropewalk 3.". With
 MiniLM, 82 to 215 of the 419 to 689 messages in a LoCoMo conversation are more similar to the question. Things with a
-number are rare: 9 of LoCoMo's 2,960 statements mention one. Places left in the prompt go to messages below the
+number are rare: 9 of LoCoMo's 2,960 statements mention one. Any room left in the prompt goes to messages below the
 threshold that share a plain name ("Tofu died on Tuesday").
 """
 
@@ -80,7 +80,7 @@ def with_mentions(
 
 
 def with_what_names_the_same(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page with statements from `further` that share a name with an earlier statement by the same person."""
+    """Return the page, plus the statements from `further` that share a name with an earlier statement by the same person."""
     if not further:
         return page
     there = {memory.mid for memory in page}
@@ -124,7 +124,7 @@ def _named_by(memory: ShownMemory, since: _Names) -> str | None:
 
 
 def with_corrections(page: Sequence[ShownMemory], further: Sequence[ShownMemory]) -> Sequence[ShownMemory]:
-    """Return the page with the statements from `further` that correct a statement on the page."""
+    """Return the page, plus the statements from `further` that correct a statement on the page."""
     there, candidates = {memory.mid for memory in page}, [memory for memory in further if not only_asks(memory)]
     if not candidates:
         return page

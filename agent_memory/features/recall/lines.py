@@ -19,7 +19,7 @@ _MOST_NAME = 64
 
 @dataclass(slots=True)
 class LineStyle:
-    """The style of prompt lines: dates are in `zone` and relative to `now`, and ids are shown or not."""
+    """The style of prompt lines: the time zone (`zone`) and reference time (`now`) of dates, and whether to show ids."""
 
     now: datetime
     zone: tzinfo

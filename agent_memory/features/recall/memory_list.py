@@ -1,7 +1,7 @@
-"""Select and order the memories of a prompt: facts first, then statements. Pure functions, no I/O.
+"""Select and order the memories for a prompt: facts first, then statements. Pure functions, no I/O.
 
-Statements are memories of messages. Facts keep the order of the search. Clearly relevant statements precede the other
-statements; each group is sorted by time. Facts and statements each get half of the places and tokens, plus what the
+Statements are memories made from messages. Facts stay in search order. Clearly relevant statements precede the other
+statements; each group is sorted by time. Facts and statements each get half of the slots and tokens, plus whatever the
 other kind leaves unused. Corrections and accompanying memories are indented below their statement.
 """
 
@@ -38,7 +38,7 @@ MessageName = tuple[str | None, str | None, str | None, str]
 
 @dataclass(slots=True)
 class MemoryList:
-    """The memories in a prompt: facts and statements, each in the order of the search.
+    """The memories in a prompt: facts and statements, each in search order.
 
     `question_ids` are the ids of statements that only ask a question. `passages` maps the id of a long memory to the
     passage that the prompt shows.
@@ -106,7 +106,7 @@ class MemoryList:
 
 @dataclass(slots=True)
 class MemorySelection:
-    """Selects the best memories that fit into `limit` places and `budget` tokens.
+    """Selects the best memories: at most `limit` of them, with at most `budget` tokens.
 
     Each memory costs its text's tokens plus `line_tokens`. If `distinct` is true, near duplicates are left out.
     """
@@ -126,7 +126,8 @@ class MemorySelection:
     def select(self, memories: Sequence[ShownMemory]) -> MemoryList:
         """Return the memories to show. Expects `memories` to be sorted best first.
 
-        Afterwards, `cut` holds the reason why each memory was left out, except for memories that only exceed the limit.
+        Afterwards, `cut` contains the reason why each memory was left out, except for memories that only exceed the
+        limit.
         """
         beside = [memory for memory in memories if memory.beside is not None]
         memories = [memory for memory in memories if memory.beside is None] if beside else memories

@@ -101,11 +101,11 @@ class RecallService:
     ) -> Prompt:
         """Return a prompt.
 
-        If `explain` is true, the prompt includes an explanation, and its memories do not count as read. `shown` are
-        messages that the caller shows along with a prompt without a session. The prompt does not repeat them.
+        If `explain` is true, the prompt includes an explanation, and its memories do not count as read. `shown`
+        contains messages that the caller shows next to a prompt without a session. The prompt does not repeat them.
 
         Raises UnsupportedRequest if the request specifies neither a session nor a search, BadInput if fields contradict
-        each other, and the errors of the sections.
+        each other, and anything that the sections raise.
         """
         ask = _ask_of(scope, body, optimize_query=optimize_query, explain=explain)
         session, contents = await self._load_sections(ask, shown)
@@ -268,7 +268,7 @@ def _with_one_zone(body: MemoryPromptRequest) -> MemoryPromptRequest:
 
 
 def _fit_together(budget: TokenBudget, share: float, contents: Sequence[SectionContent]) -> list[FittedSection]:
-    """Fit sections into a shared part of the budget, in order. Each takes what it needs from the remaining tokens."""
+    """Fit sections into a shared part of the budget, in order. Each section takes what it needs from the remaining tokens."""
     most = budget.offer(share)
     fitted: list[FittedSection] = []
     for content in contents:

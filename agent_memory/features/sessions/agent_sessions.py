@@ -1,4 +1,7 @@
-"""Find an agent's sessions, for exports and erasures. This reads all accessible sessions, because the index does not contain agents."""
+"""Find an agent's sessions, for exports and erasures.
+
+The search reads all accessible sessions, because the index does not contain agents.
+"""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ def encode_own(record: MemoryRecord, scope: Scope) -> str:
 
 
 def decode_own(raw: str) -> OwnMemory:
-    """Decode the JSON of `encode_own`, including the time that the Redis script added."""
+    """Decode the JSON from `encode_own`, including the time that the Redis script added."""
     body = json.loads(raw)
     record = MemoryRecord.model_validate(body["record"], context=ANSWER)
     memory = MemoryRecord.model_construct(_fields_set=set(body["given"]), **dict(record))

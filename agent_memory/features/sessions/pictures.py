@@ -43,7 +43,7 @@ class PictureMemories:
         return {memory_id for memory_id, memory in zip(memory_ids, found, strict=True) if memory is not None}
 
     async def descriptions(self, scope: Scope, ref: SessionRef, messages: Sequence[MemoryMessage]) -> dict[str, list[str]]:
-        """Return, by message id, how a model describes the messages' pictures. Omit quarantined descriptions."""
+        """Return a model's descriptions of the messages' pictures, by message id. Omit quarantined descriptions."""
         ids = {
             message.id: [self.memory_id(ref, address) for address in addresses[:MOST_PICTURES]]
             for message in messages
@@ -77,7 +77,7 @@ async def mark_pictures(services: Services, scope: Scope, session: WorkingMemory
 
 
 async def described_pictures(services: Services, sid: str, message_ids: Collection[str]) -> dict[str, list[str]]:
-    """Return, by message id, how a model describes the pictures in these messages of a session."""
+    """Return a model's descriptions of the pictures in these messages of a session, by message id."""
     sid, store = sid.partition(".")[0], services[SessionStore]  # A batch that was set aside has its session's name.
     read = await store.by_sid(sid, last=1)
     if read is None or read[1].pictures_seen_to is None or (read := await store.by_sid(sid)) is None:

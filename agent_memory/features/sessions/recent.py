@@ -1,4 +1,4 @@
-"""Find a user's latest messages in other sessions before a worker makes memories from them (read your own writes)."""
+"""Find a user's latest messages from other sessions that no worker has turned into memories yet (read your own writes)."""
 
 from __future__ import annotations
 

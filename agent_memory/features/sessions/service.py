@@ -164,7 +164,7 @@ class SessionService:
     ) -> tuple[AppendMessagesResponse, Sequence[MemoryMessage]]:
         """Append messages, creating the session if it is missing. Skip messages that the session already has.
 
-        Return the answer and the messages as stored: a new message that reuses an id gets a different one. If `anew` is
+        Return the answer and the messages as stored: a new message that reuses an id gets a different id. If `anew` is
         true, the messages replace the session, but its long-term memories are kept.
         """
         ref = session_of(scope, session_id, body.namespace, body.user_id)
@@ -317,7 +317,7 @@ class SessionService:
         ]
 
     async def _room(self, scope: Scope, messages: Sequence[MemoryMessage], memories: int = 0) -> None:
-        """Raise TooMany if the tenant has no room for the memories of these messages and for `memories` more."""
+        """Raise TooMany if the memories of these messages and `memories` more would exceed the tenant's limit."""
         if self.promotes:
             memories += sum(map(_is_promoted, messages))
         await self._memory_limit.room_for(scope.tenant, memories)

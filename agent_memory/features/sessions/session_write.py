@@ -98,8 +98,9 @@ class SessionWrite:
 class SessionStamp:
     """The state of a session after a write. `epoch` identifies the session from creation to deletion. `created` is in µs.
 
-    `said_created` is the creation time given by the caller (ISO 8601). `kept_beside` contains the position and content
-    of each message sent without its stored non-text content, which the write kept.
+    `said_created` is the creation time given by the caller (ISO 8601). If a message was sent without its stored
+    non-text content, the write keeps that content. `kept_beside` contains the positions of such messages and the
+    content.
     """
 
     version: int

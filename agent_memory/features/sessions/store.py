@@ -117,7 +117,7 @@ class SessionEpoch:
 
 class SessionStore:
     def __init__(self, client: Redis, keys: Keys, *, fsync: bool = False) -> None:
-        """If `fsync` is true, changes made by callers are on disk before the reply."""
+        """Create the store. If `fsync` is true, callers' changes are on disk before the reply."""
         self._client = client
         self._keys = keys
         self._outboxes = [key for kind in (DueKind.SESSION, DueKind.EXTRACTION) for key in outbox_keys(keys, kind).values()]
@@ -139,9 +139,9 @@ class SessionStore:
     async def write(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> SessionStamp:
         """Replace a session or append to it, and mark its follow-up work as due.
 
-        Raises Forbidden or IdTaken, naming the field, if the caller may not create a memory that is to be promoted; the
-        script then writes nothing. Unchanged memories of the session are not promoted again. Raises VersionMismatch,
-        TooLarge, BadInput or RedisUnavailable.
+        Raises Forbidden or IdTaken, naming the field, if the caller may not create a memory that is to be promoted. In
+        that case, the script writes nothing. Unchanged memories of the session are not promoted again. Raises
+        VersionMismatch, TooLarge, BadInput or RedisUnavailable.
         """
         k = self._keys.session(self._sid(scope, ref, write=True))
         await run_in_thread(lambda: permit_own(scope, ref, change), memories_work(change.memories))

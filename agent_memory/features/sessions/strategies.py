@@ -57,7 +57,10 @@ def options_of(config: dict[str, Any]) -> StrategyOptions:
 
 
 def read_zone(name: str | None, field_name: str = "timezone", where: str = "body") -> tzinfo:
-    """Return the named time zone, or UTC for None. Raises BadInput; `where` specifies which part of the request contains the name."""
+    """Return the named time zone, or UTC for None. Raises BadInput.
+
+    `where` specifies which part of the request contains the name.
+    """
     try:
         return zone_of(name)
     except ValueError as error:

@@ -25,7 +25,10 @@ _RECORDED = re.compile(rb'"ra":"[0-9.]+"')
 
 
 class ImportOwner(NamedTuple):
-    """To whom an import assigns its lines: a user or an agent, in a namespace or, if it is None, in those of the lines."""
+    """The owner to which an import assigns its lines: a user or an agent.
+
+    If `namespace` is None, each line keeps its own namespace.
+    """
 
     namespace: str | None
     user_id: str | None
@@ -33,9 +36,9 @@ class ImportOwner(NamedTuple):
 
 
 class ImportProgress:
-    """Each user or agent has one set with the marks of all its imports, which an erasure deletes.
+    """Stores the marks of imported lines, in one set for each user or agent. An erasure deletes the set.
 
-    A member is "<import>:<namespace>:<mark>". In one of them, the owner's names as JSON take the place of a mark.
+    A member is "<import>:<namespace>:<mark>". One member contains the owner's names as JSON instead of a mark.
     """
 
     def __init__(self, client: Redis, keys: Keys, ids: KeyedIds) -> None:
@@ -45,15 +48,15 @@ class ImportProgress:
         self._note = Script(client, "transfer/arrival_note")
 
     def mark_of(self, owner: ImportOwner, raw: bytes) -> str:
-        """Return the mark of a line, without the time at which this run made it."""
+        """Return the mark of a line. The mark ignores the time at which this run created the line."""
         return self._ids.of(*owner, _RECORDED.sub(b"", raw).decode("utf-8", "replace").strip())
 
     async def begin(self, scope: Scope, source: str, owner: ImportOwner) -> None:
-        """Note that the owner gets data of an import. Raises ErasureUnderWay."""
+        """Record that the owner receives data from an import. Raises ErasureUnderWay."""
         await self.note(scope, source, owner, [json.dumps(owner)])
 
     async def arrived(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> set[str]:
-        """Return the marks of lines that arrived before."""
+        """Return the marks of lines that have already arrived."""
         if not marks:
             return set()
         key, members = self._arrived(self._owner_id(scope, owner)), self._members(scope, source, owner, marks)
@@ -61,7 +64,7 @@ class ImportProgress:
         return {mark for mark, is_known in zip(marks, known, strict=True) if is_known}
 
     async def note(self, scope: Scope, source: str, owner: ImportOwner, marks: Sequence[str]) -> None:
-        """Note lines that arrived. Raises ErasureUnderWay."""
+        """Record that lines have arrived. Raises ErasureUnderWay."""
         name = self._owner_id(scope, owner)
         guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
         keys = {"arrived": self._arrived(name), "arrivals": self._arrivals(scope, source)}
@@ -77,7 +80,7 @@ class ImportProgress:
         return [owner for owner in owners if scope.reaches(owner.namespace, owner.user_id)]
 
     async def forget(self, scope: Scope, source: str, owners: Sequence[ImportOwner]) -> None:
-        """Let the import of this name start again for these owners: it was undone."""
+        """Let the import with this name start over for these owners, because the import was undone."""
         for owner in owners:
             name = self._owner_id(scope, owner)
             (prefix,) = self._members(scope, source, owner, [""])

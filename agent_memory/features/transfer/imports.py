@@ -141,7 +141,10 @@ class ImportService:
         return run.report
 
     async def _skip_arrived(self, run: _Run, rows: Iterable[bytes], first: int) -> list[bytes]:
-        """Return the rows, with an empty row in place of each row that arrived before. The report counts the replaced rows as present."""
+        """Return the rows, with an empty row in place of each row that has already arrived.
+
+        The report counts the replaced rows as present.
+        """
         lines = list(islice(rows, MAX_LINES + 1))
         run.marks = {number: self.progress.mark_of(run.owner, raw) for number, raw in enumerate(lines, start=first)}
         arrived = await self.progress.arrived(run.scope, run.source, run.owner, list(run.marks.values()))
@@ -238,7 +241,7 @@ class ImportService:
                 run.report.vectors_to_embed += memory.now.vector is None
 
     async def _twin(self, run: _Run, memory: MemoryExport, mid: str) -> str:
-        """Merge a memory, as evidence, into the memory `mid`, which has the same words, if both state the same thing.
+        """If a memory states the same thing as the memory `mid`, which has the same words, merge the memory as evidence.
 
         Otherwise, store the memory separately, because it may be an event on another day or a contradiction.
         """

@@ -259,7 +259,7 @@ def _id_of(scope: Scope, keys: Keys, about: MemoryRecord, evidence: Sequence[Evi
 
 
 def _leads(memory: MemoryExport, version: str, began: int) -> bool:
-    """True if this history document is the one at which the export includes the memory.
+    """True if the export includes the memory when it reaches this history document.
 
     Only one document counts, so each memory appears once, unless it changes during the export.
     """

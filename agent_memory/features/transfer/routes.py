@@ -61,8 +61,8 @@ async def export_user(services: ServicesDep, scope: ScopeDep, user_id: UserPath,
 async def export_agent(services: ServicesDep, scope: ScopeDep, agent_id: AgentPath, namespace: NamespaceQuery = None) -> Response:
     """Returns all data of an agent, in one namespace or in all, as JSON lines in the format of a user's export.
 
-    This covers the agent's sessions with their messages, and any user's memories, blocks and procedures with the
-    agent's id.
+    The data consists of the agent's sessions with their messages, and any user's memories, blocks and procedures with
+    the agent's id.
     """
     operation_id, pieces = await services[ExportService].begin(scope, namespace, None, agent_id)
     return PagedResponse(pieces, MEDIA_TYPE, {"x-operation-id": operation_id, "cache-control": "no-store"})

@@ -26,7 +26,7 @@ _HARMLESS_FIELDS = {"delete_long_term_memory": frozenset({"namespace"})}
 
 
 class ArgumentReader:
-    """Reader of one endpoint's arguments, based on FastAPI's analysis of the endpoint's signature."""
+    """Reads one endpoint's arguments, based on FastAPI's analysis of the endpoint's signature."""
 
     def __init__(self, endpoint: Dependant, last_parameter: str | None, *, deletes: bool) -> None:
         self._endpoint = endpoint
@@ -48,7 +48,7 @@ class ArgumentReader:
     async def read(self, request: Request) -> tuple[dict[str, Any], bytes, Sequence[Unknown]]:
         """Return the arguments, the body, and the ignored unknown fields.
 
-        Raises RequestValidationError, BadInput, and the errors of `read_body` and of dependencies.
+        Raises RequestValidationError, BadInput, and anything that `read_body` or a dependency raises.
         """
         scope = request.scope
         ignored: list[Unknown] = []

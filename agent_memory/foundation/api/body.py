@@ -97,8 +97,8 @@ async def read_body(scope: Scope, receive: Receive, media_type: str | None = "ap
     """Return the whole body.
 
     Raises BodyTooLarge as soon as the body exceeds the limit, BadInput if the JSON has too many values, and
-    ClientDisconnect. Raises UnsupportedMedia if the content type is not `media_type` (None allows any type). Without a
-    CORS preflight, a web page from another origin cannot send JSON.
+    ClientDisconnect. Raises UnsupportedMedia if the content type is not `media_type` (None allows any type). This check
+    keeps out web pages from other origins, which cannot send JSON without a CORS preflight.
     """
     limit: int = scope["app"].state.max_body_bytes
     _check_headers(scope, media_type, limit)
@@ -146,7 +146,7 @@ def _is_media_type(content_type: bytes, expected: bytes) -> bool:
 async def read_object(request: Request) -> dict[str, Any]:
     """Return the body, which must be a JSON object. Its strings may contain lone surrogates.
 
-    Raises BadInput if the body is not a JSON object, and the errors of `read_body`.
+    Raises BadInput if the body is not a JSON object. Also raises anything that `read_body` raises.
     """
     body = await read_body(request.scope, request.receive)
     try:

@@ -96,8 +96,8 @@ def version_of(if_match: str | None) -> str | None:
 def version_wanted(if_match: str | None, if_none_match: str | None) -> str | None:
     """Return "absent" for `If-None-Match: *`. Otherwise, return the version that `version_of` reads from `If-Match`.
 
-    Raises UnsupportedRequest if `If-None-Match` has any other value or if both headers are present, and the errors of
-    `version_of`.
+    Raises UnsupportedRequest if `If-None-Match` has any other value or if both headers are present. Also raises
+    anything that `version_of` raises.
     """
     if if_none_match is None:
         return version_of(if_match)

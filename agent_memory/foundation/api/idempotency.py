@@ -43,7 +43,7 @@ class StoredAnswer:
 
 
 class IdempotencyService:
-    """Service that stores each response under its tenant and idempotency key for a day."""
+    """Stores each response for a day, under its tenant and idempotency key."""
 
     def __init__(self, client: Redis, keys: Keys, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self._keys = keys
@@ -59,9 +59,9 @@ class IdempotencyService:
     ) -> Response | StoredAnswer:
         """Return the stored response to this request, or run the request and store its response unless an error occurs.
 
-        If `keeps` is false, store only that the key was used, not the response's content. A repeated request then runs
+        If `keeps` is false, record only that the key was used, not the response's content. A repeated request then runs
         again. Raises BadInput if the key is malformed or was used for another request, RequestUnderWay while the first
-        request runs, and the errors of `answer`.
+        request runs, and anything that `answer` raises.
         """
         if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
             raise BadInput(f"must be 1 to {MAX_KEY_CHARS} printable ASCII characters", field="Idempotency-Key", where="header")

@@ -45,7 +45,7 @@ class Operation(APIRoute):
         self.app = self._serve
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the endpoint and send its response. Raises the errors of `ArgumentReader.read` and of the endpoint."""
+        """Run the endpoint and send its response. Raises anything that `ArgumentReader.read` or the endpoint raises."""
         with collecting_notices() as notices:
             arguments, body, ignored = await self._arguments.read(Request(scope, receive))
             scope[ARGUMENTS] = arguments

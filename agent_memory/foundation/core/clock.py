@@ -56,10 +56,10 @@ def as_in_zone(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def stated_date(metadata: Mapping[str, Any]) -> datetime | None:
-    """Return the `date` in metadata, or None if it is missing or cannot be parsed. A date without a time zone is read as UTC.
+    """Return the `date` in metadata, or None if it is missing or cannot be parsed.
 
-    Accepts ISO 8601, RFC 822 ("Tue, 14 Nov 2023 10:00 GMT"), and seconds or milliseconds since 1970, as a number or a
-    string of digits.
+    A date without a time zone is assumed to be in UTC. Accepts ISO 8601, RFC 822 ("Tue, 14 Nov 2023 10:00 GMT"), and
+    seconds or milliseconds since 1970, as a number or a string of digits.
     """
     value = metadata.get("date")
     try:

@@ -34,7 +34,7 @@ class DeferredWrite:
             self._writer = asyncio.create_task(self._write_later())
 
     async def close(self) -> None:
-        """Write all pending changes. Gives up after two seconds."""
+        """Write all pending changes. Give up after two seconds."""
         self._closing.set()
         try:
             async with asyncio.timeout(_CLOSE_SECONDS):

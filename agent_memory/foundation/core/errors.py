@@ -61,7 +61,7 @@ class Conflict(AgentMemoryError, code="conflict", status=409):
 
 
 class IdTaken(Conflict):
-    """Memories of other owners already use these `ids`; nothing was written. The message does not reveal the owners."""
+    """Memories of other owners already use these `ids`, so nothing was written. The message does not reveal the owners."""
 
     def __init__(self, ids: Sequence[str], *, field: str = "id") -> None:
         super().__init__("this id is taken: give another one, or none", field=field)
@@ -78,7 +78,7 @@ class RequestUnderWay(Conflict, RetryLater, code="request_under_way"):
 
 
 class ErasureUnderWay(Conflict, RetryLater, code="erasure_under_way"):
-    """An erasure of the user, session, or agent blocks this write; nothing was written.
+    """An erasure of the user, session, or agent blocks this write, so nothing was written.
 
     `age`: seconds since the erasure was requested. `is_over`: the erasure ended after the writer began to read, so the
     write could restore erased data.

@@ -125,9 +125,9 @@ class UndoableExporter(Exporter, Protocol):
     """An exporter that can also undo what it imported."""
 
     async def undo_import(self, scope: Scope, owner: Owner | AgentOwner, source: str, *, dry_run: bool) -> Counter[str]:
-        """Delete the owner's data that the import `source` stored, unless it has changed since. With `dry_run`, only count it.
+        """Delete the owner's data that the import `source` stored, unless the data has changed since then.
 
-        Return the number of objects by kind.
+        With `dry_run`, only count it. Return the number of objects by kind.
         """
         ...
 
@@ -199,8 +199,8 @@ class Follower(Protocol):
     async def follow_memories(self, mids: Sequence[str]) -> None:
         """Update the data derived from these memories, and delete the data derived from deleted memories.
 
-        Must be idempotent and must not depend on the order of calls, because workers may repeat a call. Use each
-        memory's version to reject outdated writes.
+        Implementations must be idempotent and must not depend on the order of calls, because workers may repeat a call.
+        Use each memory's version to reject outdated writes.
         """
         ...
 

@@ -14,10 +14,10 @@ def starting() -> None:
 
 
 def settle() -> None:
-    """Exclude all existing objects from garbage collection and turn it on. Call this at the end of startup.
+    """Exclude all existing objects from garbage collection, and turn garbage collection on. Call this at the end of startup.
 
-    A full collection of the 260,000 objects that exist after startup blocks the event loop for 0.2 s. `settle` does
-    not run a collection first, because only 5,000 of the objects are garbage.
+    A full collection of the 260,000 objects that exist after startup blocks the event loop for 0.2 s. `settle` does not
+    run a collection first, because only 5,000 of the objects are garbage.
     """
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)

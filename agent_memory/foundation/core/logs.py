@@ -83,7 +83,7 @@ class _AccessLog:
 
 
 def log_request(method: str, path: str, status: int, seconds: float, request_id: str, *, quiet: bool) -> None:
-    """Write a request's line to the access log. Does not escape the arguments or hide secrets in them."""
+    """Write a request's line to the access log. Do not escape the arguments, and do not hide secrets in them."""
     stream = _AccessLog.stream
     if stream is None or (logging.DEBUG if quiet else logging.INFO) < _AccessLog.level:
         return

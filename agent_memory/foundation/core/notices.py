@@ -24,7 +24,7 @@ def collecting_notices() -> Generator[list[str]]:
 
 
 def add_notice(notice: str) -> None:
-    """Add a notice to the response of the current request. Ignores repeats and notices beyond `MAX_NOTICES`."""
+    """Add a notice to the response of the current request. Ignore repeats and notices beyond `MAX_NOTICES`."""
     notices = _collected.get()
     if notices is not None and notice not in notices and len(notices) < MAX_NOTICES:
         notices.append(notice)

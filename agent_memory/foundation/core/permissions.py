@@ -29,7 +29,7 @@ def within(scope: Scope, record: Owned) -> bool:
 def permit_writing(scope: Scope, records: Iterable[MemoryRecord] = (), *, field: str | None = None) -> None:
     """Raise Forbidden if the caller may only read, or if the scope does not cover one of the `records`.
 
-    `field` is the request field that contains `records`; it appears in the error.
+    `field` is the request field that contains `records`. The error names this field.
     """
     if not scope.may_write:
         raise Forbidden("these credentials are read-only: use credentials with the role write")

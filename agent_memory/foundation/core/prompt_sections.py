@@ -47,8 +47,8 @@ NOBODY = Reader()
 class PromptAsk:
     """A request for a prompt. `session` is the session that the prompt continues.
 
-    `scope` covers `reader`. `zone` is the request's time zone, or else the reader's, or else UTC. It no longer changes
-    once sections load their content.
+    `scope` covers `reader`. `zone` is the request's time zone, or else the reader's, or else UTC. The zone no longer
+    changes once sections load their content.
     """
 
     scope: Scope
@@ -151,7 +151,7 @@ class AnnouncedSection(PromptSection, Protocol):
 def fit_lines(lines: Sequence[T], tokens: int, count: Callable[[T], int]) -> tuple[list[T], int]:
     """Return the complete lines that fit into `tokens`, in order, and the number of tokens left.
 
-    The end of a line counts as one token. Skips a line that does not fit; shorter lines after it may still fit.
+    The end of a line counts as one token. Skip a line that does not fit, because shorter lines after it may still fit.
     """
     fitting: list[T] = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""Find a redis-server with the query engine, and start redis-server processes that end when our process ends."""
+"""Find a redis-server with the query engine, and start redis-server processes that end when this process ends."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Engine:
     module: str | None = None
 
     def config_lines(self) -> list[bytes]:
-        """Return the lines of redis.conf that load the query engine's module with our options."""
+        """Return the lines of redis.conf that load the query engine's module with `SEARCH_OPTIONS`."""
         if self.module is None:
             return []
         options = " ".join(f"{name} {value}" for name, value in SEARCH_OPTIONS)

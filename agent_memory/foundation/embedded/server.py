@@ -1,7 +1,7 @@
 """Run a redis-server with the query engine on a data directory: `async with embedded_redis(data_dir) as redis`.
 
 The server listens only on 127.0.0.1 and requires a password, which is stored in the data directory. The server writes
-an append-only file. Our process restarts the server if it dies. The server ends when our process ends.
+an append-only file. If the server dies, this process restarts it. The server ends when this process ends.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class EmbeddedRedis:
 async def embedded_redis(data_dir: Path, *, port: int = 0, stop_seconds: float = 10.0) -> AsyncGenerator[EmbeddedRedis, None]:
     """Start Redis on `data_dir` and yield the server once it has loaded its data. Raises StartupError.
 
-    Creates `data_dir` if it is missing. A `port` of 0 means any free port. Call this from the main thread, because the
+    Create `data_dir` if it is missing. A `port` of 0 means any free port. Call this from the main thread, because the
     server ends when the thread that started it ends.
     """
     folder = _make_data_dir(data_dir)
@@ -141,7 +141,7 @@ def _make_data_dir(data_dir: Path) -> Path:
 
 
 class _Locks:
-    """Two file locks. Only our process holds `owner.lock`. Our process and the redis-server both hold `redis.lock`.
+    """Two file locks. Only this process holds `owner.lock`. This process and the redis-server both hold `redis.lock`.
 
     If `owner.lock` is free but `redis.lock` is not, a redis-server from an earlier run is still running. This test does
     not depend on process ids.
@@ -316,7 +316,8 @@ def _launch(folder: Path, engine: Engine, password: str, port: int, lock: int) -
 async def _start_first(folder: Path, locks: _Locks, password: str, port: int) -> _Server:
     """Start Redis, making up to three attempts. Raises StartupError.
 
-    Another process may take the port before Redis does, and the engine that worked last time may not work anymore.
+    An attempt can fail because another process takes the port first, or because the engine from last time no longer
+    works.
     """
     if port and not _is_free(port):
         raise StartupError(f"port {port} on 127.0.0.1 is taken; choose another for the embedded Redis with EMBEDDED_REDIS_PORT")

@@ -42,7 +42,7 @@ class EmbeddingModel(Protocol):
     async def embed(self, texts: Sequence[str], *, timeout: float | None = None) -> Vectors:
         """Return unit vectors as float32 of shape (len(texts), dimensions).
 
-        Raises ModelUnavailable, ModelAnswerInvalid.
+        Raises ModelUnavailable or ModelAnswerInvalid.
         """
         ...
 
@@ -70,7 +70,7 @@ class Embedder(Protocol):
         ...
 
     async def adopt(self, rows: Vectors) -> Vectors:
-        """Convert vectors from another store to the form that `embed` returns. This model made them without a prefix.
+        """Convert vectors from another store to the form that `embed` returns. They must come from this model, without a prefix.
 
         Raises the same errors as `embed`.
         """
@@ -87,7 +87,7 @@ class Reranker(Protocol):
     def description(self) -> str: ...
 
     async def rerank(self, query: str, texts: Sequence[str], *, timeout: float) -> list[float]:
-        """Return a score for each text. A higher score is better. Raises ModelUnavailable, ModelAnswerInvalid."""
+        """Return a score for each text. A higher score is better. Raises ModelUnavailable or ModelAnswerInvalid."""
         ...
 
     async def close(self) -> None: ...
@@ -104,13 +104,13 @@ class ChatModel(Protocol):
     def context(self) -> ModelContext: ...
 
     async def ask_context(self) -> None:
-        """Ask the server for its context size if it is time to ask. Never raises. Do not call it while a user waits."""
+        """Ask the server for its context size if that is due. Never raises. Do not call this while a user is waiting."""
         ...
 
     def room(self, prompt: Sequence[ChatMessage], answer: type[BaseModel] | None = None) -> int:
         """Return the number of tokens that `prompt` and the schema of `answer` leave free in the context window.
 
-        The number is negative if they do not fit.
+        The number is negative if the prompt and the schema do not fit.
         """
         ...
 
@@ -119,7 +119,7 @@ class ChatModel(Protocol):
         ...
 
     async def text(self, messages: Sequence[ChatMessage], *, max_tokens: int | None = None, timeout: float | None = None) -> str:
-        """Return the stripped, non-empty answer. Raises ModelUnavailable, ModelAnswerInvalid, ContextExceeded."""
+        """Return the stripped, non-empty answer. Raises ModelUnavailable, ModelAnswerInvalid or ContextExceeded."""
         ...
 
     async def structured(

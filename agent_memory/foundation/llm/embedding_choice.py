@@ -26,7 +26,10 @@ class EmbeddingChoice(NamedTuple):
         return cls(*json.loads(raw))
 
     def successor(self, raw: bytes | None) -> EmbeddingChoice | None:
-        """Return the model that `reembed` left in a store, if it is this one or replaced it. `raw` is the store's field `choice`."""
+        """Return the model that `reembed` left in a store, if that model is this one or its replacement.
+
+        `raw` is the store's field `choice`.
+        """
         if raw is None:
             return None
         change = json.loads(raw)

@@ -87,7 +87,7 @@ class ModelContext:
 
     @property
     def window(self) -> int:
-        """The limit in tokens by our own count. It is lower than `limit` if the server counts more tokens."""
+        """The limit in tokens by this server's count. This limit is lower than `limit` if the model server counts more tokens."""
         return int(self.limit.tokens / self._rate)
 
     @property
@@ -145,7 +145,7 @@ class ModelContext:
             self._learned, self._learned_until = tokens, self._clock() + seconds
 
     def learn_refusal(self, overflow: ContextOverflow, ours: int, *, answer: int = 0) -> None:
-        """Learn from a refused request: a prompt of `ours` tokens by our count, plus room for `answer` tokens.
+        """Learn from a refused request: a prompt of `ours` tokens by this server's count, plus room for `answer` tokens.
 
         If the refusal does not state a limit, assume half the size of the request. Never assume less than the largest
         accepted request.
@@ -161,9 +161,9 @@ class ModelContext:
         self._learned, self._learned_until = limit, self._clock() + KNOWN_SECONDS
 
     def learn_acceptance(self, theirs: int, ours: int) -> None:
-        """Note an accepted prompt with `ours` tokens by our count and `theirs` tokens by the server's count.
+        """Note an accepted prompt with `ours` tokens by this server's count and `theirs` tokens by the model server's count.
 
-        `theirs` is 0 if the server did not report its count.
+        `theirs` is 0 if the model server did not report its count.
         """
         self._most_accepted = max(self._most_accepted, theirs or ours)
         if theirs > 0 and ours > 0:
@@ -186,7 +186,7 @@ class ModelContext:
         self._refused[prompt] = self._clock() + KNOWN_SECONDS
 
     def refuses(self, prompt: bytes) -> bool:
-        """True if the server recently refused exactly this request, which the caller must then not repeat."""
+        """True if the server recently refused exactly this request. In that case, the caller must not repeat the request."""
         return self._refused.get(prompt, 0.0) > self._clock()
 
 

@@ -2,7 +2,7 @@
 
 The vectors of many models share a large component, so even unrelated texts have a cosine of 0.8. Subtracting the mean
 vector brings all models to about the same scale (Mu, Viswanath, "All-but-the-Top", ICLR 2018). The package contains the
-mean vectors of known models. Those of other models are estimated from probe sentences and stored.
+mean vectors of known models. For other models, the mean vector is estimated from probe sentences and stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Open the models that the settings specify. This does not need Redis."""
+"""Open the models that the settings specify, without using Redis."""
 
 from __future__ import annotations
 

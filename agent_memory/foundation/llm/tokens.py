@@ -65,7 +65,7 @@ class TokenCounter:
 
     @classmethod
     async def open(cls) -> TokenCounter:
-        """Open a counter. Loads the encoding in a thread, which takes 0.4 s."""
+        """Open a counter. Load the encoding in a thread, which takes 0.4 s."""
         return cls(await asyncio.to_thread(load_encoding))
 
     def count(self, text: str, enough: int | None = None) -> int:
@@ -139,7 +139,7 @@ class TokenCounter:
     def shorten(self, text: str, tokens: int) -> str:
         """Return `text` if it has at most `tokens` tokens. Otherwise, leave out its middle.
 
-        The result then consists of two thirds from its beginning, " … ", and one third from its end.
+        The result then consists of the beginning of the text (two thirds), " … " and the end of the text (one third).
         """
         total = self.count(text)
         if total <= tokens:
@@ -165,7 +165,7 @@ def _chunks(text: str) -> Iterator[str]:
     """Yield the text in chunks of at most `_CHUNK` characters, cut before a space.
 
     Cutting before a space does not change the number of tokens. A chunk with more than `_RUN` consecutive characters
-    without a space is cut every `_RUN` characters. Its count is then approximate.
+    without a space is cut every `_RUN` characters. The token count of such a chunk is approximate.
     """
     start = 0
     while start < len(text):

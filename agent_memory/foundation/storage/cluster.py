@@ -131,7 +131,7 @@ async def bucket_clients(url: str, buckets: Sequence[Keys], *, command_timeout: 
 
 
 async def is_begun(url: str, home: Keys, *, command_timeout: float) -> bool:
-    """True if a store already exists under these keys. Does not change anything. Raises StartupError."""
+    """True if a store already exists under these keys. Change nothing. Raises StartupError."""
     async with bucket_clients(url, [home], command_timeout=command_timeout) as ((_, client),):
         with redis_errors():
             return bool(await client.exists(home.config))

@@ -46,10 +46,10 @@ _NO_INDEX = re.compile(r"(?<![^\s'\"(])([^\s'\"(]+): no such index", re.IGNORECA
 
 
 def connect(url: str, *, pool_size: int, command_timeout: float, protocol: int = 3, gate: StoreGate | None = None) -> aioredis.Redis:
-    """Return a client with a bounded pool. A command waits until a connection is free. Uses RESP3 by default.
+    """Return a client with a bounded pool. A command waits until a connection is free. Use RESP3 by default.
 
-    The client never repeats a command, because a script could then run twice if its first reply is lost. The client
-    checks `gate` for each use of a connection and for each new connection.
+    The client never retries a command: if the first reply were lost, a script could run twice. The client checks `gate`
+    whenever it opens or uses a connection.
     """
     pool = BoundedPool.from_url(
         url,

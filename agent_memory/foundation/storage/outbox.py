@@ -124,8 +124,8 @@ class Outbox:
     async def begin_claims(self, kind: DueKind, members: Sequence[str], *, lease_seconds: float, max_attempts: int) -> list[Claim]:
         """Return claims for the members that still have a mark. Call this before work on the members starts.
 
-        A member is given up after `max_attempts` failed tries, including tries that began but never ended. To end a
-        claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_each`.
+        The outbox gives up a member after `max_attempts` failed tries, including tries that began but never ended. To
+        end a claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_kind`.
         """
         if not members:
             return []
@@ -187,7 +187,7 @@ class Outbox:
         return backlogs
 
     async def reasons(self, kind: DueKind, limit: int = 100) -> dict[str, str]:
-        """Return a dict that maps each mark's member to the reason for its last failure. Returns about `limit` reasons."""
+        """Return a dict that maps each mark's member to the reason for its last failure. The dict has about `limit` entries."""
         ((_, reasons),) = await read(self._client, lambda pipe: pipe.hscan(self._keys.why(kind), 0, count=limit))
         return {member.decode(): reason.decode("utf-8", "replace") for member, reason in reasons.items()}
 

@@ -55,7 +55,7 @@ class BoundedPool(ConnectionPool):
         return len(self._busy)
 
     async def get_connection(self, command_name: str | None = None, *keys: Any, **options: Any) -> Any:
-        """Return a ready connection. Raises MaxConnectionsError after the timeout, and the gate's errors."""
+        """Return a ready connection. Raises MaxConnectionsError after the timeout, and anything that the gate raises."""
         if self._gate is not None:
             self._gate.check()
         if self._free.locked():
@@ -106,9 +106,9 @@ class BoundedPool(ConnectionPool):
 
 
 async def exchange(client: aioredis.Redis, commands: Sequence[Command]) -> list[Any]:
-    """Send commands in one round trip and return the replies. Returns error replies instead of raising them.
+    """Send commands in one round trip and return the replies. Error replies are returned, not raised.
 
-    Sends the commands only once. A failure closes the connection, because the next commands would otherwise get the
+    Send the commands only once. A failure closes the connection, because the next commands would otherwise get the
     unread replies. Raises redis-py errors.
     """
     packed = b"".join([_packed(command) for command in commands])

@@ -48,7 +48,7 @@ class Script:
         """Run the script and return its reply. The arguments are `named` arguments or attributes of `holder`.
 
         While a recent erasure of the owner's data is running, the call waits. For an older erasure, the call raises
-        ErasureUnderWay. Raises TypeError for wrong arguments, and the errors of `redis_errors`.
+        ErasureUnderWay. Raises TypeError for wrong arguments, and anything that `redis_errors` raises.
         """
         call = self._lua.command("EVALSHA", self._sha, holder, named)
         pause = _ERASURE_LOOK_SECONDS

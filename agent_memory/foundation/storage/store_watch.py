@@ -1,8 +1,8 @@
 """Watch the Redis of one bucket.
 
 The watch checks that Redis answers and accepts writes, that Redis contains the known store, and that all indexes exist.
-It rebuilds missing indexes. If the store is lost, the watch blocks all of the process's Redis commands. Otherwise,
-requests would read from and write to an empty Redis, and nobody would notice.
+The watch also rebuilds missing indexes. If the store is lost, the watch blocks all of the process's Redis commands.
+Otherwise, requests would read from and write to an empty Redis, and nobody would notice.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class StoreWatch:
     async def open(self) -> None:
         """Determine which store Redis contains, and mark an empty Redis as a new store. Raises RedisUnavailable.
 
-        Does not mark an empty Redis if the known store is lost.
+        If the known store is lost, do not mark an empty Redis.
         """
         sight = await self._learn(await see(self._client, self._keys))
         self._judge(sight)
@@ -295,7 +295,7 @@ def _utc_text(milliseconds: int) -> str:
 async def watching(url: str, buckets: Sequence[Keys], file: StoreFile, *, command_timeout: float) -> AsyncGenerator[list[StoreWatch]]:
     """Watch the stores in a Redis, for a process whose only job is to run this Redis.
 
-    Never marks an empty Redis as a new store. Writes the stores' ids to `file`.
+    Never mark an empty Redis as a new store. Write the stores' ids to `file`.
     """
     async with AsyncExitStack() as stack:
         client = connect(url, pool_size=4, command_timeout=command_timeout)

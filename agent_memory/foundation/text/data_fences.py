@@ -40,7 +40,7 @@ def fence(text: str, label: str) -> str:
 
 
 def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
-    """Return one line of JSON for each message, with `n`, `at`, `role` and `text`, and `pictures` if there are some.
+    """Return one line of JSON for each message, with `n`, `at`, `role` and `text`, and `pictures` if there are any.
 
     Because of the JSON encoding, the content of a message cannot imitate another message.
     """
@@ -53,7 +53,7 @@ def message_lines(messages: Sequence[PromptMessage], zone: tzinfo = UTC) -> str:
 
 
 def described_pictures(messages: Sequence[PromptMessage]) -> str:
-    """Return a sentence about `pictures` if a line of these messages has some."""
+    """Return a sentence that explains `pictures`, or "" if these messages contain no pictures."""
     if not any(item.pictures for item in messages):
         return ""
     return ' "pictures" is what a model saw in a message\'s pictures: it helps to understand the message, but nobody said it.'

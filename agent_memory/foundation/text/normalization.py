@@ -63,16 +63,16 @@ def _spelled_out(word: str) -> str:
 
 
 def kin(record: MemoryRecord, words: str | None = None) -> Kin:
-    """Return values that are equal for two memories if one repeats the other: words, owner, type and event date.
+    """Return a key that two memories share when one repeats the other: its words, owner, type and event date.
 
-    `words` is the normal text, if the caller already has it.
+    `words` is the normalized text, if the caller already has it.
     """
     who = (record.namespace, record.user_id, record.agent_id)
     return normal_text(record.text) if words is None else words, *who, record.memory_type.value, record.event_date
 
 
 def kin_name(record: MemoryRecord, words: str) -> str:
-    """Return the same string as `repr(kin(record, words))`, but faster. `words` is the record's normal text."""
+    """Return the same string as `repr(kin(record, words))`, but faster. `words` is the record's normalized text."""
     return f"({words!r}, {_whose(record.namespace, record.user_id, record.agent_id, record.memory_type._value_)}, {record.event_date!r})"
 
 

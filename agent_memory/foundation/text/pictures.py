@@ -17,7 +17,7 @@ _MOST_WORDS = 500
 
 
 def pictures_of(parts: Sequence[Any] | None) -> list[str]:
-    """Return the address of each picture: an http address, or a `data:` URL that holds the picture itself."""
+    """Return the address of each picture: an http address, or a `data:` URL that contains the picture itself."""
     return [address for part in _parts(parts) if "image" in _kind(part) and (address := _address(part)) is not None]
 
 

@@ -96,8 +96,8 @@ _SIGNS = ("## A summary", "## Long term mem", _PART_HEAD, "(ID: ", NO_MEMORIES, 
 def _belongs(part: str, bare: str, role: str) -> bool:
     """True if a line still belongs to the section `part`.
 
-    A summary or a feature's section ends at the next heading. Unless a program wrote the message, it also ends at a
-    blank line. A section of memories ends at a blank line.
+    A summary or a feature's section ends at the next heading. Unless a program wrote the message, such a section also
+    ends at a blank line. A section of memories ends at a blank line.
     """
     if part == "summary":
         return not bare.startswith("## ") and (bool(bare) or role in PROGRAM_ROLES)

@@ -1,6 +1,6 @@
 """Select the parts of a message that are worth remembering.
 
-Leave out text copied from our prompts, secrets, blocked phrases and small talk.
+Leave out text copied from this server's prompts, secrets, blocked phrases and small talk.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def memorable(content: str, role: str) -> str | None:
     """Return the text to remember from a message's content, or None.
 
     Return None for messages from programs and tools, for filler, and for requests to forget. Leave out text copied from
-    our prompts.
+    this server's prompts.
     """
     if role in PROGRAM_ROLES or role in TOOL_ROLES:
         return None

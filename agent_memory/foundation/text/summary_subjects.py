@@ -1,6 +1,6 @@
 """Write the last line of an extractive summary: the most frequent words that the rest of the summary lacks.
 
-In our evaluation, whole sentences within 300 tokens contain at most 59% of the words searched for. The last line's
+In the evaluation, whole sentences within 300 tokens contain at most 59% of the words searched for. The last line's
 single words tell a model what to search for.
 """
 

@@ -1,8 +1,8 @@
 """Turn texts and queries into index terms for keyword search.
 
-RediSearch indexes only these terms, in a field without stemming. Its own tokenizer would split e-mail addresses, and
-its stemmer and stop words cannot be set per query. A term is lower-case ASCII: accents are removed, and other
-characters become hexadecimal digits.
+RediSearch indexes only these terms, in a field without stemming. RediSearch's own tokenizer would split e-mail
+addresses, and its stemmer and stop words cannot be set per query. A term is lower-case ASCII: accents are removed, and
+other characters become hexadecimal digits.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def fold(text: str) -> str:
 
 
 def chunks(text: str) -> Sequence[str]:
-    """Return the chunks of a folded text, split at spaces. Cached, because storing a memory needs them repeatedly."""
+    """Return the chunks of a folded text, split at spaces. The result is cached, because storing a memory needs it repeatedly."""
     return _known_chunks(text) if len(text) <= _KNOWN_TEXT else fold(text).split()
 
 
@@ -224,7 +224,7 @@ def phrases(text: str, limit: int = 8) -> list[str]:
 
     A clause matches the phrase's words next to each other, ignoring stop words.
 
-    In scripts written without spaces, all characters and pairs must occur, in any order.
+    In scripts written without spaces, every character and every pair of adjacent characters must occur, in any order.
     """
     clauses: list[str] = []
     for quoted in _QUOTED.findall(fold(text)):

@@ -29,7 +29,7 @@ class Api:
         self._answered: tuple[Literal["server", "store"], str] | None = (kind, display_name)
 
     async def call(self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None) -> Any:
-        """Send a request and return its JSON answer. Omits None parameters. Raises NotFound, MemoryClientError."""
+        """Send a request and return its JSON answer. Omit None parameters. Raises NotFound or MemoryClientError."""
         path, _, query_text = path.partition("?")
         given = {
             **parse_qs(query_text, keep_blank_values=True),

@@ -86,7 +86,10 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Return a decorator that adds these settings as options to a command, whose first argument is a dict of the given ones."""
+    """Return a decorator that adds these settings as options to a command.
+
+    The command's first argument is a dict of the options that the user gave.
+    """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:
@@ -143,7 +146,7 @@ def redis(
     given: dict[str, str],
     port: Annotated[str | None, _option("EMBEDDED_REDIS_PORT", "--port PORT", "port to listen on (a free one)")] = None,
 ) -> None:
-    """Run only the embedded Redis and print its URL, including the password. Listens on 127.0.0.1."""
+    """Run only the embedded Redis and print its URL, including the password. Redis listens on 127.0.0.1."""
     from agent_memory.interfaces.cli import run
 
     run.redis(given | ({"EMBEDDED_REDIS_PORT": port} if port else {}))
@@ -205,7 +208,7 @@ def main() -> None:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command. Print our own errors as one line on stderr, with exit code 1, or 3 if something was not found."""
+    """Run a command. Print an AgentMemoryError as one line on stderr, with exit code 1, or 3 if something was not found."""
     try:
         app()
     except AgentMemoryError as error:

@@ -33,7 +33,7 @@ _TARGET = parameters(url=Url, api_key=_ApiKey, data_dir=DataDir)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A command's output: `data` as JSON, or `text` for people. If `text` is None, people get indented JSON."""
+    """A command's output: `data` as JSON, or `text` for people. If `text` is None, the output for people is indented JSON."""
 
     data: Any
     text: Sequence[str] | None = None

@@ -80,7 +80,7 @@ def working(what: str) -> Status:
 
 
 def ask(question: str, *, force: bool, option: str = "--force") -> None:
-    """Ask the user to confirm. Raises typer.Exit if the user does not.
+    """Ask the user to confirm. Raises typer.Exit if the user declines.
 
     The exit code is 2 if there is no terminal. The message then recommends `option`, which skips the question.
     """

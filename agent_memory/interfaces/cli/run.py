@@ -170,7 +170,7 @@ async def _run_parts(
 ) -> None:
     """Run the server and the worker as tasks until a signal arrives, or until one of the tasks ends on its own.
 
-    Prints `lines` when the server is ready for requests. Raises StartupError if a task ends on its own. If `may_end` is
+    Print `lines` when the server is ready for requests. Raises StartupError if a task ends on its own. If `may_end` is
     set, the server may end without an error, because its only client can leave.
     """
     if with_worker:
@@ -215,7 +215,7 @@ async def _run_parts(
 
 
 async def _end(part: asyncio.Task[None] | None, seconds: float) -> None:
-    """Wait for a part that has been asked to end; cancel it after `seconds`."""
+    """Wait for a part that has been asked to end. Cancel the part after `seconds`."""
     if part is None:
         return
     _, unfinished = await asyncio.wait({part}, timeout=seconds)

@@ -48,9 +48,9 @@ def check_store_meant(command: str, options: str, named: bool) -> None:
 async def existing_store(settings: Settings, *, must_rest: bool = False, begun: bool = True) -> AsyncGenerator[Store]:
     """Open the store specified in the settings.
 
-    Raises StartupError with a one-line message if there is no store, or if a running server uses the embedded store. If
-    `must_rest` is set, the message tells the user to stop that server; otherwise, to send the request to it. With
-    `begun`, also raises StartupError if no server has used this Redis with this KEY_PREFIX.
+    Raises StartupError with a one-line message if there is no store, or if a running server uses the embedded store. In
+    the latter case, the message tells the user to send the request to that server, or to stop the server if `must_rest`
+    is set. With `begun`, also raises StartupError if no server has used this Redis with this KEY_PREFIX.
     """
     options = settings.redis
     if options.url is not None:

@@ -75,7 +75,7 @@ def refuse_unknown(names: Iterable[object], known: Iterable[object], prefix: str
 
 
 def check_filter_size(filters: object) -> None:
-    """Raise BadInput if filters contain more objects than one of our conditions may contain."""
+    """Raise BadInput if filters contain more objects than one condition may contain."""
     if isinstance(filters, str):
         check_values(filters.encode(), field="filters")
         return

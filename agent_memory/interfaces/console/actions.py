@@ -23,7 +23,7 @@ Run = Callable[[Page, Fields], Awaitable[Response | str | None]]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A registered action. `twins` are the REST operations that it calls, as `METHOD /path`.
+    """A registered action. `twins` are the REST operations that the action calls, as `METHOD /path`.
 
     `run` returns `<action>:<id>` for the "undo" button, None if the action cannot be undone, or a page.
     """
@@ -119,7 +119,7 @@ async def _add_memory(page: Page, form: Fields) -> None:
 
 @_action("restore-memory", f"PATCH {_MEMORY}", "GET /v1/changes", "POST /v1/changes/{change_id}/undo")
 async def _restore_memory(page: Page, form: Fields) -> Response | str | None:
-    """Make a memory current again: delete the time at which it ended, or undo the change that replaced it."""
+    """Make a memory current again: delete its end time, or undo the change that replaced it."""
     memory_id, end = form["id"], form["end"]
     if end in ("valid_to", "expires_at"):
         memory = await page.rest("PATCH", f"/v1/long-term-memory/{memory_id}", {end: None})

@@ -54,7 +54,7 @@ def moment(text: str) -> str:
 
 
 def _origin(memory: Any) -> str | None:
-    """Return the id of the first message that a memory rests on."""
+    """Return the id of the first message that a memory is based on."""
     cited = [name for each in memory.get("evidence") or () for name in each["message_ids"]]
     return next(iter(memory.get("extracted_from") or cited), None)
 
@@ -115,7 +115,7 @@ class Page:
         return next((_WORDS[language] for language in accepted if language in _WORDS), _WORDS["en"])
 
     async def identify(self) -> bool:
-        """Identify the caller. Return False if credentials are required and missing."""
+        """Identify the caller. Return False if credentials are required but missing."""
         if not self.settings.auth.required:
             self.principal = EVERYBODY
         else:
@@ -189,7 +189,7 @@ class Page:
         return fields
 
     def url(self, path: str = "", **query: Any) -> str:
-        """Return the URL of a page. Omits parameters that are None or empty."""
+        """Return the URL of a page. Omit parameters that are None or empty."""
         given = {name: value for name, value in query.items() if value not in (None, "")}
         return f"{self._root}{BASE}{quote(path)}" + (f"?{urlencode(given)}" if given else "")
 

@@ -50,7 +50,7 @@ class Rest:
     ) -> Any:
         """Call an operation, and return its JSON answer. Raises RestError.
 
-        `path` must not be percent-encoded. Omits parameters that are None.
+        `path` must not be percent-encoded. Omit parameters that are None.
         """
         return (await self.answer(method, path, json, headers=headers, **query))[0]
 

@@ -46,7 +46,7 @@ _METRICS: dict[int | str, dict[str, Any]] = {
 
 @router.get("/v1/health", operation_id="get_health_v1_health_get", response_model=HealthCheckResponse)
 async def get_health() -> Response:
-    """Return 200 while the process answers. Checks nothing else and needs no authentication."""
+    """Returns 200 while the process answers. Checks nothing else and needs no authentication."""
     return ModelResponse(HealthCheckResponse(now=time.time_ns() // 1_000_000))
 
 

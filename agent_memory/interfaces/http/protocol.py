@@ -1,6 +1,6 @@
 """Limits on the duration and size of request heads in uvicorn's HTTP protocol.
 
-The server closes a connection that stays silent, or that does not complete a head, a trailer or a refused body. See
+The server closes a connection that stays silent, or that does not complete a head, a trailer or a rejected body. See
 docs/adr/0002-bounds-on-heads.md. `middleware/body_deadline.py` limits bodies.
 """
 
@@ -42,7 +42,10 @@ def http_protocol(settings: Settings) -> type[Connection]:
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that limits the time for a request's head to `head_seconds` from its first byte. A head in one piece needs no timer."""
+    """A connection that limits the time for a request's head to `head_seconds` from its first byte.
+
+    A head that arrives in one piece needs no timer.
+    """
 
     head_seconds: float
 

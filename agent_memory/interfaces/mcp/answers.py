@@ -1,4 +1,4 @@
-"""Define the tool answers for which the REST API has no model."""
+"""Define the tool answers that have no model in the REST API."""
 
 from __future__ import annotations
 

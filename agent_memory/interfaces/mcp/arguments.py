@@ -77,7 +77,7 @@ _Message: TypeAlias = Annotated[
 
 
 class LenientMemoryRecord(ExtractedMemoryRecord):
-    """A memory to store; its id is optional."""
+    """A memory to store, with an optional id."""
 
     model_config = ConfigDict(
         json_schema_extra=_listing(

@@ -51,7 +51,7 @@ class StdioServer:
     async def who(self, request: Request | None) -> Caller:
         """Return the owner of MCP_TOKEN, or everybody if the server requires no credentials.
 
-        Raises the credential gate's errors.
+        Raises anything that the credential gate raises.
         """
         settings = self._settings
         # The key is checked for each call, so a revoked key ends access here, too.

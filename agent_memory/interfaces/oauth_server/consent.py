@@ -85,7 +85,7 @@ async def _read(page: Page, issuer: str) -> _Asked:
 
 
 async def _approve(page: Page, caller: Principal, asked: _Asked, form: Fields) -> str:
-    """Connect the app, and return its authorization code. Raises BadInput and the errors of `Connections.approve`."""
+    """Connect the app, and return its authorization code. Raises BadInput and anything that `Connections.approve` raises."""
     user = form.get("user", "").strip()
     try:
         users = frozenset({_USER.validate_python(user)}) if user else None

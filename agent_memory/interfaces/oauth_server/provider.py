@@ -55,9 +55,9 @@ def _without_port(uri: AnyUrl) -> tuple[Any, ...]:
 
 
 class Provider:
-    """Registers clients and issues tokens: the methods of the SDK's provider interface that its handlers call.
+    """Registers clients and issues tokens, with the provider methods that the SDK's handlers call.
 
-    Our consent page and our revocation route replace the other methods.
+    This server's consent page and revocation route replace the other methods of the SDK's provider interface.
     """
 
     def __init__(self, connections: Connections) -> None:

@@ -1,4 +1,4 @@
-"""Recognize our own addresses as resource indicators (RFC 8707)."""
+"""Recognize this server's own addresses as resource indicators (RFC 8707)."""
 
 from __future__ import annotations
 

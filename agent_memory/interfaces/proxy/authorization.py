@@ -14,9 +14,10 @@ OUR_CREDENTIAL = b"x-api-key"
 
 
 class UpstreamAuthorizationMiddleware:
-    """Hide `Authorization` from our own authentication, which reads only `X-API-Key` on the proxy's paths.
+    """Hide `Authorization` from this server's authentication, which reads only `X-API-Key` on the proxy's paths.
 
-    Refuse a request that would send our key to the upstream. With `required`, also refuse a request without our key.
+    Refuse a request that would send this server's key to the upstream. With `required`, also refuse a request without
+    such a key.
     """
 
     def __init__(self, app: ASGIApp, *, required: bool) -> None:

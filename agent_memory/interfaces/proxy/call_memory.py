@@ -93,7 +93,7 @@ class CallMemory:
     async def store(self, answer: Message | None = None) -> bool:
         """Store the request's new messages and the answer, if there is one, unless they are already stored.
 
-        Return False if this fails. A repeated call tries again.
+        Return False if storing fails. A repeated call tries again.
         """
         if self.options.mode != "on":
             return True

@@ -30,7 +30,7 @@ _NOT_STORED = b": x-memory-stored: failed\n"
 
 
 class Relay(Response):
-    """The response to a call: the upstream's response, byte for byte, with our headers.
+    """The response to a call: the upstream's response, byte for byte, plus this server's headers.
 
     The user's messages are stored before the first byte, and the answer before the last one. `memory` is None if the
     caller opted out. `leave` is called at the end.
@@ -100,7 +100,7 @@ class Relay(Response):
         await refusal(scope, receive, send)
 
     async def _stored_events(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """Yield the pieces. Store the complete answer before yielding its last event, or yield `_NOT_STORED` before it."""
+        """Yield the pieces. Store the complete answer before the last event; if that fails, yield `_NOT_STORED` first."""
         is_told = self._memory is None or self._memory.stored == "failed"
         async for piece in pieces:
             begins_line = self._reader.begins_line
@@ -142,7 +142,7 @@ class Relay(Response):
             return False
 
     async def _store(self) -> bool:
-        """Store the answer so far. Return False if this fails."""
+        """Store the answer received so far. Return False if this fails."""
         return self._memory is None or self._refused or await self._memory.store(self._reader.message())
 
     def _memory_headers(self) -> Headers:

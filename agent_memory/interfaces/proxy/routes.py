@@ -75,7 +75,7 @@ class ModelProxy:
 
 
 def _memory_of(request: Request, options: CallOptions, conversation: Conversation, turns: asyncio.Semaphore) -> CallMemory:
-    """Return the memory for a call. It belongs to the user that the call specifies.
+    """Return the memory for a call, for the user that the call specifies.
 
     Raises Forbidden if the caller may not access the user, namespace or agent, and BadInput if no user is specified.
     """

@@ -78,7 +78,7 @@ class Upstreams:
         return self._addresses[name or next(iter(self._addresses))]
 
     def enter(self, tenant: str) -> Callable[[], None]:
-        """Count a call until the returned function is called. Raises Overloaded if too many are under way."""
+        """Count a call until the returned function is called. Raises Overloaded if too many calls are running."""
         if self._calls.total() >= MOST_CALLS or self._calls[tenant] >= MOST_CALLS * 3 // 4:
             raise Overloaded("too many model calls are in progress: try again")
         self._calls[tenant] += 1

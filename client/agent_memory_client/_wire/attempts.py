@@ -62,7 +62,7 @@ def body_of(call: Call) -> bytes | None:
 
 
 def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
-    """Return the delay in seconds before retry `attempt` (1, 2, …). None if the server asks for too long a delay."""
+    """Return the delay in seconds before retry `attempt` (1, 2, …), or None if the server asks for too long a delay."""
     server_wait = retry_after_of(response.headers) if response is not None else None
     if server_wait is not None and server_wait > MAX_WAIT_SECONDS:
         return None
@@ -74,9 +74,10 @@ def wait_before(attempt: int, response: httpx.Response | None) -> float | None:
 class Attempts:
     """A counter of one call's attempts. After a failure, it returns the delay before the next attempt, or raises.
 
-    It retries idempotent calls if the connection breaks, if the status is 429, 502, 503 or 504, or if their
-    Idempotency-Key is still in use. It retries any call that the server did not receive completely (no connection, or
-    status 408). It never retries after a response timeout, because the caller has already waited for the whole timeout.
+    An idempotent call is retried if the connection breaks, if the status is 429, 502, 503 or 504, or if its
+    Idempotency-Key is still in use. Any call is retried if the server did not receive it completely (no connection, or
+    status 408). No call is retried after a response timeout, because the caller has already waited for the whole
+    timeout.
     """
 
     call: Call

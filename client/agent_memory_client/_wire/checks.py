@@ -58,6 +58,7 @@ def _message(message: Mapping[str, Any]) -> MemoryMessage:
 def message_body(message: MemoryMessage) -> dict[str, Any]:
     """Return a message's request body.
 
-    It contains the API's own fields that have a value, and all of the message's other fields, even if they are null.
+    The body contains the API's own fields that have a value, and all of the message's other fields, even if they are
+    null.
     """
     return jsonable(message) | {name: None for name, value in message.own_fields.items() if value is None}

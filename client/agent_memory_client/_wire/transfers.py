@@ -15,7 +15,7 @@ PART_BYTES = 2 * 1024 * 1024
 def import_parts(lines: Iterable[bytes | str]) -> Iterator[tuple[int, bytes]]:
     """Yield `(line number of the first line, body)` for each part of an import file. Each body starts with the file's header.
 
-    Each part is safe to send again, because importing a line again changes nothing. Yields nothing for an empty file.
+    Each part is safe to send again, because importing a line again changes nothing. Yield nothing for an empty file.
     """
     header = b""
     part: list[bytes] = []

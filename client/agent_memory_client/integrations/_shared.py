@@ -33,7 +33,7 @@ _ID: TypeAdapter[str] = TypeAdapter(Identifier)
 
 
 class EitherClient:
-    """A wrapper for one user and namespace around an asynchronous or blocking client. Its calls work with and without `await`.
+    """A wrapper for one user and namespace around an asynchronous or blocking client. Calls work with and without `await`.
 
     With a `SyncMemoryClient`, awaited calls run in a thread. With a `MemoryClient`, blocking calls use a second,
     blocking client (the "twin") with the same config. `close` closes the twin. Raises MemoryValidationError if the user
@@ -195,7 +195,8 @@ class SessionMessages(_OfSession):
 class Recall(EitherClient):
     """A search for a user's memories that match a given text, with formatting for a prompt.
 
-    If the server is unavailable, it returns no memories. With `needed`, it raises MemoryUnavailableError instead.
+    If the server is unavailable, the search returns no memories. With `needed`, the search raises
+    MemoryUnavailableError instead.
     """
 
     def __init__(
@@ -239,7 +240,7 @@ class Tools(_OfSession):
     """The memory tools for one session, user and namespace."""
 
     def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
-        """Call a tool, and return its result for the model. A model's mistake never raises an error."""
+        """Call a tool, and return its result for the model. A mistake by the model never raises an error."""
         return self._resolve(self.blocking, name, arguments)
 
     async def acall(self, name: str, arguments: Mapping[str, Any] | str) -> ToolCallResolutionResult:
@@ -271,9 +272,10 @@ def tool_schemas(tools: Sequence[str] | Literal["all"] = "all") -> list[dict[str
 
 
 def our_message(role: str, text: str, raw: tuple[str, Any], **more: Any) -> MemoryMessage:
-    """Build a message that also stores the framework's own message. `raw` is the name and value of the field for it.
+    """Build a message that also stores the framework's own message.
 
-    Accepts any role, text and id. Raises MemoryValidationError if JSON cannot represent the message.
+    `raw` is the name and value of the field for the framework's message. Accepts any role, text and id. Raises
+    MemoryValidationError if JSON cannot represent the message.
     """
     fields = {name: value for name, value in more.items() if value is not None}
     if "id" in fields:

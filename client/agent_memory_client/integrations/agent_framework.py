@@ -75,7 +75,7 @@ class AgentMemoryContextProvider(ContextProvider):
     """A `ContextProvider` that adds the user's memories to an agent's instructions.
 
     With `tools` ("all", or a list of names), the agent also gets the memory tools, limited to `user_id` and
-    `namespace`. If the server is unavailable, the run continues without memories. With `needed`, it raises
+    `namespace`. If the server is unavailable, the run continues without memories. With `needed`, the run raises
     MemoryUnavailableError instead.
     """
 

@@ -100,7 +100,7 @@ class AgentMemoryMemory(MemoryBase):
             await session.awaited(lambda client: client.items.delete([SUMMARY], session.session_id, **session.owner))
 
     async def update_messages_mark(self, new_mark: str | None, old_mark: str | None = None, msg_ids: list[str] | None = None) -> int:
-        """Add a mark to messages. If `old_mark` is given, the new mark replaces it.
+        """Add a mark to messages. If `old_mark` is given, the new mark replaces the old one.
 
         If `new_mark` is None, remove the old mark. Return the number of changed messages.
         """
@@ -134,9 +134,9 @@ class AgentMemoryMemory(MemoryBase):
 class AgentMemoryLongTermMemory(LongTermMemoryBase):
     """A `LongTermMemoryBase`: `ReActAgent(…, long_term_memory=…, long_term_memory_mode="both")`.
 
-    Programs call `record` and `retrieve`, which raise the errors of `agent_memory_client.errors`. The agent calls the
+    Programs call `record` and `retrieve`, which raise the errors in `agent_memory_client.errors`. The agent calls the
     tools `record_to_memory` and `retrieve_from_memory`, which report errors to the model. The session `session_id`
-    stores the messages. A search finds them as soon as `record` returns.
+    stores the messages. Searches find them as soon as `record` returns.
     """
 
     def __init__(

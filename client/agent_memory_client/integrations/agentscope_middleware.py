@@ -32,7 +32,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
 
     Use `Agent(…, middlewares=[AgentMemoryMiddleware("monday", client, user_id="ada")])`. To give the agent the memory
     tools, use `Toolkit(tools=await middleware.list_tools())`. `history` returns the messages, including tool calls. If
-    the server is unavailable, the middleware neither stores nor recalls anything. With `needed`, it raises
+    the server is unavailable, the middleware neither stores nor recalls anything. With `needed`, the middleware raises
     MemoryUnavailableError instead.
     """
 
@@ -68,7 +68,7 @@ class AgentMemoryMiddleware(MiddlewareBase):
         return f"{current_prompt}\n\n{lines}" if lines else current_prompt
 
     async def list_tools(self) -> list[ToolBase]:
-        """Return the memory tools, limited to the user and namespace. They report errors to the model."""
+        """Return the memory tools, limited to the user and namespace. The tools report errors to the model."""
         return [_MemoryTool(self._tools, schema) for schema in self._schemas]
 
     async def keep(self, messages: Sequence[Msg]) -> None:

@@ -30,7 +30,7 @@ class AgentMemoryStorage:
     """CrewAI's `StorageBackend`. Each record is an item whose path is the record's scope.
 
     The server computes its own vectors, so CrewAI's vectors are not stored. Use `search_text`, because `search` raises
-    NotImplementedError. Calls raise the errors of `agent_memory_client.errors`.
+    NotImplementedError. Calls raise the errors in `agent_memory_client.errors`.
     """
 
     def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -136,7 +136,7 @@ class AgentMemoryMemory(Memory):
     """CrewAI's `Memory`, for agents, crews and flows: `Agent(…, memory=AgentMemoryMemory(client, user_id="ada"))`.
 
     `remember` stores records as given, and does not ask a model for a scope or categories. `recall` searches by meaning
-    and keywords, and ranks results the way CrewAI does. `depth` has no effect. Calls raise the errors of
+    and keywords, and ranks results the way CrewAI does. `depth` has no effect. Calls raise the errors in
     `agent_memory_client.errors`. After an error, an agent continues without memories.
     """
 

@@ -47,8 +47,8 @@ class AgentMemorySessionService(BaseSessionService):
 
     The server stores each session under its ADK id and user, in the app's namespace. The service returns events exactly
     as they were appended. The server promotes the events to long-term memory. Items store the state of the session,
-    user (`user:`) and app (`app:`). Calls raise the errors of `agent_memory_client.errors` and the errors of ADK's own
-    services.
+    user (`user:`) and app (`app:`). Calls raise the errors in `agent_memory_client.errors` and the same errors as ADK's
+    own services.
     """
 
     def __init__(self, client: AnyClient) -> None:

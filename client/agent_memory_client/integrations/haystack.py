@@ -25,7 +25,7 @@ class AgentMemoryChatMessageStore:
     """A store of chat messages. Each `chat_history_id` is the id of a session on the server.
 
     The store returns messages exactly as they were written, including tool calls. The server promotes the messages to
-    long-term memory. Calls raise the errors of `agent_memory_client.errors`.
+    long-term memory. Calls raise the errors in `agent_memory_client.errors`.
     """
 
     def __init__(self, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -56,9 +56,10 @@ class AgentMemoryChatMessageStore:
 
 
 class AgentMemoryRecall(Recall):
-    """A component that recalls a user's memories as system messages. It returns an empty list if nothing matches the query.
+    """A component that recalls a user's memories as system messages. The list is empty if nothing matches the query.
 
-    If the server is unavailable, it returns no memories. With `needed`, it raises MemoryUnavailableError instead.
+    If the server is unavailable, the component returns no memories. With `needed`, the component raises
+    MemoryUnavailableError instead.
     """
 
     def run(self, query: str) -> list[ChatMessage]:

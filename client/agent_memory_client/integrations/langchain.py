@@ -34,7 +34,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 
     The history returns messages exactly as they were added, including tool calls. With a `MemoryClient`, use the
     awaited calls (`aget_messages`, `aadd_messages`, `aclear`). With a `SyncMemoryClient`, use either kind of call.
-    Calls raise the errors of `agent_memory_client.errors`.
+    Calls raise the errors in `agent_memory_client.errors`.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:
@@ -70,7 +70,7 @@ class AgentMemoryChatMessageHistory(BaseChatMessageHistory):
 class AgentMemoryRetriever(BaseRetriever):
     """A `BaseRetriever` for long-term memories. Each document contains a memory's text, with the other fields as metadata.
 
-    `user_id` and `namespace` limit the search. `k` is the maximum number of memories. A call can override it:
+    `user_id` and `namespace` limit the search. `k` is the maximum number of memories. A call can override `k`:
     `invoke("…", k=3)`. With a `MemoryClient`, use `ainvoke`.
     """
 

@@ -1,7 +1,7 @@
 """A LangGraph store that keeps its items on the memory server.
 
-Install it with `pip install 'agent-memory-api-client[langgraph]'`. LangMem's tools and LangGraph's prebuilt agents can
-use this store. For checkpoints, use one of LangGraph's own checkpointers.
+Install the store with `pip install 'agent-memory-api-client[langgraph]'`. LangMem's tools and LangGraph's prebuilt
+agents can use this store. For checkpoints, use one of LangGraph's own checkpointers.
 """
 
 # pyright: reportMissingImports=false, reportUnknownParameterType=false, reportUntypedBaseClass=false
@@ -43,7 +43,7 @@ class AgentMemoryStore(BaseStore):
     The items belong to `user_id` and `namespace`. Stores of different users are separate, and exporting or erasing a
     user's data includes the items. Blocking and awaited calls work with either client. For an asynchronous client,
     blocking calls open a second client, which `close` closes. `index` lists the fields to search (default: all). `ttl`
-    is LangGraph's TTL config. Calls raise the errors of `agent_memory_client.errors`, InvalidNamespaceError, and
+    is LangGraph's TTL config. Calls raise the errors in `agent_memory_client.errors`, InvalidNamespaceError, and
     ValueError for an unknown operator.
     """
 
@@ -65,7 +65,7 @@ class AgentMemoryStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations. Reads see the state before the batch. If a key is put several times, the last put wins."""
+        """Run operations. Reads return values from before the batch. If a key is put several times, the last put wins."""
         op_list = list(ops)
         results: dict[int, ItemResult] = {}
         for positions, operations in self._parts(op_list):

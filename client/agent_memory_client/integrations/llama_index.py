@@ -31,7 +31,7 @@ class AgentMemoryChatStore(BaseChatStore):
 
     The store returns messages exactly as they were set, including tool calls. The server promotes the messages to
     long-term memory under `user_id` and `namespace`. Blocking and awaited calls work with either client. Calls raise
-    the errors of `agent_memory_client.errors`.
+    the errors in `agent_memory_client.errors`.
     """
 
     _access: EitherClient = PrivateAttr()
@@ -165,7 +165,7 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
 
     `limit` is the maximum number of memories. With an `AgentMemoryDBChatStore`, leave `keep_messages` off. With any
     other store, `keep_messages` stores messages in a session when they leave the queue. If the server is unavailable,
-    the block is empty. With `needed`, it raises MemoryUnavailableError instead.
+    the block is empty. With `needed`, the block raises MemoryUnavailableError instead.
     """
 
     keep_messages: bool = False

@@ -54,7 +54,7 @@ def with_memory(
     agent_id: str | None = None,
     max_tokens: int | None = None,
 ) -> Client:
-    """Return an OpenAI or Anthropic client that adds a user's memory to its calls. It shares the connections of `client`.
+    """Return an OpenAI or Anthropic client that adds a user's memory to its calls, and uses the connections of `client`.
 
     `max_tokens` limits the added context. Without `session_id`, each conversation gets its own session. If the memory
     server fails, calls continue without memory. Raises MemoryValidationError for invalid ids.
@@ -106,7 +106,7 @@ class _Call:
 
     @contextmanager
     def going_on(self) -> Generator[None]:
-        """Continue without memory if the memory server fails."""
+        """Let the call continue without memory if the memory server fails."""
         try:
             yield
         except (MemoryClientError, ValidationError) as error:
@@ -114,7 +114,7 @@ class _Call:
             log.warning("a model call continues without memories: %s", error)
 
     def request(self) -> Any:
-        """Return the request for the model, with the memories and without our headers. It asks for an uncompressed answer."""
+        """Return the request for the model: with the memories, without the memory headers, and asking for an uncompressed answer."""
         dropped = {*HEADERS.values(), "content-length", "accept-encoding"}
         headers = [(name, value) for name, value in self._request.headers.raw if name.decode().lower() not in dropped]
         body = self._api.with_context(self._body, self._context) if self._context else self._body
@@ -144,7 +144,7 @@ class _Call:
             self._body_of_answer.append(piece)
 
     def messages(self, response: Any) -> Sequence[Any]:
-        """Return the new messages and the answer so far, to be stored in the session. If called again, return []."""
+        """Return the new messages and the answer received so far, to be stored in the session. If called again, return []."""
         if self._options.mode != "on" or self._is_over or not response.is_success:
             return []
         self._is_over = True
@@ -169,7 +169,7 @@ def _options(headers: dict[str, str]) -> CallOptions:
 
 
 def _call_of(http: Any, request: Any, defaults: dict[str, str]) -> _Call | None:
-    """Return the model call in a request, or None if there is none or it opts out of memory.
+    """Return the model call in a request. Return None if the request is not a model call, or if it opts out of memory.
 
     Raises MemoryValidationError for invalid options.
     """
@@ -185,7 +185,7 @@ def _call_of(http: Any, request: Any, defaults: dict[str, str]) -> _Call | None:
 
 
 def _plain(request: Any) -> Any:
-    """Remove our headers from a request, and return the request."""
+    """Remove the memory headers from a request, and return the request."""
     for name in HEADERS.values():
         request.headers.pop(name, None)
     return request

@@ -26,7 +26,7 @@ class AgentMemorySession:
     """A `Session` for the Agents SDK, stored on the server under `session_id`.
 
     The session returns items exactly as they were added, including tool calls and reasoning. The server promotes the
-    items to long-term memory. Calls raise the errors of `agent_memory_client.errors`.
+    items to long-term memory. Calls raise the errors in `agent_memory_client.errors`.
     """
 
     def __init__(
@@ -120,7 +120,8 @@ def memory_filter(
 ) -> Callable[[CallModelData[Any]], Awaitable[ModelInputData]]:
     """Return a hook that adds the user's memories to the instructions: `RunConfig(call_model_input_filter=…)`.
 
-    If the server is unavailable, the hook adds no memories. With `needed`, it raises MemoryUnavailableError instead.
+    If the server is unavailable, the hook adds no memories. With `needed`, the hook raises MemoryUnavailableError
+    instead.
     """
     recall = Recall(client, user_id, namespace, limit=limit, needed=needed)
 

@@ -36,7 +36,7 @@ class AgentMemoryHistory:
     To continue the conversation, call `agent.run(…, message_history=await history.get())`, then `await
     history.add(result.new_messages())`. The history returns messages exactly as they were added. The server promotes
     the messages to long-term memory. With `agent.run_sync`, use `get_sync`, `add_sync` and `clear_sync`. Calls raise
-    the errors of `agent_memory_client.errors`.
+    the errors in `agent_memory_client.errors`.
     """
 
     def __init__(self, session_id: str, client: AnyClient, *, user_id: str | None = None, namespace: str | None = None) -> None:

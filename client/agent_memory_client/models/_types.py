@@ -108,9 +108,9 @@ _SURROGATES = "must be valid Unicode: remove or replace the lone surrogate chara
 
 
 def _strict_string() -> CoreSchema:
-    """Return a schema for str that rejects lone surrogates, with a separate error type.
+    """Return a schema for str that rejects lone surrogates with a separate error type.
 
-    The empty pattern makes this possible: a string schema decodes its input only if it has a constraint.
+    The schema needs the empty pattern, because a string schema decodes its input only if it has a constraint.
     """
     return _string(_matching("", "string_surrogates", _SURROGATES))
 
@@ -145,7 +145,7 @@ class _TextRule:
 
 @dataclass(frozen=True, slots=True)
 class _NameRule:
-    """Annotation for ids, tags and names. They must not contain control characters."""
+    """Annotation for ids, tags and names, which must not contain control characters."""
 
     blank: bool = True
     line_breaks: bool = True
@@ -205,7 +205,7 @@ def _check_visible(value: str, info: ValidationInfo) -> str:
 def normalized_bytes(text: str, most: int) -> int:
     """Return the UTF-8 size of text after NFKC normalization. Stop counting once the size exceeds `most`.
 
-    Search uses the normalized text, in which one character may become up to 18 characters (U+FDFA).
+    Search uses the normalized text. Normalization can turn one character into as many as 18 characters (U+FDFA).
     """
     if text.isascii() or len(text) * _MOST_NORMALIZED_BYTES <= most:
         return len(text.encode())
@@ -272,7 +272,7 @@ ClearableIdentifier: TypeAlias = Annotated[Identifier, WrapValidator(_clear_or_c
 
 
 def _as_utc(value: datetime) -> datetime:
-    """Return the time in UTC. A time without a time zone is taken as UTC."""
+    """Return the time in UTC. A time without a time zone is assumed to be in UTC."""
     if value.tzinfo is None:
         return value.replace(tzinfo=UTC)
     try:
@@ -350,7 +350,7 @@ JSONTypes: TypeAlias = str | float | int | bool | list[Any] | dict[str, Any] | N
 def check_json(value: dict[str, Any] | None) -> dict[str, Any] | None:
     """Return `value` with U+FFFD in place of each lone surrogate, at any depth.
 
-    Rejects values that are not JSON, and nesting deep enough to overflow a parser's stack. Uses no recursion.
+    Reject values that are not JSON, and nesting deep enough to overflow a parser's stack. Use no recursion.
     """
     level: list[Any] = [value] if value else []
     has_surrogates = False

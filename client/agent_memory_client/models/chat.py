@@ -23,7 +23,7 @@ _TEXT: TypeAdapter[str] = TypeAdapter(FreeText)
 
 
 def _text_or_parts(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Check text as `FreeText`. Leave lists and None to `chat_content`, which sees the whole message."""
+    """Check text as `FreeText`. Leave lists and None to `chat_content`, which checks the whole message."""
     return value if value is None or isinstance(value, list) else check(value)
 
 
@@ -54,8 +54,9 @@ def chat_content(
 ) -> tuple[str, list[Any] | None, NoContent | None]:
     """Return the text, the parts and the reason for missing content. Raises ValidationError for an invalid field.
 
-    `parts` and `reason` come from a response, where they accompany the text. They must agree with `content`. Lone
-    surrogates in `fields` are replaced. A response (`answered`) may contain blank text that the archived server stored.
+    `parts` and `reason` come from a response, where they accompany the text. These values must agree with `content`.
+    Lone surrogates in `fields` are replaced. A response (`answered`) may contain blank text that the archived server
+    stored.
     """
     checked = [_check_json({name: value}, name) for name, value in fields.items()]
     fields.clear()
@@ -82,8 +83,8 @@ def chat_content(
 def _check_not_empty(content: str, parts: Sequence[Any] | None, reason: NoContent | None, fields: Mapping[str, Any]) -> None:
     """Require parts or another field in a message without text, but accept an empty string.
 
-    Programs that support only text read a message without text as "", and send the empty string back. The server still
-    has the other fields.
+    Programs that support only text read a message without text as "", and send the empty string back. In that case, the
+    server still has the other fields.
     """
     if parts or any(value not in (None, "", [], {}) for name, value in fields.items() if name != "name"):
         return

@@ -91,9 +91,7 @@ class MemoryFilters(BaseModel):
 class Condition(MemoryFilters):
     """A composed condition. All given fields, every condition in `and` and at least one in `or` must match.
 
-    The condition in `not` must not match.
-
-    At most 8 levels and 64 conditions.
+    The condition in `not` must not match. A condition has at most 8 levels and 64 conditions in total.
     """
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
@@ -108,7 +106,7 @@ class Condition(MemoryFilters):
     @model_validator(mode="before")
     @classmethod
     def _check_size(cls, value: Any) -> Any:
-        """Reject conditions that are too numerous or too deeply nested, before they are parsed. Uses no recursion."""
+        """Reject conditions that are too numerous or too deeply nested, before they are parsed. Use no recursion."""
         level, count = [value], 0
         for _ in range(MAX_CONDITION_DEPTH):
             level = [part for node in level if isinstance(node, dict) for part in _parts(node)]

@@ -1,4 +1,4 @@
-"""Rules for extracting facts. They can apply to all users, a namespace, a user or a session."""
+"""Rules for extracting facts. The rules can apply to all users, a namespace, a user or a session."""
 
 from __future__ import annotations
 

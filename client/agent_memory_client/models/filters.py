@@ -208,7 +208,7 @@ class MemoryType(Filter):
 
 
 class DateFilter(Filter):
-    """A filter on times. All bounds must hold.
+    """A filter on times. A time must satisfy all bounds.
 
     A plain day (`2026-11-25`) means the whole day in the request's time zone.
     """
@@ -259,7 +259,7 @@ def _upper(value: date, inclusive: bool, zone: tzinfo) -> tuple[datetime, bool]:
 def start_of_day(day: date, zone: tzinfo, *, after: bool = False) -> datetime:
     """Return the start of a day in a time zone. With `after`, return the start of the next day.
 
-    The result never leaves the range of `datetime`.
+    The result is always within the range of `datetime`.
     """
     try:
         day = day + timedelta(days=1) if after else day

@@ -88,7 +88,7 @@ class Evidence(BaseModel):
 class MemoryRecord(BaseModel):
     """A memory: its owner, its text, the period in which it is true, and its source.
 
-    Empty strings in scope fields count as not given. The server sets `recorded_at`, `retired_at`, `supersedes` and
+    Empty strings in scope fields are ignored. The server sets `recorded_at`, `retired_at`, `supersedes` and
     `superseded_by`.
     """
 
@@ -249,7 +249,7 @@ class MemoryRecordResult(MemoryRecord):
 
 
 def _record_kind(value: Any) -> str:
-    """Return the class name for an entry in a session's `memories`. An entry without an id gets the class that generates ids."""
+    """Return the class name for an entry in a session's `memories`. Entries without an id use the class that generates ids."""
     if isinstance(value, MemoryRecord):
         return "ClientMemoryRecord" if isinstance(value, ClientMemoryRecord) else "MemoryRecord"
     return "ClientMemoryRecord" if isinstance(value, dict) and "id" not in value else "MemoryRecord"
@@ -262,7 +262,7 @@ SessionMemory: TypeAlias = Annotated[
 
 
 class CreateMemoryRecordRequest(BaseModel):
-    """Memories to store. With `deduplicate`, a memory that repeats a stored one is not stored again."""
+    """Memories to store. With `deduplicate`, the server does not store a memory that repeats a stored memory."""
 
     memories: list[ExtractedMemoryRecord]
     """The memories to store."""
@@ -356,7 +356,10 @@ class QuarantineListResponse(BaseModel):
 
 
 class AckResponse(BaseModel):
-    """Confirmation that the server accepted the request. `status` starts with "ok" if the work is done, and is "pending" otherwise."""
+    """Confirmation that the server accepted a request.
+
+    `status` starts with "ok" if the work is done. Otherwise, it is "pending".
+    """
 
     status: str
     """`ok`, which may include the result (`ok, deleted 2 memories`). `pending` if the work continues in the

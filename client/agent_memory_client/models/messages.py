@@ -33,7 +33,7 @@ TrackingFlag = Literal["t", "f"]
 
 
 def _with_content(schema: dict[str, Any]) -> None:
-    """Require `content` in responses. A request may omit it if the message has other fields."""
+    """Require `content` in responses. Requests may omit `content` if the message has other fields."""
     schema["required"] = ["role", "content"]
     schema["properties"]["content"].pop("default", None)
 
@@ -41,9 +41,9 @@ def _with_content(schema: dict[str, Any]) -> None:
 class MemoryMessage(BaseModel):
     """A message in the format of chat APIs.
 
-    `content` may be text, a list of parts, null or missing. This model and all responses contain the text of the parts.
-    Other fields (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are stored unchanged, and `to_chat` returns
-    them.
+    `content` may be text, a list of parts, null or missing. In this model and in all responses, `content` is the text
+    of the parts. Other fields (`tool_calls`, `tool_call_id`, `name`, `refusal`, ...) are stored unchanged, and
+    `to_chat` returns them.
     """
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_with_content)

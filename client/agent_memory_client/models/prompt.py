@@ -19,7 +19,7 @@ PromptFormat: TypeAlias = Literal["openai", "anthropic", "text"]
 
 
 class PromptQuestion(BaseModel):
-    """The fields that every prompt request has: a question, a session and a search."""
+    """The fields of all prompt requests: a question, a session and a search."""
 
     query: FreeText
     """The user's new message. The server searches memory for it and adds it as the last message of the prompt."""
@@ -195,7 +195,7 @@ class SystemMessage(BaseModel):
 
 
 class ChatMessage(BaseModel):
-    """A message in the response to a request with a `format`. Any additional fields (`tool_calls`, …) are as they were sent."""
+    """A message in the response to a request with a `format`. Additional fields (`tool_calls`, …) are as they were sent."""
 
     model_config = ConfigDict(extra="allow")
 

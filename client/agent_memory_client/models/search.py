@@ -37,8 +37,8 @@ _HalfLife = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 class SearchRequest(MemoryFilters):
     """A search. Without `text`, it lists all memories that match the filters.
 
-    It returns only current memories, unless `as_of`, `known_at` or `history` is given. It returns quarantined memories
-    only if `quarantined` is set. Prompts never contain quarantined memories.
+    The result contains only current memories, unless `as_of`, `known_at` or `history` is given. The result contains
+    quarantined memories only if `quarantined` is set. Prompts never contain quarantined memories.
     """
 
     text: FreeText | None = None

@@ -61,7 +61,7 @@ class WorkingMemory(UpdateWorkingMemory):
 
 
 class WorkingMemoryResponse(WorkingMemory):
-    """A stored session. This server never sends `new_session` and `unsaved`, which older programs may read."""
+    """A stored session. Older programs may read `new_session` and `unsaved`, which this server never sends."""
 
     refused_memories: dict[str, str] | None = Absent
     """Why some of the session's memories did not become long-term memories, by memory id. Omitted if there are no such

@@ -31,7 +31,7 @@ class Changes(Resource):
         return await self._read(ChangeListResponse, Call("GET", _PATH, params))
 
     async def get(self, change_id: str) -> Change:
-        """Return a change, including the memories as they were before and after it. Raises MemoryNotFoundError."""
+        """Return a change, including the memories before and after the change. Raises MemoryNotFoundError."""
         return await self._read(Change, Call("GET", f"{_PATH}/{segment('change_id', change_id)}"))
 
     async def undo(self, change_id: str) -> Change:

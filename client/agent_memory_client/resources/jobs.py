@@ -22,15 +22,15 @@ class Jobs(Resource):
         return await self._read(OperationListResponse, Call("GET", _PATH, query(state=state, kind=kind, limit=limit, offset=offset)))
 
     async def get(self, operation_id: str) -> OperationRecord:
-        """Return one background job. Raises MemoryNotFoundError."""
+        """Return a background job. Raises MemoryNotFoundError."""
         return await self._read(OperationRecord, Call("GET", _job_path(operation_id)))
 
     async def replay(self, operation_id: str) -> OperationRecord:
-        """Retry a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError if it has not failed permanently."""
+        """Retry a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError for a job in any other state."""
         return await self._read(OperationRecord, Call("POST", f"{_job_path(operation_id)}/replay", headers=idempotency_headers()))
 
     async def drop(self, operation_id: str) -> AckResponse:
-        """Delete a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError if it has not failed permanently."""
+        """Delete a job that failed permanently. Raises MemoryNotFoundError, or MemoryConflictError for a job in any other state."""
         # Sent only once: the server would reject a second request, as if the first had failed.
         return await self._read(AckResponse, Call("DELETE", _job_path(operation_id), idempotent=False))
 

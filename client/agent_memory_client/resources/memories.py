@@ -83,7 +83,7 @@ class Memories(Resource):
         wait: Wait = None,
         idempotency_key: str | None = None,
     ) -> Acknowledgement:
-        """Store memories, given as records or dicts. A memory replaces a stored one that has the same id.
+        """Store memories, given as records or dicts. If a stored memory has the same id, the new memory replaces it.
 
         Keyword search finds the memories immediately, and semantic search finds them a moment later. With `wait`
         (seconds, or True for up to 10), the call waits for semantic search. `searchable` in the response is then True
@@ -135,7 +135,7 @@ class Memories(Resource):
         return await self._read(MemoryRecord, Call("GET", _path(memory_id), params))
 
     async def edit(self, memory_id: str, updates: dict[str, Any]) -> MemoryRecord:
-        """Change some fields of a memory and return the memory.
+        """Change some fields of a memory and return the changed memory.
 
         None clears a field that is allowed to be empty. Raises MemoryNotFoundError.
         """
@@ -191,7 +191,7 @@ class Memories(Resource):
         By default, the search combines meaning and keywords. `distance_threshold` is the maximum cosine distance (0 to
         2). `hybrid_alpha` sets the balance from keywords only (0) to meaning only (1). `timezone` and `reference_time`
         are used to resolve times in the text ("last week"). `explain` adds a scoring breakdown to each hit. `min_trust`
-        and `min_relevance` (0 to 1) exclude memories that score lower. `SearchRequest` describes the other options.
+        and `min_relevance` (0 to 1) exclude memories with lower values. `SearchRequest` describes the other options.
         """
         body = search_body(
             self._config.default_namespace,
@@ -280,7 +280,7 @@ class Memories(Resource):
         *,
         prompt: MemoryPromptRequest | dict[str, Any] | None = None,
     ) -> Explanation:
-        """Explain why a search or prompt did or did not return a memory: filter, rank, threshold or budget."""
+        """Explain why a search or prompt did or did not return a memory, such as a filter, its rank, a threshold or the budget."""
         if prompt is not None:
             body: dict[str, Any] = {"memory_id": memory_id, "prompt": as_body(prompt)}
         else:
@@ -314,7 +314,7 @@ class Memories(Resource):
         dry_run: bool = False,
         pinned_ids: list[str] | None = None,
     ) -> ForgetResponse:
-        """Delete the memories that `policy` selects, or list them with `dry_run`. A retry returns the report of the first attempt."""
+        """Delete the memories that `policy` selects, or list them with `dry_run`. Retries return the report of the first attempt."""
         body: dict[str, Any] = {"policy": as_body(policy)} | ({"pinned_ids": list(pinned_ids)} if pinned_ids else {})
         params = query(namespace=namespace, user_id=user_id, session_id=session_id, limit=limit, dry_run=dry_run)
         return await self._read(ForgetResponse, Call("POST", f"{_PATH}/forget", params, body, idempotency_headers()))
@@ -331,9 +331,9 @@ class Memories(Resource):
     ) -> ForgetMemoryResponse:
         """Forget facts by description (`text`) or by `ids`, and delete the messages behind them, even from sessions.
 
-        The call covers a user's memories in `namespace`. If `namespace` is None, it covers all namespaces, even if the
-        client has a default. If the request could mean different things, nothing is deleted, and the `ambiguous`
-        response lists the candidates. To undo the call, pass its `receipt_id` to `undo_forget` before `undo_until`.
+        The call covers a user's memories in `namespace`. If `namespace` is None, the call covers all namespaces, even
+        if the client has a default. If the request is ambiguous, nothing is deleted, and the `ambiguous` response lists
+        the candidates. To undo the call, pass its `receipt_id` to `undo_forget` before `undo_until`.
         """
         values = given(text=text, ids=ids, user_id=user_id, namespace=namespace, session_id=session_id, dry_run=dry_run)
         body = as_body(checked(ForgetMemoryRequest, **values))
@@ -362,23 +362,23 @@ class Memories(Resource):
     ) -> PurgeResponse:
         """Delete the memories that come from a source, and memories made only from them.
 
-        With `dry_run`, only count them. The call covers a user's memories in `namespace`. If `namespace` is None, it
-        covers all namespaces, even if the client has a default. A worker does the work. If it takes longer than `wait`
-        (seconds, or True for up to 10), the response is `pending`. In that case, get the counts later: call `jobs.get`
-        with the response's `operation_id`. The call is safe to repeat.
+        With `dry_run`, only count these memories. The call covers a user's memories in `namespace`. If `namespace` is
+        None, the call covers all namespaces, even if the client has a default. A worker does the work. If the work
+        takes longer than `wait` (seconds, or True for up to 10), the response is `pending`. In that case, get the
+        counts later: call `jobs.get` with the response's `operation_id`. The call is safe to repeat.
         """
         seconds = wait_seconds(wait)
         params = query(namespace=namespace, user_id=user_id, dry_run=dry_run, wait=seconds)
         return await self._read(PurgeResponse, Call("POST", f"{_PATH}/purge", params, as_body(source), wait=seconds))
 
     def validate(self, memory: ClientMemoryRecord | MemoryRecord) -> None:
-        """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID. Sends nothing."""
+        """Raise MemoryValidationError if the server would reject the record, or if its id is not a ULID. Send nothing."""
         checked(MemoryRecord, **memory.model_dump())
         if not _ULID.fullmatch(memory.id):
             raise MemoryValidationError(f"id: must be a ULID (26 characters of Crockford's base 32), got {memory.id!r}")
 
     def validate_search(self, **filters: Any) -> None:
-        """Raise MemoryValidationError if the server would reject a search with these parameters. Sends nothing."""
+        """Raise MemoryValidationError if the server would reject a search with these parameters. Send nothing."""
         if unknown := sorted(set(filters) - set(SearchRequest.model_fields)):
             raise MemoryValidationError(f"there is no search parameter {', '.join(unknown)}")
         checked(SearchRequest, **filters)

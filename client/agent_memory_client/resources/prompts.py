@@ -38,11 +38,11 @@ class Prompts(Resource):
         """Return messages for a chat model: a session (summary, newest messages) and the memories that match `query`.
 
         Pass a session, a search, or both. `user_id` and `namespace` identify their owner. The result is a dict that
-        also has attributes. Pass `answer.to_openai()` to a chat completion API. `format` selects the target API:
-        "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if memory
-        added something. `agent_id` adds the agent's memory blocks. You can omit it if the session was stored with this
-        agent. `timezone` (an IANA name) sets the time zone of dates. The default is the user's time zone. `options` add
-        more sections, each given as a model or mapping. See `models.features.prompt_options`.
+        also has attributes. For a chat completion API, pass the result of `to_openai()`. `format` selects the target
+        API: "openai" (`messages`), "anthropic" (`system` and `messages`) or "text" (`text`). `relevant` is True if
+        memory added something. `agent_id` adds the agent's memory blocks. You can omit it if the session was stored
+        with this agent. `timezone` (an IANA name) sets the time zone of dates. The default is the user's time zone.
+        `options` add more sections, each given as a model or mapping. See `models.features.prompt_options`.
         """
         values = given(
             max_tokens=max_tokens, format=format, agent_id=agent_id, timezone=timezone, include_ids=None if include_ids else False

@@ -1,4 +1,4 @@
-"""Review quarantined memories, whose text looks like instructions to a model."""
+"""Review quarantined memories: memories whose text looks like instructions to a model."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ class Quarantine(Resource):
 
 
 def _review(memory_id: str, action: str) -> Call:
-    """Build the call that ends a review. It is sent only once, because the server would reject a repeat."""
+    """Build the call that ends a review. The call is sent only once, because the server would reject a repeat."""
     return Call("POST", f"{_PATH}/{segment('memory_id', memory_id)}/{action}", idempotent=False)

@@ -1,4 +1,4 @@
-"""Resources (such as `client.blocks`) and tools of extensions. Every extension adds a line to each list."""
+"""List the resources (such as `client.blocks`) and tools of extensions. Every extension adds a line to each list."""
 
 from __future__ import annotations
 

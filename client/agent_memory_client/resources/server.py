@@ -1,4 +1,4 @@
-"""The server's state."""
+"""Read the server's state."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Sessions: the working memory of a conversation.
 
 Some changes have no endpoint. For these, the client reads the session, changes it, and writes it back on the condition
-that its version has not changed (`ETag`, `If-Match`). If another writer was faster, the client starts over, so that no
-change is lost.
+that its version has not changed (`ETag`, `If-Match`). If another writer was faster, the client starts over. This way,
+no change is lost.
 """
 
 from __future__ import annotations
@@ -200,9 +200,9 @@ class Sessions(Resource):
         *,
         user_id: str | None = None,
     ) -> WorkingMemoryResponse:
-        """Add structured memories to a session. They replace the session's memories that have the same ids.
+        """Add structured memories to a session, replacing the session's memories that have the same ids.
 
-        With `replace`, they replace all of the session's memories.
+        With `replace`, the added memories replace all of the session's memories.
         """
         added = as_records(memories)
         ids = {memory.id for memory in added}
@@ -216,8 +216,8 @@ class Sessions(Resource):
     async def promote_memories(self, session_id: str, memory_ids: Sequence[str] | None = None, namespace: str | None = None) -> AckResponse:
         """Store a session's structured memories (all, or the ones in `memory_ids`) as long-term memories now.
 
-        The server does this in the background anyway. Records keep their ids, so doing both does not create duplicates.
-        Records without a scope get the session's scope. Raises MemoryNotFoundError.
+        Without this call, the server stores them later. Records keep their ids, so doing both does not create
+        duplicates. Records without a scope get the session's scope. Raises MemoryNotFoundError.
         """
         session = await self._read(WorkingMemoryResponse, self._get_call(session_id, None, namespace))
         scope = {"namespace": session.namespace, "user_id": session.user_id, "session_id": session_id}
@@ -268,9 +268,9 @@ class Sessions(Resource):
     ) -> Messages:
         """Replace a session's messages with the result of `change`. Return the previous messages.
 
-        `change` receives a copy of the messages (an empty list if there is no session). It runs again after a
-        concurrent write. If it changes nothing, nothing is written. Memories made from removed messages are not
-        deleted.
+        `change` receives a copy of the messages (an empty list if there is no session). After a concurrent write,
+        `change` is called again. If the messages stay the same, nothing is written. Memories made from removed messages
+        are not deleted.
         """
         before: Messages = []
 
@@ -288,7 +288,7 @@ class Sessions(Resource):
     ) -> WorkingMemoryResponse:
         """Apply the fields that `change` returns to the stored session (or an empty one), and write the session back.
 
-        The session is read without a model or window, because the server might otherwise leave out messages.
+        The session is read without a model or window, because the server might otherwise omit messages.
         """
         for attempt in range(1, MAX_CHANGE_ATTEMPTS + 1):
             try:

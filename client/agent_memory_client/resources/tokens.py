@@ -1,4 +1,4 @@
-"""API keys of a server with `AUTH_MODE=token`, for administrators."""
+"""Manage the API keys of a server with `AUTH_MODE=token`. Requires an administrator."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PATH = "/v1/auth/tokens"
 class Tokens(Resource):
     """Create and manage API keys. Raises MemoryAuthError (403) if the caller is not an administrator.
 
-    Calls that create or revoke a key are sent only once. A repeated creation would make a second key and lose the first
-    key's secret. A repeated deletion would fail because the key no longer exists.
+    Calls that create or revoke a key are sent only once. A repeated creation would create a second key and lose the
+    first key's secret. A repeated deletion would fail because the key no longer exists.
     """
 
     async def list(self) -> TokenList:
@@ -41,7 +41,7 @@ class Tokens(Resource):
         return await self._read(TokenInfo, Call("GET", _token_path(token_id)))
 
     async def delete(self, token_id: str) -> AckResponse:
-        """Revoke a key. No process accepts it afterwards. Raises MemoryNotFoundError or MemoryConflictError."""
+        """Revoke a key. Afterwards, no process accepts the key. Raises MemoryNotFoundError or MemoryConflictError."""
         return await self._read(AckResponse, Call("DELETE", _token_path(token_id), idempotent=False))
 
     async def rotate(self, token_id: str, grace_seconds: float = 3600.0) -> CreatedToken:

@@ -49,7 +49,7 @@ class Users(OwnerData):
     ) -> ImportReport:
         """Import the lines of an export as data of this user, into `namespace` if given. Repeating the import changes nothing.
 
-        If the user or namespace differs from the one in the export, the import creates copies with new ids. Stored data
+        If the user or namespace is not the same as in the export, the import creates copies with new ids. Stored data
         does not change. The report lists rejected lines by number. `complete` is True if the import included the
         export's last line, with the correct line count. To delete the imported data, pass its `import_source` to
         `memories.purge`.

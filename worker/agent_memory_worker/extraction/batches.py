@@ -48,7 +48,7 @@ class PromptShares:
 
     @classmethod
     def of_summary(cls, chat: ChatModel, prompt: Sequence[ChatMessage], answer: type[BaseModel]) -> PromptShares | None:
-        """Return the shares for summarization. Its prompt shows the existing summary before the messages."""
+        """Return the shares for a summarization prompt, which shows the existing summary before the messages."""
         return cls.of(chat, prompt, answer, messages=0.3, before=0.4)
 
     def beside(self, before: int) -> int:
@@ -79,7 +79,7 @@ def size(messages: Sequence[StoredMessage]) -> int:
 
 
 def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: int) -> bool:
-    """Return True if the model timed out on about `message_tokens` tokens. Future requests are then half as large.
+    """True if the model timed out on about `message_tokens` tokens. In that case, halve the size of future requests.
 
     Return False for other errors, and for requests that are already small.
     """
@@ -92,6 +92,6 @@ def asks_less_after(error: ModelUnavailable, chat: ChatModel, message_tokens: in
 def less(planned: int, failed: int) -> int:
     """Return the next request's size in tokens, after a request of `failed` tokens was too large.
 
-    The result is `planned` if it is clearly less than `failed`, else half of `failed`.
+    The result is `planned` if that is at most 80% of `failed`. Otherwise, it is half of `failed`.
     """
     return planned if planned <= failed * 4 // 5 else failed // 2

@@ -66,7 +66,7 @@ class _Question:
 
 @dataclass(slots=True)
 class _Pass:
-    """A pass over one tenant's facts. It counts superseded facts (`ended`) and lists the mids of changed memories (`touched`)."""
+    """A pass over one tenant's facts. `ended` counts superseded facts, and `touched` contains the mids of changed memories."""
 
     runtime: Runtime
     scope: Scope
@@ -83,7 +83,7 @@ class _Pass:
 
 
 async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Compare some changed facts of each idle tenant; return how many facts were superseded or proposed as outdated."""
+    """Compare some changed facts of each idle tenant. Return how many facts were superseded or proposed as outdated."""
     tenants = await runtime[MemoryScan].memory_tenants()
     ended = 0
     for tenant in await runtime[IdleTenants].idle_tenants(tenants, quiet_seconds):
@@ -97,7 +97,7 @@ async def find_contradictions(runtime: Runtime, quiet_seconds: float = QUIET_SEC
 
 
 async def _look_on(work: _Pass) -> None:
-    """Run a tenant's pass: decide pairs that need no model, and then make model calls, up to the limit per pass.
+    """Run a tenant's pass: first decide the pairs that need no model, and then make model calls, up to the limit per pass.
 
     If the pass does not finish, the cursor does not move. Raises ModelUnavailable, including when the token budget is
     spent.
@@ -123,9 +123,9 @@ async def _look_on(work: _Pass) -> None:
 
 
 async def _judge(work: _Pass, chat: ChatModel, questions: Sequence[_Question]) -> bool:
-    """Let a model judge pairs, apply its answers, and record the judged pairs; return True if all pairs were judged.
+    """Let a model judge pairs, apply its answers, and record the judged pairs. Return True if all pairs were judged.
 
-    After an unusable answer, halve the batch. If the batch is a single fact, skip it. Raises ModelUnavailable.
+    After an unusable answer, halve the batch. If the batch is a single fact, skip the fact. Raises ModelUnavailable.
     """
     waiting = [questions] if questions else []
     for _ in range(_CALLS_PER_PASS):
@@ -153,7 +153,7 @@ async def _remember(runtime: Runtime, questions: Sequence[_Question]) -> None:
 
 
 async def _pairs(runtime: Runtime, scope: Scope, changed: Sequence[StoredMemory]) -> list[tuple[_Fact, _Fact]]:
-    """Return pairs of facts, a changed fact and a neighbor, that have never been judged. Each pair is (later, earlier)."""
+    """Return the pairs of a changed fact and a neighbor that have never been judged. Each pair is (later, earlier)."""
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in changed])
     facts = [memory for memory in changed if memory.mid in vectors and _compared(memory)]
     if not facts:
@@ -226,7 +226,7 @@ async def _ask(runtime: Runtime, chat: ChatModel, questions: Sequence[_Question]
 async def _carry_out(work: _Pass, question: _Question, model: str | None) -> bool:
     """Supersede a question's older facts, or propose to do so. Return True if no older fact is still undecided.
 
-    Skip memories that this pass or a concurrent write has changed; a later pass handles them.
+    Skip memories that this pass or a concurrent write has changed, because a later pass handles them.
     """
     runtime, newer = work.runtime, question.newer.memory
     if not question.older:

@@ -66,7 +66,7 @@ _ATTEMPTS = 5
 
 
 async def extract_facts(runtime: Runtime, sid: str) -> int:
-    """Extract facts from all messages after the cursor; return the number of changed memories.
+    """Extract facts from all messages after the cursor. Return the number of changed memories.
 
     One model call extracts the facts of a batch. If the context allows, at most one more call reconciles them. A batch
     that does not fit, or times out, is split. A single message that does not fit is set aside. Raises ModelUnavailable,
@@ -198,8 +198,8 @@ async def _facts_of(
     """Return the facts in new messages.
 
     If the model's answer is cut off, ask once about each half of the messages (`halved`). If the answer about a half is
-    cut off, use the complete facts in it. Add the reasons for rejected facts to `refused`. Raises ModelUnavailable and
-    ModelAnswerInvalid.
+    cut off, use the complete facts in that answer. Add the reasons for rejected facts to `refused`. Raises
+    ModelUnavailable and ModelAnswerInvalid.
     """
     try:
         answer = await chat.structured(extract_messages(new, context=context, task=task), ExtractionAnswer)
@@ -221,7 +221,7 @@ async def _facts_of(
 
 
 async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candidate]) -> list[Candidate]:
-    """Replace a fact's id if another owner's memory already has it. Such clashes are possible because callers can compute ids."""
+    """Replace a fact's id if another owner's memory already has that id. Callers can compute ids, so this can happen."""
     taken_ids = set(await runtime[MemoryStore].taken_ids(scope, [fact.record for fact in facts]))
     others = {name: runtime.ids.instead_of(name) for name in taken_ids}
     return [
@@ -231,7 +231,7 @@ async def _under_free_ids(runtime: Runtime, scope: Scope, facts: Sequence[Candid
 
 
 def _fitting_pictures(runtime: Runtime, pictures: Mapping[str, Sequence[str]], tokens: int) -> dict[str, list[str]]:
-    """Return the descriptions that fit into `tokens`, each shortened, by message id."""
+    """Return the descriptions that fit into `tokens`, by message id. Each description is shortened."""
     count = min(sum(map(len, pictures.values())), tokens // _LEAST_CONTEXT_TOKENS)
     each = min(_CONTEXT_TOKENS, tokens // max(count, 1))
     pairs = islice(((name, text) for name, texts in pictures.items() for text in texts), count)

@@ -1,7 +1,7 @@
 """Decide how new facts change memories, with one model call if the model's context allows.
 
-A fact with the same words as a memory becomes evidence for it. A fact without neighbors is new. The model judges all
-other facts, and may refer only to memories in its prompt.
+A fact with the same words as a memory becomes evidence for that memory. A fact without neighbors is new. The model
+judges all other facts, and may refer only to memories in its prompt.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class OpenFact:
 async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequence[Candidate]) -> list[Decision]:
     """Decide whether each fact is added, or updates, supersedes or supports a memory.
 
-    Makes one embedding call and, if the model's context allows, only one model call. Raises ModelUnavailable and
+    Make one embedding call and, if the model's context allows, only one model call. Raises ModelUnavailable and
     ModelAnswerInvalid.
     """
     # Quarantined facts are stored, and change no other memory.
@@ -97,7 +97,7 @@ async def decide(runtime: Runtime, chat: ChatModel, scope: Scope, facts: Sequenc
 
 
 def _same(record: MemoryRecord, around: ExistingMemories) -> StoredMemory | None:
-    """Return the memory that has the same words as the fact, apart from function words, or None."""
+    """Return the memory with the same words as the fact (ignoring function words), or None."""
     twin = around.twin
     if twin is not None and len({record.event_date.date() for record in (record, twin.record) if record.event_date is not None}) < 2:
         return twin
@@ -127,9 +127,10 @@ def _evidence(candidate: Candidate, same: StoredMemory) -> list[Decision]:
 async def judge_facts(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact]
 ) -> list[DecisionAnswer]:
-    """Return a valid decision for each fact. Makes one model call, or several if the model's context is small.
+    """Return a valid decision for each fact. Make one model call, or several if the model's context is small.
 
-    Decide to add a fact if the model's answer omits it, or refers to memories that the prompt did not show.
+    If the model's answer omits a fact, or refers to memories that the prompt did not show, the decision is to add the
+    fact.
     """
     decided: list[DecisionAnswer] = []
     most = len(open_facts)
@@ -154,7 +155,7 @@ async def judge_facts(
 def _fitting(
     runtime: Runtime, chat: ChatModel, memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], tokens: int
 ) -> Sequence[OpenFact]:
-    """Return the first facts that fit into one model call together with their neighbors, but at least one."""
+    """Return the first facts that, together with their neighbors, fit into one model call. Return at least one fact."""
     room = chat.room(reconcile_notes([], []), ReconcileAnswer)
     shown_numbers: set[int] = set()
     for number, open_ in enumerate(open_facts):
@@ -201,7 +202,7 @@ async def _decisions(
 def _with_slots(
     memories: Sequence[StoredMemory], open_facts: Sequence[OpenFact], answers: Sequence[DecisionAnswer], holders: Mapping[str, str]
 ) -> list[DecisionAnswer]:
-    """Replace the decision "add" if the fact's slot already has a value. Decide that the fact repeats or supersedes the value."""
+    """If a fact to add has a slot that already has a value, decide instead that the fact repeats or supersedes the value."""
     places = {memory.mid: place for place, memory in enumerate(memories, start=1)}
     judged: list[DecisionAnswer] = []
     for open_, answer in zip(open_facts, answers, strict=True):
@@ -224,7 +225,7 @@ def _apply_answers(
 ) -> tuple[list[Decision], list[MemoryRecord]]:
     """Return the decisions that change memories, and the facts to add without changing a memory.
 
-    Pinned memories are never changed and events are never ended; the new fact is added instead. If several facts in a
+    Pinned memories are never changed and events are never ended. Instead, the new fact is added. If several facts in a
     batch would change the same memory, one changes it and the others are added.
     """
     decisions: list[Decision] = []
@@ -259,7 +260,7 @@ def _apply_answers(
 
 
 def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[str, str]) -> MemoryRecord | None:
-    """If a fact is older than its slot's current value, return it with its validity ending when that value began.
+    """Return a fact that is older than its slot's current value, with its validity ending when that value began.
 
     Return None for other facts, and if the current value is pinned.
     """
@@ -271,7 +272,7 @@ def _former(of: Sequence[StoredMemory], record: MemoryRecord, holders: Mapping[s
 
 
 def _may_end(memory: StoredMemory, by: MemoryRecord) -> bool:
-    """True if the fact `by` may supersede `memory`, which must not be pinned, be an event, or begin later."""
+    """True if the fact `by` may supersede `memory`. The memory must not be pinned, be an event, or begin later."""
     old = memory.record
     lasting = old.memory_type in (MemoryTypeEnum.SEMANTIC, MemoryTypeEnum.PROCEDURAL)
     return lasting and not old.pinned and begins_at(old) <= begins_at(by)
@@ -292,7 +293,7 @@ def _may_grow(memory: StoredMemory, by: MemoryRecord) -> bool:
 def _extend_memory(old: MemoryRecord, new: MemoryRecord) -> MemoryRecord:
     """Return a memory with a fact's text, tags and dates. The memory keeps its id, scope, pin and metadata.
 
-    Dates from a caller take precedence, because a model only infers dates from words.
+    Dates from a caller take precedence, because a model only infers dates from the text.
     """
     update = {name: getattr(new, name) for name in ("text", "model", "prompt_version", "updated_at", "memory_hash")}
     first, second = (old, new) if old.source_class in (None, "client") else (new, old)

@@ -1,4 +1,4 @@
-"""Set aside batches that extraction gives up on, so that it can continue with later messages."""
+"""Set aside batches that extraction cannot process, so that extraction can continue with later messages."""
 
 from __future__ import annotations
 

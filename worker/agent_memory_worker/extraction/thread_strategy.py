@@ -1,4 +1,4 @@
-"""The "summary" strategy: each session has one memory, which each batch of messages updates."""
+"""Implement the "summary" strategy: each session has one memory, which each batch of messages updates."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ async def summarize(
 ) -> list[Decision]:
     """Return the decision that stores a session's summary, updated with these messages.
 
-    Return no decision if the stored summary is pinned, or if the new one is empty or blocked. Shorten the existing
-    summary if the model's context is small. Raises ModelUnavailable and ModelAnswerInvalid.
+    Return no decision if the stored summary is pinned, or if the new one is empty or blocked. If the model's context is
+    small, shorten the existing summary. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     memory_id, summary = await _standing(runtime, scope, ref)
     if summary is not None and summary.record.pinned:

@@ -1,7 +1,7 @@
 """Merge duplicate memories, found by words and, if a model can judge them, by stored vectors.
 
-A pass compares each changed memory with all memories in its scope. It therefore finds the same duplicates as a pass
-over all memories.
+A pass compares each changed memory with all memories in its scope, so it finds the same duplicates as a pass over all
+memories.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PAIR_TOKENS = 24
 
 
 async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS) -> int:
-    """Merge duplicates of changed memories; return the number of merged memories.
+    """Merge duplicates of changed memories. Return the number of merged memories.
 
     In idle tenants, a model also judges similar memories.
     """
@@ -66,7 +66,7 @@ async def compact_changed(runtime: Runtime, quiet_seconds: float = QUIET_SECONDS
 
 
 async def _compact_similar(runtime: Runtime, tenant: str, began: int | None) -> int:
-    """Merge similar memories that changed since the tenant's last pass of this kind; return how many were merged.
+    """Merge similar memories that changed since the tenant's last pass of this kind. Return the number of merged memories.
 
     Do nothing while the tenant is busy (`began` is None). If the model is unavailable or its budget is spent, the
     cursor does not move and the next pass continues.
@@ -93,7 +93,7 @@ async def run_compaction(runtime: Runtime, order: JobOrder) -> None:
 
 
 async def compact(runtime: Runtime, scope: Scope, selection: Selection) -> int:
-    """Merge the duplicates of selected memories; return how many were merged."""
+    """Merge the duplicates of selected memories. Return the number of merged memories."""
     fact_selection = replace(selection, memory_type=_FACTS.memory_type)
     merged_count = 0
     async for page in runtime[MemoryScan].walk_memories(scope, fact_selection, by="changed"):
@@ -111,13 +111,13 @@ def _judges(runtime: Runtime) -> bool:
 def _whose(record: MemoryRecord) -> Selection:
     """Return a selection of memories with the record's namespace, user and type.
 
-    A query cannot require a missing namespace or user, so `kin` must check this afterward.
+    A query cannot require that the namespace or user is missing, so `kin` must check this afterward.
     """
     return replace(Selection.of(record.namespace, record.user_id), memory_type=MemoryType(eq=record.memory_type))
 
 
 async def _merge_repeats(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> int:
-    """Merge the page's memories with memories on any page that have the same words; return how many were merged."""
+    """Merge the page's memories with memories on any page that have the same words. Return the number of merged memories."""
     families: dict[Kin, dict[str, StoredMemory]] = defaultdict(dict)
 
     def add_families() -> list[tuple[Selection, list[str]]]:
@@ -153,7 +153,10 @@ async def _loaded(runtime: Runtime, scope: Scope, mids: Sequence[str]) -> list[S
 
 
 async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> tuple[int, bool]:
-    """Merge similar memories that a model judges equal; return how many were merged, and whether the pass is complete."""
+    """Merge similar memories that a model judges equal.
+
+    Return the number of merged memories, and whether the pass is complete.
+    """
     merged_count, complete = 0, True
     pairs = await _similar(runtime, scope, page)
     judged_apart = await runtime[MergeStore].are_judged([pair_by_versions(*pair) for pair in pairs])
@@ -194,7 +197,7 @@ async def _merge_similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMe
 def _fitting(
     runtime: Runtime, chat: ChatModel, pairs: Sequence[tuple[StoredMemory, StoredMemory]]
 ) -> Sequence[tuple[StoredMemory, StoredMemory]]:
-    """Return the first pairs that fit into one model call, but at least one."""
+    """Return the first pairs that fit into one model call. Return at least one pair."""
     room = chat.room(find_repeats([]), RepeatsAnswer)
     for number, pair in enumerate(pairs):
         room -= sum(runtime.counter.count(memory.record.text) for memory in pair) + _PAIR_TOKENS
@@ -204,7 +207,7 @@ def _fitting(
 
 
 async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Return each pair of memories with similar vectors once, as (memory to keep, memory to merge)."""
+    """Return each pair of memories with similar vectors once: (memory to keep, memory to merge)."""
     candidates = [memory for memory in page if not memory.record.pinned]
     vectors = await runtime[MemoryScan].load_vectors([memory.mid for memory in candidates])
     memories_by_mid = {memory.mid: memory for memory in page}
@@ -229,7 +232,7 @@ async def _similar(runtime: Runtime, scope: Scope, page: Sequence[StoredMemory])
 
 
 def _comparable(pairs: Sequence[tuple[StoredMemory, StoredMemory]]) -> list[tuple[StoredMemory, StoredMemory]]:
-    """Return the comparable pairs, as (memory to keep, memory to merge)."""
+    """Return the comparable pairs. Each pair is (memory to keep, memory to merge)."""
     ordered = [sorted(pair, key=precedence) for pair in pairs]
     return [(stays, goes) for stays, goes in ordered if comparable(stays.record, goes.record)]
 

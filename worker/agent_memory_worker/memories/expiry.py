@@ -18,7 +18,7 @@ _BATCH = 200
 
 
 async def end_forgotten(runtime: Runtime) -> int:
-    """Delete memories forgotten more than `forgotten_kept_days` days ago; return how many changes were completed.
+    """Delete memories forgotten more than `forgotten_kept_days` days ago. Return the number of completed changes.
 
     Keep restored memories.
     """
@@ -49,7 +49,7 @@ async def _delete_forgotten(runtime: Runtime, scope: Scope, change_id: str) -> b
 
 
 async def sweep(runtime: Runtime) -> int:
-    """Move expired memories to history, and embed ended versions that have no vector; return how many were moved or embedded.
+    """Move expired memories to history, and embed ended versions that have no vector. Return the number of processed records.
 
     Reads never wait for the sweep.
     """
@@ -67,6 +67,6 @@ async def sweep(runtime: Runtime) -> int:
 
 
 async def keep_up(runtime: Runtime) -> int:
-    """Update usage counts, sweep, and delete forgotten memories; return how many memories changed."""
+    """Update usage counts, sweep, and delete forgotten memories. Return the number of changed memories."""
     await runtime[Reindexer].drop_former_indexes()
     return await runtime[UsageStore].fold_usage() + await sweep(runtime) + await end_forgotten(runtime)

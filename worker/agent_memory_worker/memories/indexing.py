@@ -26,10 +26,10 @@ _SPENT_SECONDS = 300
 
 
 async def index_memories(runtime: Runtime, claims: Sequence[Claim], long_texts: LongTexts | None = None) -> int:
-    """Embed the claimed memories in one call, and end the claims; return the number of memories that became searchable.
+    """Embed the claimed memories in one call, and end the claims. Return the number of memories that became searchable.
 
     Tenants with a token budget get separate calls, and wait when the budget is spent. With `long_texts`, long texts are
-    not embedded but wait there. Raises ModelUnavailable and ModelAnswerInvalid.
+    not embedded, but are added to the waiting texts. Raises ModelUnavailable and ModelAnswerInvalid.
     """
     leases = {claim.member: claim for claim in claims}
     jobs, missing = await runtime[MemoryStore].index_jobs(list(leases))
@@ -101,7 +101,7 @@ def _entry(job: IndexJob, vectors: Mapping[str, NDArray[np.float32]], passages: 
 
 
 async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
-    """Embed memories and versions with the runtime's model, without deleting other models' vectors; return how many were embedded.
+    """Embed memories and versions with the runtime's model, and keep other models' vectors. Return how many were embedded.
 
     Raises ModelUnavailable and ModelAnswerInvalid.
     """
@@ -114,7 +114,7 @@ async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:
-    """Delay embedding until the budget has tokens again, but for at most 300 s, because an operator may raise the limit."""
+    """Delay embedding until the budget has tokens again. Wait at most 300 s, because an operator may raise the limit."""
     delay = min(spent.retry_after, _SPENT_SECONDS)
     await runtime.outbox.fail_claim(DueKind.MEMORY, claim, f"{type(spent).__name__}: {spent}", delay_seconds=delay, forgive=True)
 
@@ -124,11 +124,11 @@ def _characters(jobs: Sequence[IndexJob]) -> int:
 
 
 def _context(job: IndexJob) -> list[str]:
-    """Return the texts whose vectors contribute to this memory's vector. Most of these texts are already in the batch or the cache."""
+    """Return the texts that contribute to this memory's vector. Most of these texts are already in the batch or the cache."""
     return [beginning(job.record.text), *(beginning(near.text) for near in (*job.before, *job.after))]
 
 
 def _passages(job: IndexJob) -> list[str]:
-    """Return the passages of a long, current memory, or an empty list for other memories."""
+    """Return the passages of a long, current memory. For other memories, return an empty list."""
     text = job.record.text
     return [] if job.terms is not None else [text[start:end] for start, end in split_passages(text)]

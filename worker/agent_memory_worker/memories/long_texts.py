@@ -24,9 +24,9 @@ class LongText:
 
 
 class LongTexts:
-    """Limits the passages that are embedded at the same time, and holds the memories that wait.
+    """Limits how many passages are embedded at the same time, and holds the memories that wait.
 
-    A step takes at most half of the free passages, so that shorter texts find room beside longer ones.
+    A step takes at most half of the free passages, which leaves space for shorter texts.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class LongTexts:
         self._free += sum(text.passages for text in texts)
 
     def _fitting(self) -> list[LongText]:
-        """Return the waiting texts that fit: the shortest of each owner, then the next of each owner."""
+        """Return the waiting texts that fit: first each owner's shortest text, then each owner's next text, and so on."""
         places: dict[tuple[str, str | None], int] = defaultdict(int)
         order: list[tuple[int, LongText]] = []
         for text in sorted((text for text, _ in self._waiting.values()), key=lambda text: text.passages):

@@ -1,4 +1,4 @@
-"""Act on a message's kind (filler, question, request to forget), as classified from the vector that indexing computes anyway."""
+"""Act on a message's kind (filler, question, request to forget). The kind is derived from the vector used for indexing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _answers(job: IndexJob) -> bool:
 
 
 async def act_on_kinds(runtime: Runtime, jobs: Sequence[IndexJob], kinds: Mapping[str, Kind]) -> set[str]:
-    """Delete filler, and propose to forget what users ask to forget; return the mids of deleted memories."""
+    """Delete filler, and propose to forget what users ask to forget. Return the mids of deleted memories."""
     dropped: set[str] = set()
     for job in jobs:
         scope = scope_of_work(job.tenant)

@@ -1,4 +1,4 @@
-"""Fill in the vectors of a second embedding model, switch the store to it, and delete the old model's vectors.
+"""Fill in the vectors of a second embedding model, switch the store to that model, and delete the old model's vectors.
 
 Repeating a step is harmless. If a worker is killed, another worker continues after 15 seconds, and nothing is lost.
 """
@@ -50,7 +50,7 @@ async def _run(bucket: Runtime, worker: str, stop: asyncio.Event) -> None:
 
 
 async def _step(bucket: Runtime, worker: str) -> float:
-    """Do a small part of a model change, if one is in progress; return the seconds until the next part."""
+    """Do a small part of a model change, if one is in progress. Return the seconds until the next part."""
     store = bucket[ReembedStore]
     state = await store.load_state()
     if state is None or state.phase == "paused" or bucket.switch is None or not await store.take_turn(worker):
@@ -81,7 +81,10 @@ async def _step(bucket: Runtime, worker: str) -> float:
 
 
 async def _fill(store: ReembedStore, state: ReembedState, targets: Sequence[Runtime]) -> int:
-    """Fill in a batch of missing vectors; return how many names were done, or 0 if none is missing. Raises AgentMemoryError."""
+    """Fill in a batch of missing vectors. Return the number of processed names, or 0 if none is missing.
+
+    Raises AgentMemoryError.
+    """
     limit = min(_BATCH, max(1, int(state.rate))) if state.rate else _BATCH
     count, lacking = await store.pick(limit, [target.spec for target in targets])
     for target, names in zip(targets, lacking, strict=True):

@@ -1,4 +1,4 @@
-"""Undo an import: find the memories that it keeps, because they have changed since, and delete other imported objects."""
+"""Undo an import: keep the imported memories that have changed since the import, and delete other imported objects."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ async def undo_imported_objects(
 
 
 async def import_owners(runtime: Runtime, scope: Scope, name: str, where: tuple[str | None, str | None]) -> list[ImportOwner]:
-    """Return the owners of an import's data in a namespace or of a user, if these are not None."""
+    """Return the owners of an import's data. If a namespace or user is given, return only the matching owners."""
     owners = await runtime[ImportProgress].owners(scope, name)
     return [owner for owner in owners if where[0] in (None, owner.namespace) and where[1] in (None, owner.user_id)]

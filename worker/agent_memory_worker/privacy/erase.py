@@ -30,11 +30,11 @@ _MOST_ROUNDS = 20
 
 
 class _OrderEnded(Exception):
-    """Raised if another worker finished the order, which therefore does not cover the data that exists now."""
+    """Raised if another worker finished the order, because the order then does not cover the data that exists now."""
 
 
 async def erase(runtime: Runtime, name: str) -> int:
-    """Carry out the erasure order `name`, and leave a receipt; return the number of deletions.
+    """Carry out the erasure order `name`, and leave a receipt. Return the number of deletions.
 
     Repeating the order deletes nothing. Each run deletes only versions that it read while the order was open. A worker
     that resumes after a pause therefore cannot delete newer versions.
@@ -65,7 +65,7 @@ class _Erasing:
         self._failure: Exception | None = None
 
     async def carry_out(self) -> None:
-        """Erase in rounds until one finds nothing. After the first round, delete traces of the data in other places."""
+        """Erase in rounds until a round finds nothing. After the first round, delete traces of the data in other places."""
         await self._round()
         await self._erase_traces()
         for _ in range(_MOST_ROUNDS):
@@ -75,7 +75,7 @@ class _Erasing:
             raise self._failure
 
     async def _round(self) -> int:
-        """Delete all data that one search finds; return the number of deletions."""
+        """Delete all data that one search finds. Return the number of deletions."""
         if self._what.agent_id is not None:
             erased = await self._erase_agent_sessions(self._what.agent_id)
             erased += await self._purge_agent(self._what.agent_id)
@@ -116,7 +116,10 @@ class _Erasing:
         return counts
 
     async def _sessions(self) -> list[SessionEpoch]:
-        """Return a page of the order's sessions. If none exist, return ended sessions with pending work, or [] if none are left."""
+        """Return a page of the order's sessions.
+
+        If there are no such sessions, return ended sessions with pending work, or [] if none are left.
+        """
         what, sessions = self._what, self._runtime[SessionStore]
         if what.session_id is not None:
             return await sessions.lives(self._scope, [sessions.sid(self._scope, SessionRef(what.session_id, what.namespace, what.user_id))])

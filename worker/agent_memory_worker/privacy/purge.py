@@ -1,6 +1,6 @@
 """Purge a source: permanently delete its memories and the memories derived from them.
 
-The purge repeats until nothing is left, so killed workers and concurrent writes leave nothing behind. It deletes
+The purge repeats until nothing is left, so killed workers and concurrent writes leave nothing behind. The purge deletes
 derived memories before their sources, which are needed to identify them.
 """
 
@@ -40,7 +40,7 @@ _COUNTED = ("matched", "inferred", "restored", "evidence", "proposals", "summari
 
 
 async def purge(runtime: Runtime, order: JobOrder) -> None:
-    """Carry out a purge order, or simulate it if it is a dry run, and leave a receipt."""
+    """Carry out a purge order and leave a receipt. For a dry run, only simulate the purge."""
     scope = scope_of_work(order.tenant, order.namespaces, order.users)
     dry = order.arguments.get("dry_run") is not None
     owner = (order.arguments["namespace"], order.arguments["user_id"])
@@ -75,9 +75,9 @@ async def purge_source(
     *,
     dry: bool = False,
 ) -> tuple[Counter[str], list[str]]:
-    """Delete or count a source's data; return the counts, and the ids of some of its memories.
+    """Delete or count a source's data. Return the counts, and the ids of some of its memories.
 
-    Keep unreadable records, whose source is unknown, and add them to `unreadable`.
+    Keep unreadable records, because their source is unknown, and add them to `unreadable`.
     """
     selection = Selection.of(*owner)
     counts: Counter[str] = Counter()
@@ -131,7 +131,7 @@ class _Run:
     named: list[str] = field(default_factory=list[str])
 
     async def carry_out(self) -> bool:
-        """Run the pass; return True if it found something to delete or change."""
+        """Run the pass. Return True if it found something to delete or change."""
         rounds = await self._rounds()
         tainted = {mid for mids in rounds for mid in mids}
         self.source_messages.mids |= tainted

@@ -52,7 +52,7 @@ async def strike(
     *,
     dry: bool,
 ) -> Counter[str]:
-    """Remove the source's messages from an owner's sessions, and delete imported sessions; return the counts."""
+    """Remove the source's messages from an owner's sessions, and delete imported sessions. Return the counts."""
     counts: Counter[str] = Counter()
     offset = 0
     while True:
@@ -70,7 +70,7 @@ async def strike(
 
 
 async def _imported(runtime: Runtime, scope: Scope, source: PurgeRequest, refs: Sequence[SessionRef]) -> set[SessionRef]:
-    """Return the sessions that came with the import, and that no client has written to since."""
+    """Return the sessions that came with the import and that no client has written to since."""
     if (import_source := whole_import(source)) is None:
         return set()
     sources = await runtime[SessionStore].import_sources(scope, refs)
@@ -105,7 +105,7 @@ def _is_of(
 
 
 def _may_tell(source: PurgeRequest, state: SessionState, bad: Collection[StoredMessage], message_ids: Collection[str]) -> bool:
-    """True if the session's summary may cover messages from the source because they have left, or may have left, the session."""
+    """True if the session's summary may cover messages from the source that have left, or may have left, the session."""
     if message_ids:
         return not {stored.message.id for stored in state.messages}.issuperset(message_ids)
     return bool(bad) or (source.session_id == state.ref.session_id and source.source_class is None and source.metadata is None)

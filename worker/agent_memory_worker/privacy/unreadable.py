@@ -1,4 +1,4 @@
-"""Collect records that an erasure or purge cannot read. The operation lists these records; they never stop the work."""
+"""Collect records that an erasure or purge cannot read. The operation lists these records, but they never stop the work."""
 
 from __future__ import annotations
 

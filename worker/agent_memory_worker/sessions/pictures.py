@@ -35,10 +35,10 @@ _ANSWER_TOKENS = 1000
 
 
 async def describe_pictures(runtime: Runtime, sid: str) -> int:
-    """Describe the pictures that no model has seen yet; return the number of new memories.
+    """Describe the pictures that no model has seen yet. Return the number of new memories.
 
-    Skip pictures that the user's memories already describe. If a model accepts no pictures, do not ask it again for a day.
-    Raises ModelUnavailable, and TooMany at the tenant's limit; the next attempt continues where this one ended.
+    Skip pictures that the user's memories already describe. If a model accepts no pictures, do not ask it again for a
+    day. Raises ModelUnavailable, and TooMany at the tenant's limit. The next attempt continues where this one ended.
     """
     read = await runtime[SessionStore].by_sid(sid, last=1) if runtime.extracts and runtime.settings.longterm.enabled else None
     if read is None or read[1].pictures_seen_to is None or not read[1].messages or read[1].messages[-1].seq <= read[1].pictures_seen_to:
@@ -68,7 +68,7 @@ async def _describe_message(
     stored: StoredMessage,
     addresses: list[str],
 ) -> int:
-    """Describe one message's pictures; return the number of new memories.
+    """Describe one message's pictures. Return the number of new memories.
 
     `place` is the tenant, the session's key name, and the session.
     """
@@ -143,7 +143,7 @@ async def _description(runtime: Runtime, chat: ChatModel, address: str, language
 
 
 def _may_be_about_picture(error: ModelAnswerInvalid | ModelUnavailable) -> bool:
-    """True if the error may mean that the model accepts no pictures. Servers report this in many ways."""
+    """True if the error may mean that the model accepts no pictures. Servers report this in different ways."""
     return not isinstance(error, ContextExceeded) and error.data.get("reason") in ("refused", "too_long", "server_error", "not_found")
 
 

@@ -29,7 +29,7 @@ _BATCH = 50
 
 
 async def promote_session(runtime: Runtime, sid: str) -> list[str]:
-    """Promote all of a session's waiting messages; return the mids of the new memories, which need embedding.
+    """Promote all of a session's waiting messages. Return the mids of the new memories, which still need to be embedded.
 
     The memories and the cursor are written atomically, so repeating the call has no effect.
     """

@@ -42,9 +42,9 @@ class _Waiting:
 async def store_own(runtime: Runtime, sid: str, journal: Journal, pending: Mapping[str, str], statement_filter: StatementFilter) -> bool:
     """Store waiting memories as if their writers had created them: repeats become evidence, and each slot keeps one fact.
 
-    Reject memories that their writer may not create or whose id is taken; the session reports the reason. Return False
-    if the session or a memory changed, or if some memories must wait for others. The caller must then read the journal
-    again.
+    Reject memories that their writer may not create or whose id is taken, and report the reason in the session. Return
+    False if the session or a memory changed, or if some memories must wait for others. In that case, the caller must
+    read the journal again.
     """
     if not runtime.settings.longterm.enabled:
         # Long-term memory was switched off after the memories were put.
@@ -86,10 +86,10 @@ def _waiting(runtime: Runtime, journal: Journal, raw: str, statement_filter: Sta
 
 
 async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequence[_Waiting], refused: dict[str, str]) -> set[str] | None:
-    """Store memories from writers with equal rights; return the stored ids, or None after a concurrent change.
+    """Store memories from writers with equal rights. Return the stored ids, or None after a concurrent change.
 
     If a memory's id is already taken by another owner's memory, add the new memory to `refused`. A memory that shares
-    words or a slot with an earlier one may have to wait.
+    words or a slot with an earlier memory may have to wait.
     """
     rights = waiting[0].own.rights
     scope = scope_of_writer(journal.tenant, rights)
@@ -116,7 +116,7 @@ async def _settle(runtime: Runtime, sid: str, journal: Journal, waiting: Sequenc
 
 
 async def _end(runtime: Runtime, sid: str, journal: Journal, dropped: Mapping[str, str], refused: Mapping[str, tuple[str, str]]) -> bool:
-    """Remove memories from the journal without storing them; return False if the session changed."""
+    """Remove memories from the journal without storing them. Return False if the session changed."""
     fence = _fence(sid, journal, dropped, refused)
     return (await runtime[MemoryCommits].commit(scope_of_work(journal.tenant), [], _STATED, fence=fence)).done
 

@@ -36,10 +36,10 @@ _DECLINED = frozenset({"none", "n/a", "null", "no summary", "nothing"})
 
 
 async def summarize_session(runtime: Runtime, sid: str, *, plainly: bool = False) -> bool:
-    """Summarize a session whose messages exceed its window; return True if it was summarized.
+    """Summarize a session whose messages exceed its window. Return True if the session was summarized.
 
-    If `plainly` is True, use no language model. Raises ModelUnavailable and ModelAnswerInvalid; the session then
-    remains unchanged.
+    If `plainly` is True, use no language model. Raises ModelUnavailable and ModelAnswerInvalid, and leaves the session
+    unchanged in that case.
     """
     rules = runtime.settings.working
     if not rules.summarize:
@@ -145,7 +145,7 @@ async def _next_summary(runtime: Runtime, chat: ChatModel, former: str, run: Seq
 
 
 def _reads_like_an_order(runtime: Runtime, stored: StoredMessage) -> bool:
-    """True if a message looks like instructions to a model. A summary would carry the instructions into prompts."""
+    """True if a message looks like instructions to a model, because a summary would carry the instructions into prompts."""
     message = stored.message
     of_user = message.role not in TOOL_ROLES and message.role != "assistant"
     return runtime.settings.longterm.quarantine and suspicion(message.content, of_user=of_user) is not None

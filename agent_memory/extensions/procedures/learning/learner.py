@@ -84,7 +84,7 @@ class SessionLearner:
         sessions: SessionStore,
         models: tuple[TenantModels, ContextLimits | None, TokenCounter],
     ) -> None:
-        """Create a learner. It uses no language model if `models` does not contain `ContextLimits`."""
+        """Create a learner. The learner uses no language model if `models` does not contain `ContextLimits`."""
         self._settings = settings
         self._client, self._keys = stores
         self._procedure_keys = ProcedureKeys(self._keys.root)
@@ -98,8 +98,9 @@ class SessionLearner:
     async def learn(self, sid: str) -> str:
         """Learn from the session whose name in Redis keys is `sid`.
 
-        Returns "created", "merged" or "nothing". Returns "gone" if the result was already learned or the session was
-        deleted. Raises ModelUnavailable. Raises Conflict if the compared procedures keep changing; retry later.
+        Return "created", "merged" or "nothing". Return "gone" if the result was already learned or the session was
+        deleted. Raises ModelUnavailable. Raises Conflict if the compared procedures keep changing; the caller can retry
+        later.
         """
         answers: dict[tuple[Any, ...], LearnedProcedure | None] = {}
         for _ in range(_ATTEMPTS):

@@ -1,8 +1,8 @@
 """Merge lessons from sessions into existing procedures.
 
-If a caller stored the procedure, a session only adds pitfalls. In a learned procedure, the steps of a success replace
-the steps of a failure. Between two successes, steps written by a model win; without a model, the shorter list of steps
-wins.
+If a caller stored the procedure, a session only adds pitfalls. In a learned procedure, steps from a successful session
+replace steps from a failed one. Between two successful sessions, steps written by a model win; without a model, the
+shorter list of steps wins.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def new_procedure(lesson: Lesson, owner: ProcedureOwner, procedure_id: str, now:
 
 
 def merged(existing: ProcedureContent, lesson: Lesson, now: datetime) -> ProcedureContent:
-    """Return a procedure with a session's lesson added. It replaces any earlier lesson from the same session."""
+    """Return a procedure with a session's lesson added. The lesson replaces any earlier lesson from the same session."""
     existing = without_session(existing, lesson.source.session_id)
     draft = lesson.draft
     takes_steps = existing.origin == "learned" and _takes_steps(existing, lesson)

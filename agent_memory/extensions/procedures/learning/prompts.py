@@ -54,7 +54,7 @@ class LearnedProcedure(BaseModel):
 def learn_procedure(
     session: Sequence[str], result: wire.SessionResultRequest, similar_procedures: Sequence[wire.ProcedureContent]
 ) -> list[ChatMessage]:
-    """Return the messages of one model call. `session` contains the session's messages as JSON lines."""
+    """Return the messages for one model call. `session` contains the session's messages as JSON lines."""
     ended = {"result": result.result, "score": result.score, "comment": result.comment}
     parts = [
         f"The session, one JSON object per line:\n{fence(chr(10).join(session), 'session')}",

@@ -1,4 +1,4 @@
-"""Store a session's result in the session's hash. One script does this and marks the session as due for learning."""
+"""Store a session's result in the session's hash. One script stores the result and marks the session as due for learning."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ResultStore:
         self._mark = Script(client, "procedures/session_result", fsync=fsync)
 
     async def mark(self, scope: Scope, ref: SessionRef, result: SessionResultRequest) -> SessionResult | None:
-        """Store a session's result. Returns None if the session is missing. Raises Forbidden."""
+        """Store a session's result. Return None if the session is missing. Raises Forbidden."""
         permit_session(scope, ref, write=True)
         await permit_session_agents(self._client, self._keys, scope, ref)
         sid = self._keys.sid(scope.tenant, ref)
@@ -102,7 +102,7 @@ class ResultStore:
         return {"said": json.loads(fields[b"rs"]), "at": iso(from_micros(int(fields[b"rt"]))), "learned": learned}
 
     def restore_part(self, scope: Scope, target: RestoreTarget, part: Any, messages: int) -> Mapping[str, str]:
-        """Return the hash fields of an exported result, with the agent set by the import. Raises BadInput, Forbidden.
+        """Return the hash fields of an exported result, with the agent set by the import. Raises BadInput or Forbidden.
 
         If the result was already learned, the tool calls in the session's first `messages` messages are not counted
         again.

@@ -27,7 +27,7 @@ from agent_memory_client.models.features.procedures import ProcedureOwner, ToolM
 
 
 def tools_of(scope: Scope, tool: str | None = None) -> str:
-    """Return a filter, within a scope, for the statistics of one tool, or of all tools if `tool` is None."""
+    """Return a filter for a scope's statistics about one tool, or about all tools if `tool` is None."""
     narrowed = (is_value("kd", TOOL), *(() if tool is None else (is_value("tl", tool),)))
     return all_of(where(scope), *narrowed)
 
@@ -59,7 +59,7 @@ class ToolStore:
         return self._procedure_keys.procedure(tool_pid(scope.tenant, owner, call.tool)), arguments
 
     async def count_call(self, scope: Scope, owner: ProcedureOwner, call: ToolCall, at: datetime) -> ToolMemory:
-        """Count a call; return its tool's statistics."""
+        """Count a call. Return the tool's statistics."""
         key, arguments = self.call_arguments(scope, owner, call, at)
         guard = guard_of(self._keys.root, scope.tenant, owner.namespace, owner.user_id, agent_id=owner.agent_id)
         await self._write(tool=key, guard=guard, call=arguments)
@@ -87,7 +87,7 @@ class ToolStore:
                     yield name, fields
 
     async def bring_in(self, scope: Scope, owner: ProcedureOwner, tool: str, fields: dict[str, str], imported: str) -> bool:
-        """Store exported statistics unless the owner already has statistics of this tool; return True if stored.
+        """Store exported statistics unless the owner already has statistics for this tool. Return True if they were stored.
 
         Raises ErasureUnderWay while the owner is being erased.
         """

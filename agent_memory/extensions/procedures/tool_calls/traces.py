@@ -1,7 +1,7 @@
 """Extract tool calls and their outcomes from a session's messages, and format them as steps of a procedure.
 
-Reads chat API messages (`tool_calls`, `tool_call_id`) and Anthropic content blocks (`tool_use`, `tool_result`).
-Truncates text to a maximum length, and redacts secrets if redaction is enabled.
+The messages can be chat API messages (`tool_calls`, `tool_call_id`) or contain Anthropic content blocks (`tool_use`,
+`tool_result`). Text is truncated to a maximum length, and secrets are redacted if redaction is enabled.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def _type_of(value: Any) -> str:
 
 
 def _arguments(value: Any) -> Mapping[str, Any]:
-    """Parse a call's arguments: an object, or (in chat APIs) an object as JSON text. Returns {} for anything else."""
+    """Parse a call's arguments: an object, or (in chat APIs) an object as JSON text. Return {} for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value[: 64 * 1024])

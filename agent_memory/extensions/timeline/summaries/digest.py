@@ -66,6 +66,6 @@ def digest_of(unit: str, events: Sequence[dict[str, Any]], days: Sequence[tuple[
 
 
 def _lines(name: str, text: str) -> list[str]:
-    """Split a day's summary into lines. Add the day in front of lines that a model wrote."""
+    """Split a day's summary into lines. Prepend the day to lines that a model wrote."""
     lines = [line for line in text.split("\n") if line.strip()]
     return [line if _DAY.match(line) else f"{name}: {line}" for line in lines]

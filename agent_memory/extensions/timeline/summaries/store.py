@@ -92,7 +92,7 @@ class SummaryStore:
         return PeriodInputs(mark.decode(), int(count), parsed, live, max(waiting, default=None))
 
     async def put_summary(self, owner: str, key: str, inputs: PeriodInputs, summary: dict[str, Any]) -> bool:
-        """Store a summary; return False if one of the period's events changed after the inputs were read."""
+        """Store a summary. Return False if one of the period's events changed after the inputs were read."""
         named = {"owner": owner, "period": key, "mark": inputs.mark}
         return bool(await self._put(self._keys, **named, later=0.0, summary=compact(summary)))
 

@@ -35,16 +35,16 @@ class PeriodSummarizer:
     """Writes due summaries. Days come first, because summaries of weeks and months are based on the summaries of days."""
 
     def __init__(self, store: SummaryStore, models: TenantModels, limits: ContextLimits | None, counter: TokenCounter) -> None:
-        """Create a summarizer. If `limits` is None, it does not use a language model."""
+        """Create a summarizer. If `limits` is None, the summarizer uses no language model."""
         self._store = store
         self._models = models
         self._limits = limits
         self._counter = counter
 
     async def summarize(self, owner: str, tenant: str) -> int:
-        """Write an owner's due summaries, and return the number stored. `owner` is the owner's name in Redis keys.
+        """Write an owner's due summaries, and return the number of stored summaries. `owner` is the owner's name in Redis keys.
 
-        Stores each summary as soon as it is finished, unless one of the period's events has changed. Raises
+        Store each summary as soon as it is finished, unless one of the period's events has changed. Raises
         ModelUnavailable if the model fails or the token budget is spent. The remaining periods then stay due.
         """
         chat = None if self._limits is None else self._models.chat(tenant)

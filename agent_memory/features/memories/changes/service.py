@@ -98,7 +98,7 @@ class HistoryService:
         )
 
     async def count_versions(self, scope: Scope, memory_ids: Sequence[str]) -> list[int]:
-        """Return each memory's number of versions; 1 for unknown ids."""
+        """Return each memory's number of versions, or 1 for unknown ids."""
         ledgers = await self._changes.load_ledgers([self._store.mid(scope, name) for name in memory_ids])
         return [1 + len(ledger.versions) for ledger in ledgers]
 

@@ -45,7 +45,7 @@ class StoredChange:
 
     @property
     def memories(self) -> list[tuple[str, str, str]]:
-        """The changed memories: mid, version before and version after. "" means that there is no version."""
+        """The changed memories: each one's mid, version before and version after. "" means that there is no version."""
         moved = [line[1:] for line in self.lines if line[0] == "m"]
         return [(mid, "" if before == "-" else before, "" if after == "-" else after) for mid, before, after in moved]
 
@@ -153,7 +153,7 @@ class ChangeStore:
     async def record_forgetting(
         self, scope: Scope, owner: tuple[str | None, str | None], name: str, counts: Mapping[str, int], until: datetime | None
     ) -> None:
-        """Record a request to forget memories: whose, how many, and until when an undo is possible, but no content.
+        """Record a request to forget memories: the owner, the counts and the deadline for an undo, but no content.
 
         `name` is the receipt's id, which becomes the change's id.
         """

@@ -1,8 +1,8 @@
 """Choose repeated memories to merge. Pure functions.
 
 Usually, only facts that a worker extracted and that nobody edited are merged into another memory, because no caller
-knows their ids. Memories that differ only in ids, times and counts are also merged: they come from a client that
-repeated a create request. Messages are never merged.
+knows their ids. Memories that differ only in ids, times and counts are also merged, because they come from a client
+that repeated a create request. Messages are never merged.
 """
 
 from __future__ import annotations

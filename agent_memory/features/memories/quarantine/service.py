@@ -44,7 +44,7 @@ def rules_of(settings: Settings, records: Iterable[MemoryRecord]) -> Sequence[Ru
 
 
 def screen_record(settings: Settings, record: MemoryRecord, rules: Sequence[Rule] | None = None, *, derived: bool = False) -> MemoryRecord:
-    """Return the record. Quarantine it if it is suspicious, or if it is `derived` from a suspicious message.
+    """Return the record, quarantined if it is suspicious or `derived` from a suspicious message.
 
     `rules` is the result of `rules_of`. If omitted, the function calls `rules_of` itself.
     """

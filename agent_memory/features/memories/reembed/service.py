@@ -56,9 +56,10 @@ class ReembedService:
         return await self.read_status()
 
     async def _dimensions_of(self, choice: EmbeddingChoice) -> int:
-        """Return the dimensions of a server's vectors. The store keeps this number, so that all processes use the same.
+        """Return the number of dimensions of a server's vectors.
 
-        Raises ModelUnavailable, and BadInput if the model is unusable.
+        The store keeps this number, so that all processes use the same one. Raises ModelUnavailable, and BadInput if
+        the model is unusable.
         """
         try:
             models = await open_models(choice.applied(self._settings))

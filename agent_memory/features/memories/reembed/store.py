@@ -1,7 +1,7 @@
 """Store the state of a change of the embedding model, and the second model's vectors next to the first model's.
 
-Both models' vectors are fields of the same documents, each with its own index. So a deletion deletes both, and a query
-vector is never compared with the other model's vectors.
+Both models' vectors are fields of the same documents, each with its own index. A deletion therefore deletes both, and a
+query vector is never compared with the other model's vectors.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class ReembedStore:
             return is_own and bool(await self._client.pexpire(self._keys.reembed_turn, _TURN_MS))
 
     async def load_successor(self, choice: EmbeddingChoice) -> EmbeddingChoice:
-        """Return the model that replaced `choice` in a change that is over, or else `choice`."""
+        """Return the model that replaced `choice` in a finished change, or `choice` if none did."""
         (raw,) = await read(self._client, lambda pipe: pipe.hget(self._keys.config, "choice"))
         return choice.successor(raw) or choice
 
@@ -127,7 +127,7 @@ class ReembedStore:
         return sum(model != state.active or since > state.now - seconds for model, since in told)
 
     async def pick(self, limit: int, specs: Sequence[VectorSpec]) -> tuple[int, list[list[str]]]:
-        """Take up to `limit` queued names. Return how many, and for each model the names without its vector."""
+        """Take up to `limit` queued names. Return the number taken, and for each model, the names that lack its vector."""
         fields = [spec.field for spec in specs]
         picked = await self._pick(todo=self._keys.reembed_todo, root=self._keys.root, limit=limit, fields=fields)
         return len(picked), [[name.decode() for name, lacking in picked if lacking.decode() == field] for field in fields]
@@ -147,14 +147,14 @@ class ReembedStore:
     async def note_missing(self, spec: VectorSpec) -> int:
         """Queue the memories and versions that have a vector, but none from this model. Return their number.
 
-        Raises Conflict in another phase than "filling".
+        Raises Conflict in any phase other than "filling".
         """
         total, missing = await self._sift_all((self._keys.vector_prefix, self._keys.history_prefix), spec, drop=False)
         await self.change(["filling"], {"total": total, "checked": int(not missing)})
         return missing
 
     async def drop_others(self, schemas: Mapping[str, IndexSchema], spec: VectorSpec) -> int:
-        """Delete other models' vectors if the document also has one from this model. Return how many documents do not."""
+        """Delete other models' vectors from documents that also have one from this model. Return how many documents have none."""
         prefixes = {str(schema.index.prefix) for schema in schemas.values() if spec.field in schema.fields}
         return (await self._sift_all(sorted(prefixes), spec, drop=True))[1]
 
@@ -174,7 +174,7 @@ class ReembedStore:
         return seen, lacking
 
     async def store_vectors(self, items: Sequence[IndexEntry], gone: Sequence[str], spec: VectorSpec) -> int:
-        """Store the second model's vectors of unchanged memories. Return how many memories left the queue."""
+        """Store the second model's vectors for unchanged memories. Return how many memories left the queue."""
         args: list[Arg] = [part for name in gone for part in (name, "", 0, "", "", 0)]
         done = vectors = 0
         for item in items:

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class ModelSwitch(Generic[T]):
-    """Holds the objects that the process opened for each model and bucket. A request uses one model until it ends."""
+    """Holds the objects that the process opened for each model and bucket. A request uses the same model from start to end."""
 
     def __init__(
         self,

@@ -135,7 +135,7 @@ class Choice:
 
 
 def narrow_selection(selection: Selection, policy: Policy, now: datetime) -> Selection:
-    """Narrow the selection to the policy's age limits. It still contains all outdated memories."""
+    """Narrow the selection to the policy's age limits. The narrowed selection still contains all outdated memories."""
     if policy.budget is not None:
         return selection
     if policy.max_age_days is not None:

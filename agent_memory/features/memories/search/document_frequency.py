@@ -64,7 +64,7 @@ class TermStatistics:
 
 @dataclass(slots=True)
 class _KnownTerms:
-    """The term counts for one clause. They are valid for a minute from `since` (monotonic seconds)."""
+    """The term counts for one clause. The counts are valid for a minute from `since` (monotonic seconds)."""
 
     since: float
     total: int = 0
@@ -91,8 +91,8 @@ class DocumentFrequencies:
     async def count_terms(self, clause: str, terms: Sequence[str], *, settle: bool = False) -> TermStatistics:
         """Return the statistics of terms in the memories that match a clause (see `around`), usually in one round trip.
 
-        Include memories that are not valid yet or have just ended, because excluding them would take the index 50%
-        longer. With `settle`, wait briefly if many new memories do not have vectors yet.
+        Include memories that are not valid yet or have just ended, because the index would need 50% more time to
+        exclude them. With `settle`, wait briefly if many new memories do not have vectors yet.
         """
         counted_before, now = self._counts_by_clause.get(clause), monotonic()
         if counted_before is None or counted_before.since + _TRUST_SECONDS < now or len(counted_before.terms) > _MOST_TERMS:

@@ -1,6 +1,6 @@
 """Score candidates by words and passages. Pure functions.
 
-RediSearch computes scores from statistics of its entire index. This module computes them again from statistics of the
+RediSearch computes scores from statistics of its entire index. This module recomputes the scores from statistics of the
 searched memories, so that other users' memories do not influence the scores.
 """
 
@@ -88,13 +88,13 @@ def with_nearest_passages(near: Mapping[str, float], passages: Hits | None) -> t
 
 
 def with_best_passages(words: Mapping[str, float], passages: Hits | None) -> tuple[dict[str, float], dict[str, int]]:
-    """Return the higher of each memory's own score and its best passage's score, and that passage's number."""
+    """For each memory, return the higher of its own score and its best passage's score, and that passage's number."""
     best = _best_passages(passages)
     return {**words, **{mid: max(score, words.get(mid, 0.0)) for mid, (_, score) in best.items()}}, _numbers(best)
 
 
 def _best_passages(passages: Hits | None) -> dict[str, tuple[str, float]]:
-    """Return the name ("<mid>.<number>") and value of each memory's first passage in a list, which is its best."""
+    """Return the name ("<mid>.<number>") and value of each memory's best passage, which is its first one in the list."""
     best: dict[str, tuple[str, float]] = {}
     for name, value in zip(passages.names, passages.values, strict=True) if passages is not None else ():
         best.setdefault(name.partition(".")[0], (name, value))

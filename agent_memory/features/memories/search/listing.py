@@ -1,6 +1,6 @@
 """List memories by creation time, newest first.
 
-The engine orders memories of the same time by last write; this module orders them by name.
+The engine orders memories with the same creation time by last write; this module orders them by name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def queue_list(pipe: Pipe, store: MemoryStore, query: SearchQuery) -> int:
 
 
 async def rank_list(read: PipelineReader, store: MemoryStore, query: SearchQuery, replies: Sequence[Any]) -> Ranking:
-    """Return the memories on the page; if the history is searched, return all memories up to the end of the page.
+    """Return the memories on the page. If the history is searched, return all memories up to the end of the page.
 
     If more memories have the same time as the page's first or last one, read them in a second round trip.
     """

@@ -58,7 +58,10 @@ class PageReader:
     async def read_page(
         self, scope: Scope, query: SearchQuery, ranking: Ranking, without: Collection[str] = ()
     ) -> tuple[list[ShownMemory], bool]:
-        """Return the requested page, and True if the ranking had enough memories to fill it. Omit memories that have since been deleted."""
+        """Return the requested page, and True if the ranking had enough memories to fill the page.
+
+        Omit memories that have since been deleted.
+        """
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         if query.age is Age.BREAKS_TIES_ON_PAGE:
             return await self._read_newer_first(scope, query, ranking, scored)
@@ -70,8 +73,8 @@ class PageReader:
     ) -> tuple[list[ShownMemory], list[ShownMemory]]:
         """Return the memories for a prompt, best first, and further candidates below the threshold.
 
-        Facts and messages each get half of the limit, plus any places that the other kind does not use. The further
-        candidates are facts that a returned message may support and, if places are left, the nearest messages.
+        Facts and messages each get half of the limit, plus whatever the other kind leaves unused. The further
+        candidates are facts that a returned message may support and, if there is room left, the nearest messages.
         """
         scored = [each for each in ranking.scored if each[1] not in without] if without else ranking.scored
         apart = bool(ranking.facts) and not query.request.offset
@@ -170,7 +173,7 @@ def _by_score(scored: Sequence[Scored]) -> list[Scored]:
 
 
 def _said_further(query: SearchQuery, ranking: Ranking, scored: Sequence[Scored], without: Collection[str]) -> list[Scored]:
-    """Return the nearest messages below the threshold, to fill a prompt's free places.
+    """Return the nearest messages below the threshold, to fill the room that is left in a prompt.
 
     Return an empty list if the query mentions a time and a subject. If it mentions only a time, a message about that
     time may be relevant although it is not similar to the query.

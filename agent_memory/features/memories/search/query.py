@@ -113,7 +113,7 @@ class SearchQuery:
 
     @property
     def score_type(self) -> str | None:
-        """The type of the scores in the response; None for a listing."""
+        """The type of the scores in the response, or None for a listing."""
         if self.mode is None:
             return None
         return "keyword" if self.meaning is None else self.mode.value

@@ -84,7 +84,7 @@ def fuse(
 
 
 def weight_of_meaning(similarities: Mapping[str, float], words: Mapping[str, float], *, names_time: bool) -> float:
-    """Return the weight of meaning. It depends on how many memories are among the first ten of both lists.
+    """Return the weight of meaning. The weight depends on how many memories are among the first ten of both lists.
 
     If the query mentions a time, the overlap does not matter.
     """
@@ -166,7 +166,7 @@ class Ranking:
         return HitExplanation.model_validate({**parts, "rank": rank, "score": score, "recency": recency, "reranked": reranked})
 
     def distance_of(self, scored: Scored) -> float:
-        """Return a memory's distance (0..2) from the query; 0 in a listing."""
+        """Return a memory's distance (0..2) from the query, or 0 in a listing."""
         if self.listed:
             return 0.0
         return 1.0 - (scored[0] if self.similarities is None else self.similarities.get(scored[1], 0.0))

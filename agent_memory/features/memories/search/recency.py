@@ -27,7 +27,7 @@ class Age(Enum):
 
     @property
     def index_fields(self) -> Sequence[str]:
-        """The times that the index returns with the scores: created, last said, last read."""
+        """The times that the index returns with the scores: created, last stated, last read."""
         return ("c", "ls", "la") if self is Age.WEIGHED else ("c", "ls") if self is Age.BREAKS_TIES else ()
 
 
@@ -51,8 +51,8 @@ TIEBREAK = RecencyWeights(semantic=1.0, recency=0.01, freshness=0.0, novelty=1.0
 def recency(idle: float, age: float, weights: RecencyWeights) -> float:
     """Return clamp01(freshness * 2^(-idle/half-life) + novelty * 2^(-age/half-life)): the archived server's formula.
 
-    `idle` and `age` are the seconds since the memory was last read and last said. The archived server counts age from
-    creation. For a memory that was said only once, this makes no difference.
+    `idle` and `age` are the seconds since the memory was last read and last stated. The archived server counts age from
+    creation. For a memory that was stated only once, this makes no difference.
     """
     # A search calls this function hundreds of times.
     recent = weights.novelty * 0.5 ** (age / 86400 / weights.half_life_created) if age > 0 else weights.novelty
@@ -81,7 +81,7 @@ def may_be_among(scored: Sequence[tuple[float, Item]], count: int) -> Sequence[t
 
 
 def newer_first(scored: Sequence[tuple[float, Item]], said_times: Iterable[float], now: float) -> list[tuple[float, Item]]:
-    """Break ties by the time when memories were last said (epoch seconds), newest first. Scores do not change."""
+    """Break ties by the time when memories were last stated (epoch seconds), newest first. Scores do not change."""
     return weigh_age(scored, [score for score, _ in scored], novelties([now - moment for moment in said_times], TIEBREAK), TIEBREAK)
 
 

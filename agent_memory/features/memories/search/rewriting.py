@@ -1,4 +1,7 @@
-"""Let a language model rewrite a question in the words of its likely answer, so that a search by meaning finds more. Has a time limit."""
+"""Let a language model rewrite a question in the words of its likely answer, within a time limit.
+
+A search by meaning then finds more.
+"""
 
 from __future__ import annotations
 

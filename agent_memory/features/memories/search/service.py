@@ -96,7 +96,7 @@ class SearchService:
         return Page(memories, ranking.total, after if full and after < ranking.total else None, notices, why)
 
     async def prepare_query(self, scope: Scope, request: SearchRequest, *, optimize_query: bool = False, paged: bool = True) -> SearchQuery:
-        """Return the query for a request; see `QueryBuilder.build_query`."""
+        """Return the query for a request, as `QueryBuilder.build_query` does."""
         return await self._queries.build_query(scope, request, optimize_query=optimize_query, paged=paged)
 
     def empty_query(self, scope: Scope, request: SearchRequest) -> SearchQuery:
@@ -106,7 +106,7 @@ class SearchService:
         return SearchQuery(request, "", None, 0, mode_of(request))
 
     async def rank_query(self, scope: Scope, query: SearchQuery) -> Ranking:
-        """Return a query's ranking. Reads the candidates in a separate round trip."""
+        """Return a query's ranking. Read the candidates in a separate round trip."""
         replies = [] if query.empty else await self._read(lambda pipe: self.queue_query(pipe, query))
         return await self.rank_replies(scope, query, replies)
 
@@ -182,7 +182,7 @@ class SearchService:
         return replace(ranking, scored=[*first, *ranking.scored[most:]], reranked=reranked)
 
     async def explain_search(self, scope: Scope, memory_id: str, request: SearchRequest, *, paged: bool = True) -> Explanation:
-        """Return the memory's rank, or the reason why it is missing. A prompt's search is not `paged`."""
+        """Return the memory's rank, or the reason why the memory is missing. A prompt's search is not `paged`."""
         mid = self._store.mid(scope, memory_id)
         missing = partial(Explanation, memory_id=memory_id, returned=False)
         record = (await self._store.get(scope, [memory_id]))[0]

@@ -15,7 +15,7 @@ class MemoryFollowers:
     """Calls all followers after a caller has deleted or edited memories, so that derived text is up to date."""
 
     def __init__(self, followers: Sequence[Follower]) -> None:
-        """Keep `followers`, a sequence that may grow later, because features that open later add their own followers."""
+        """Store `followers` without copying it, because features that open later add their own followers to it."""
         self._followers = followers
 
     async def follow(self, mids: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Find idle tenants: those without due work or recently changed memories. Needs at most three round trips in total."""
+"""Find tenants with no due work and no recently changed memories. Needs at most three round trips in total."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Reindexer:
         return count
 
     async def drop_former_indexes(self) -> list[str]:
-        """Drop a former model's indexes an hour after this method first found them; return their names."""
+        """Drop a former model's indexes an hour after this method first found them. Return their names."""
         keys = self._keys
         changing, (seconds, _), config = await read(
             self._client, lambda pipe: (pipe.exists(keys.reembed), pipe.time(), pipe.hgetall(keys.config))
@@ -73,7 +73,7 @@ class Reindexer:
     async def mark_all_memories(self) -> int:
         """Mark every memory and version as due for embedding. Return the number of memories.
 
-        This scans all keys, so only workers and commands may call it.
+        The method scans all keys, so only workers and commands may call it.
         """
         count = 0
         with redis_errors():
@@ -92,7 +92,7 @@ class Reindexer:
     async def rebuild_indexes(self) -> dict[str, int]:
         """Drop and rebuild the indexes, and return the number of documents in each.
 
-        Until this is done, searches return 503, and nothing may write to the store.
+        Until all indexes are complete, searches return 503, and nothing may write to the store.
         """
         counts: dict[str, int] = {}
         for name, schema in self._schemas.items():

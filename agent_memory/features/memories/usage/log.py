@@ -16,7 +16,7 @@ _MOST_REMEMBERED = 100_000
 
 
 class UsageLog:
-    """Collects reads of memories on a best-effort basis: no request waits for this or fails because of it."""
+    """Collects reads of memories on a best-effort basis: no request waits for the writes or fails because of them."""
 
     def __init__(self, store: UsageStore, *, delay_seconds: float = _DELAY_SECONDS) -> None:
         self._store = store

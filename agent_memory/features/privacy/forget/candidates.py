@@ -85,7 +85,7 @@ class CandidateFinder:
     async def _vector(self, scope: Scope, text: str) -> NDArray[np.float32] | None:
         """Return the vector of a text, or None. Without a vector, callers match only by words.
 
-        The result is None if the model is unavailable, or if it does not know the text's script (for example,
+        The result is None if the model is unavailable, or if the model does not know the text's script (for example,
         Cyrillic).
         """
         rows = None if self._latin_only and is_in_other_script(text) else await self._embed(scope, [text], "query")

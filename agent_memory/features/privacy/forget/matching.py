@@ -186,10 +186,11 @@ def repetitions(messages: Sequence[tuple[str, str, bool]]) -> list[int]:
 
     `messages` contains (role, text, goes) tuples in order; `goes` is true if the message is deleted.
 
-    A message repeats a statement if it contains a word that the user says only in that statement. It also does so if it
-    shares more words with the statement than with any other user message. Rare words count more. If user messages tie,
-    the latest one before the assistant's message counts. Words that the assistant used before the first statement do not
-    count: if they did, a deletion in BEAM conversations would clear 8.2 answers on average instead of 2.3.
+    A message repeats a statement if it contains a word that the user says only in that statement. A message also
+    repeats a statement if it shares more words with the statement than with any other user message. Rare words count
+    more. If user messages tie, the latest one before the assistant's message counts. Words that the assistant used
+    before the first statement do not count: if they did, a deletion in BEAM conversations would clear 8.2 answers on
+    average instead of 2.3.
     """
     users = [(at, text, goes) for at, (role, text, goes) in enumerate(messages) if role == "user"]
     first = min((at for at, _, goes in users if goes), default=len(messages))

@@ -244,10 +244,10 @@ class Planner:
         return own | ({"memories": json.dumps(left, ensure_ascii=False, separators=(",", ":"))} if len(left) < len(copy.memories) else {})
 
     def _summary(self, copy: SessionCopy, removed_messages: Collection[str], count: Callable[[str], int]) -> dict[str, Any]:
-        """Return the arguments that clean a session's summary, or an empty dict if the summary can stay.
+        """Return the arguments that clean a session's summary, or an empty dict if the summary can stay unchanged.
 
-        A summary must be cleaned if it contains a forgotten statement. It must also be cleaned if a deleted message is
-        no longer in the session, because the summary may then contain that message.
+        A summary must be cleaned if it contains a forgotten statement, or if a deleted message is no longer in the
+        session, because the summary may then contain that message.
         """
         message_ids = {entry.stored.message.id for entry in copy.entries}
         if copy.context is None or not (set(removed_messages) - message_ids or any(self.states(part) for part in sentences(copy.context))):

@@ -22,11 +22,11 @@ router = operations("long-term memory")
 async def forget_memory(services: ServicesDep, scope: WriteScopeDep, body: Annotated[ForgetMemoryRequest, Body()]) -> Response:
     """Forgets what the request describes in words or by ids.
 
-    This covers messages, facts in all versions with their messages, and the assistant's repetitions.
+    This covers messages, all versions of facts together with their messages, and the assistant's repetitions.
 
     The server deletes everything in one step. With the receipt, you can restore the data until `undo_until`. If no
     match is certain, or if several different things match, nothing is deleted: the response is `ambiguous` and lists
-    the matches. Send the ids of the right ones in `ids`.
+    the matches. Then send the ids of the right matches in `ids`.
     """
     services[MemoryService].require()
     return ModelResponse(await services[ForgetService].forget(scope, body))

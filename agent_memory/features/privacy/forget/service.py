@@ -119,7 +119,8 @@ class ForgetService:
     ) -> tuple[list[StoredMemory], list[Cited]]:
         """Return the memories and messages that a request in a session would delete.
 
-        These are the certain matches, or else the most likely match. Both lists are empty if the request is ambiguous.
+        The result contains the certain matches, or else the most likely match. Both lists are empty if the request is
+        ambiguous.
         """
         targets = await self._targets_of_request(scope, ref, message_id, subject, guess=True)
         if not targets.has_matches or targets.ambiguous:
@@ -129,7 +130,7 @@ class ForgetService:
         return [memory.now for memory in plan.removed_memories.values() if memory.now is not None], list(targets.messages)
 
     async def undo(self, scope: Scope, receipt_id: str) -> ForgetUndoResponse:
-        """Restore the data of a receipt, except where newer data replaced it. Raises NotFound if it is too late."""
+        """Restore a receipt's data, except where newer data has replaced it. Raises NotFound if it is too late."""
         writing(scope)
         restored = await self.store.undo(scope, receipt_id)
         if restored is None:
@@ -214,7 +215,7 @@ class ForgetService:
     ) -> Targets:
         """Return everything that states a subject, and the assistant's repetitions.
 
-        If nothing states the subject, include the most likely match if `guess` is true; otherwise, only list the likely
+        If nothing states the subject, include the most likely match if `guess` is true. Otherwise, only list the likely
         matches.
         """
         memories, near = await self.finder.find(scope, whose.selection, subject.text)

@@ -1,7 +1,7 @@
 """Build the memories section of a prompt.
 
-The section contains the memories that match the query. It also contains matching messages from the user's other
-sessions that have not become memories yet.
+The section contains the memories that match the query. The section also contains matching messages from the user's
+other sessions that have not become memories yet.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class MemoriesSection:
     counter: TokenCounter
 
     async def open_section(self, ask: PromptAsk) -> SectionReads | None:
-        """Return the reads for a prompt's search, or None if the prompt does not search. Raises the errors of the search."""
+        """Return the reads for a prompt's search, or None if the prompt does not search. Raises anything that the search raises."""
         request = self._search_request(ask)
         if request is None:
             return None
@@ -164,8 +164,8 @@ class MemoryReads:
     async def _with_later_mentions(self, page: Sequence[ShownMemory], newest: set[str]) -> Sequence[ShownMemory]:
         """Return the page with later statements about things that the page identifies by name and number.
 
-        This takes another round trip, but few pages contain such things. If the query mentions a time, return the page
-        unchanged.
+        Finding these statements takes another round trip, but few pages contain such things. If the query mentions a
+        time, return the page unchanged.
         """
         query = self.query
         things = named_things(page) if query.mode is SearchModeEnum.HYBRID and query.span is None else ()
@@ -213,9 +213,9 @@ def holding_literals(query: SearchQuery, page: Sequence[ShownMemory]) -> Sequenc
 def without_far_phrases(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMemory], least: float) -> Sequence[ShownMemory]:
     """Return the page without short messages that are unlikely to match a query of one word.
 
-    A short message has one or two content words. It stays if it shares the query's word, or if its similarity is at
-    least `least`: between such short texts, a lower similarity means little. Return the page unchanged if the query has
-    several words, or if the request filters by content and no memory would remain.
+    A short message has one or two content words. A short message stays if it shares the query's word, or if its
+    similarity is at least `least`. Between such short texts, a lower similarity means little. Return the page unchanged
+    if the query has several words, or if the request filters by content and no memory would remain.
     """
     if ranking.similarities is None or query.mode is not SearchModeEnum.HYBRID or query.span is not None or len(query.words.terms) != 1:
         return page
@@ -258,7 +258,7 @@ def beside_the_time(query: SearchQuery, ranking: Ranking, page: Sequence[ShownMe
 def of_the_time(query: SearchQuery, page: Sequence[ShownMemory], further: Sequence[ShownMemory] = ()) -> Sequence[ShownMemory]:
     """Return the memories that match a query for a time span of at most a month, without a subject.
 
-    Considers the memories on the page and in `further`. A memory matches if its event happens in that span, if its text
+    Consider the memories on the page and in `further`. A memory matches if its event happens in that span, if its text
     mentions a day in that span, or if it was stated then. Return the page unchanged if no memory matches, or for any
     other query.
     """

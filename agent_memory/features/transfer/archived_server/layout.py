@@ -69,7 +69,7 @@ class OldItem:
 
 class OldStore:
     def __init__(self, client: Redis, prefixes: OldPrefixes, *, ours: str, source: str) -> None:
-        """`ours` is the prefix of our own keys, which are skipped. `source` identifies this Redis and its prefixes."""
+        """Create a reader that skips this server's own keys (prefix `ours`). `source` identifies the old Redis and its prefixes."""
         self._client = client
         self._prefixes = prefixes
         self._ours = ours.encode()
@@ -82,7 +82,7 @@ class OldStore:
         return value.decode() if isinstance(value, bytes) else str(value)
 
     async def count(self, kind: OldKind) -> int:
-        """Return the approximate number of keys of a kind. SCAN may return a key twice."""
+        """Return the number of keys of a kind. The number is approximate, because SCAN may return a key twice."""
         total, cursor = 0, 0
         while True:
             cursor, names = await self._scan(kind, cursor, 1000)

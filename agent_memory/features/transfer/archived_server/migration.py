@@ -1,8 +1,8 @@
-"""Migrate the Redis of an archived server through our own write path.
+"""Migrate the Redis of an archived server through this server's own write path.
 
 A migration supports a dry run, and can be resumed and repeated. It never changes data that exists here, and never
 restores data that was deleted here. If a session changes on the archived server after its migration, a later run
-migrates it again, unless it has changed here, too.
+migrates it again, unless the session has also changed on this server.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ _SAME_MODEL = 0.98
 
 
 class MigrationCounts(BaseModel):
-    """Counts of items of one kind, by result. `there` counts items that already exist here.
+    """Counts of items of one kind, by result. `there` counts items that already exist on this server.
 
-    `other` counts items whose id already exists here with different content.
+    `other` counts items whose id already exists on this server with different content.
     """
 
     read: int = 0
@@ -285,7 +285,7 @@ class MigrationService:
         return usable
 
     async def _move_session(self, scope: Scope, item: OldItem, before: MovedRecord | None, report: Report, options: MoveOptions) -> int:
-        """Migrate a session. Return its version here, or 0 if none was written. Raises UnmovableRecord."""
+        """Migrate a session. Return the version of the copy on this server, or 0 if none was written. Raises UnmovableRecord."""
         counts = report.counts[OldKind.SESSION.value]
         old = session_of(item.document or b"")
         stored = await self.memories.get(scope, [record.id for record in old.body.memories])

@@ -24,7 +24,7 @@ _LIFETIME_SECONDS = 30 * 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class MovedRecord:
-    """A migrated session or view: the fingerprint of the old document, and the version of the copy here."""
+    """A migrated session or view: the fingerprint of the old document, and the version of the copy on this server."""
 
     fingerprint: str
     version: int

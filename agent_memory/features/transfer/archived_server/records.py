@@ -1,4 +1,4 @@
-"""Convert the archived server's data to our models, from all formats that its releases wrote.
+"""Convert the archived server's data to this server's models, from all formats that its releases wrote.
 
 Each change adds a note. Data that cannot be converted raises `UnmovableRecord`.
 

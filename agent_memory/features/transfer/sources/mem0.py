@@ -105,7 +105,7 @@ def _qdrant(path: Path) -> Iterator[Found | LeftOut]:
 
 
 class _Point:
-    """Replaces Qdrant's `PointStruct`, so that Qdrant's package need not be installed."""
+    """Replaces Qdrant's `PointStruct`, so that Qdrant's package does not have to be installed."""
 
     state: Mapping[str, Any]
 

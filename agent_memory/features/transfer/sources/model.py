@@ -17,7 +17,7 @@ class Unusable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A memory from another system. `id` is its id in that system; `extra` contains further fields of our `MemoryRecord`."""
+    """A memory from another system. `id` is its id in that system; `extra` contains further fields of `MemoryRecord`."""
 
     id: str
     text: str

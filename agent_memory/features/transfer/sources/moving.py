@@ -57,7 +57,7 @@ Owner = tuple[str | None, str | None]
 class Moving:
     """The lines of an import, stored and sorted on disk, so that files may be large.
 
-    Use it as a context manager, call `read`, then iterate over `lines(owner)` for each of the `owners`.
+    Use the object as a context manager, call `read`, and then iterate over `lines(owner)` for each of the `owners`.
     """
 
     def __init__(self, order: MoveIn) -> None:
@@ -141,7 +141,7 @@ class Moving:
         return self._disk.execute("SELECT DISTINCT user, agent FROM lines ORDER BY user, agent").fetchall()
 
     def lines(self, owner: Owner) -> Iterator[bytes]:
-        """Yield an owner's header and lines, oldest first. Facts precede the conversation from which they come."""
+        """Yield an owner's header and lines, oldest first. Facts precede the conversation that they come from."""
         place = Placement(self.order.source, *owner, self.order.namespace)
         select = "SELECT line FROM lines WHERE user IS ? AND agent IS ? ORDER BY at, number, rowid"
         with closing(self._disk.execute(select, owner)) as rows:

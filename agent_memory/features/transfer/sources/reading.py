@@ -160,7 +160,7 @@ def _converted(record: Found, convert: Callable[[Fields, str], Iterator[Item]]) 
 def members(path: Path, stem: str) -> Generator[Iterator[tuple[str, BinaryIO]]]:
     """Open a JSON file, or the JSON files in a folder or ZIP archive that have names beginning with `stem`.
 
-    Yields (name, stream) for each file. Raises Unusable for archives that would unpack to too much data.
+    Yield (name, stream) for each file. Raises Unusable for archives that would unpack to too much data.
     """
     if not path.is_dir() and not zipfile.is_zipfile(path):
         with path.open("rb") as stream:

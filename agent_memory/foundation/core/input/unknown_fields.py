@@ -52,7 +52,10 @@ class UnknownFields(Exception):
 
 
 class FieldCheck:
-    """A validator for values of a type that also finds their unknown fields. A value without unknown fields needs only one validation."""
+    """Validates values of a type, and also finds their unknown fields.
+
+    A value without unknown fields needs only one validation.
+    """
 
     def __init__(self, hint: Any, change: Callable[[CoreSchema], CoreSchema] | None = None) -> None:
         self._hint = hint
@@ -95,7 +98,8 @@ class FieldCheck:
     def read(self, validate: Callable[[SchemaValidator], Any], *, strict: bool) -> tuple[Any, Sequence[Unknown]]:
         """Return the validated value and its ignored fields. With `strict`, every unknown field is an error.
 
-        Raises ValidationError if the value is invalid, and UnknownFields if it has unknown fields that are errors.
+        Raises ValidationError if the value is invalid, and UnknownFields if the value has unknown fields that are
+        errors.
         """
         try:
             return validate(self._strict), ()
@@ -237,9 +241,9 @@ def refuse_narrowing(
 ) -> None:
     """Raise UnknownFields for unknown fields whose names match or resemble a scope field that belongs elsewhere.
 
-    `places` takes the name of a scope field. It returns where the field belongs, or None if the request does not accept
-    the field. If the request deletes data, also raise for scope fields that the request does not accept, except the
-    `harmless` fields.
+    `places` is a function that takes the name of a scope field and returns where the field belongs, or None if the
+    request does not accept the field. If the request deletes data, also raise for scope fields that the request does
+    not accept, except the `harmless` fields.
     """
     scope_fields = [(field, name, _scope_field(name)) for field in fields if isinstance(name := field.path[-1], str)]
     refused = [Unknown(field.path, place) for field, _, scope_field in scope_fields if scope_field and (place := places(scope_field))]

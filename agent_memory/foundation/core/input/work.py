@@ -14,7 +14,7 @@ _ENOUGH = 8_000
 def json_work(value: Any) -> int:
     """Estimate the work for a JSON value: 64 for each value inside it, plus the length of all strings.
 
-    Stops counting above 8,000, because the work then runs in a thread anyway.
+    Stop counting above 8,000, because the work then runs in a thread anyway.
     """
     work, left = 0, [value] if value else []
     while left and work <= _ENOUGH:

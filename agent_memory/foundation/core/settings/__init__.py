@@ -91,7 +91,7 @@ def load_settings(**overrides: Any) -> Settings:
 def settings_in_force(settings: Settings, *, defaults: bool) -> dict[str, tuple[str, bool]]:
     """Return each variable's value as text without secrets, and whether the value differs from the default.
 
-    Omits settings that have their default value unless `defaults` is true.
+    Omit settings that have their default value unless `defaults` is true.
     """
     first: dict[tuple[str, str], str] = {}
     for variable, place in variables().items():

@@ -44,7 +44,7 @@ def unread(environment: Iterable[str], file: Iterable[str] = ()) -> list[UnreadV
     """Return the variables among these names that the server does not read.
 
     A name counts as a typo if it resembles a known variable. Names in the `environment`, which other programs share,
-    must be more similar than names in our own `file`.
+    must be more similar than names in the server's own `file`.
     """
     variable_names = list(variables())
     unread: dict[str, UnreadVariable] = {}

@@ -1,4 +1,4 @@
-"""Run a sentence encoder with BERT's architecture in onnxruntime: all-MiniLM-L6-v2, or any other loaded from a directory."""
+"""Run a sentence encoder with BERT's architecture in onnxruntime: all-MiniLM-L6-v2, or an encoder from a directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _GRAPHS: dict[Precision, str] = {"int8": "minilm-int8", "fp32": "minilm"}
 
 class BertEncoder:
     def __init__(self, name: str, shape: EncoderShape, tokenizer: Any, session: Any, weights: object) -> None:
-        """Set the encoder's parts; use `load` to create an encoder. The reference to `weights` keeps the session's memory alive."""
+        """Set the encoder's parts. Use `load` to create an encoder. The reference to `weights` keeps the session's memory alive."""
         self.name = name
         self.dimensions = shape.width
         self._tokenizer = tokenizer
@@ -29,7 +29,7 @@ class BertEncoder:
 
     @classmethod
     def load(cls, directory: Path, name: str, *, threads: int, precision: Precision, max_tokens: int) -> BertEncoder:
-        """Load an encoder from config.json, tokenizer.json and model.safetensors. This takes 0.2 s. Raises StartupError."""
+        """Load an encoder from config.json, tokenizer.json and model.safetensors. Loading takes 0.2 s. Raises StartupError."""
         runtime, tokenizers = import_extra("onnxruntime", "tokenizers")
         if not (directory / "config.json").is_file():
             raise StartupError(f"{directory} contains no sentence encoder: it needs config.json, tokenizer.json and model.safetensors")

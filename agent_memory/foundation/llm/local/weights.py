@@ -73,7 +73,7 @@ def import_extra(*modules: str) -> list[Any]:
 def find_package(model: str) -> Path:
     """Return the folder of a packaged model after checking its digests. Raises StartupError.
 
-    Does not import the package, because the import would run code that we do not need, such as torch.
+    Do not import the package, because the import would run unneeded code, such as torch.
     """
     package = PACKAGES[model]
     spec = importlib.util.find_spec(package.module)
@@ -135,7 +135,7 @@ def _tensor(data: NDArray[np.uint8], name: str, entry: Mapping[str, Any] | None,
 def round_weights(weights: Mapping[str, NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
     """Convert the weights to int8 precision.
 
-    Transposes and rounds large matrices, and adds a scaling factor for each output.
+    Transpose and round large matrices, and add a scaling factor for each output.
     """
     rounded_weights: dict[str, NDArray[Any]] = {}
     for name, weight in weights.items():

@@ -137,7 +137,7 @@ class OpenAIChat:
         return value
 
     async def close(self) -> None:
-        """Close the server's connections. This affects all models on this server."""
+        """Close the server's connections, which all models on this server share."""
         await self._server.close()
 
     async def _on_best_rung(

@@ -11,8 +11,8 @@ from agent_memory.foundation.core.errors import ModelUnavailable
 class Breaker:
     """A circuit breaker: closed (calls pass), open (calls fail immediately), or half-open (one probe passes).
 
-    After `threshold` consecutive failures, it opens for `cooldown` seconds. Each failed probe doubles this time, up to
-    `longest` seconds.
+    After `threshold` consecutive failures, the breaker opens for `cooldown` seconds. Each failed probe doubles this
+    time, up to `longest` seconds.
     """
 
     def __init__(

@@ -75,7 +75,7 @@ class OpenAIEmbedder:
         return rows
 
     async def close(self) -> None:
-        """Close the server's connections. This affects all models on this server."""
+        """Close the server's connections, which all models on this server share."""
         await self._server.close()
 
     async def probe(self) -> int:

@@ -34,7 +34,7 @@ def tells(base_url: str) -> bool:
 
 
 async def ask(look: Look, base_url: str, model: str) -> ServedContext | None:
-    """Return the context size with which the server runs `model`, or None if it is unknown. `look` must not raise."""
+    """Return the context size that the server uses for `model`, or None if it is unknown. `look` must not raise."""
     base = base_url.split("?", 1)[0].rstrip("/")
     root = base.removesuffix("/v1")
     entry = _entry(await look(f"{base}/models"), model)

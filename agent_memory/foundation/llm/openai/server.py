@@ -1,4 +1,4 @@
-"""Call one OpenAI-compatible server with limits and a circuit breaker, and translate all errors into our own types.
+"""Call one OpenAI-compatible server with limits and a circuit breaker, and translate all errors into this package's types.
 
 The limits apply to the number of concurrent calls and to the duration of each call.
 """

@@ -13,7 +13,7 @@ _EVENTS = "text/event-stream"
 
 
 class Streaming(IntEnum):
-    """The ways to stream an answer, in the order in which to try them."""
+    """The ways to stream an answer, in the order to try them."""
 
     WITH_USAGE = 0
     PLAIN = 1

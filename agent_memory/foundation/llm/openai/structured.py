@@ -122,7 +122,7 @@ def _prose(text: str, answer: type[Answer]) -> Answer | None:
 def _values(text: str) -> Iterator[Any]:
     """Yield every JSON object or list in `text`: first those in code fences, then all others in order.
 
-    Skip a list that follows an unclosed bracket. It may be part of a truncated answer, such as `"topics": []`.
+    Skip a list that follows an unclosed bracket, because it may be part of a truncated answer, such as `"topics": []`.
     """
     decoder = json.JSONDecoder()
     tried = 0

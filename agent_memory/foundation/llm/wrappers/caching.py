@@ -29,7 +29,7 @@ class CachingEmbedder(EmbedderWrapper):
     """An embedder that caches vectors (LRU) and coalesces calls for the same text.
 
     A caller's timeout or cancellation never affects other callers. A small call starts immediately if fewer than
-    `in_flight` small batches are running. Otherwise it waits and shares a batch with other small calls.
+    `in_flight` small batches are running. Otherwise, the call waits and shares a batch with other small calls.
     """
 
     def __init__(self, inner: EmbeddingModel, *, entries: int, in_flight: int = 4) -> None:
@@ -153,7 +153,7 @@ class CachingEmbedder(EmbedderWrapper):
 
 
 def _own(error: AgentMemoryError) -> AgentMemoryError:
-    """Return a copy of the error. A single error raised in many tasks would collect all their tracebacks."""
+    """Return a copy of the error, because a single error raised in many tasks would collect all their tracebacks."""
     copy = error.__class__.__new__(error.__class__)
     Exception.__init__(copy, error.message)
     copy.__dict__.update(error.__dict__)

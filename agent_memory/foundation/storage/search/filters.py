@@ -56,7 +56,7 @@ IN_QUARANTINE = all_of(_QUARANTINED, negated(has_number("rt")))
 
 
 def tagged(field: str, values: Iterable[str]) -> FilterExpression:
-    """Match documents with at least one of `values`; match nothing if `values` is empty."""
+    """Match documents with at least one of `values`, or no documents if `values` is empty."""
     tags = [value for value in values if value] or [_NO_TAG]
     return _with_tag(field, tags[0]) if len(tags) == 1 else Tag(field) == tags
 
@@ -68,7 +68,7 @@ def _with_tag(field: str, value: str) -> FilterExpression:
 
 
 def is_value(field: str, value: str) -> FilterExpression:
-    """Match documents whose tag field contains the value. Encodes the value as a tag."""
+    """Match documents whose tag field contains the value. Encode the value as a tag."""
     return tagged(field, [tag(value)])
 
 
@@ -362,7 +362,7 @@ def made_since(clause: str, moment: datetime) -> str:
 
 
 def clauses(scope: Scope, request: Any, clause: str) -> tuple[str, str | None]:
-    """Return the clauses with which a search queries the memories and the history (None: do not search the history)."""
+    """Return the clauses that a search uses to query the memories and the history (None: do not search the history)."""
     here, past = in_time(request.as_of, request.known_at, request.history, datetime.now(UTC))
     if past is not None:
         past = all_of(clause, past, negated(_QUARANTINED))

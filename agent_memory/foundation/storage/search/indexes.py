@@ -225,7 +225,7 @@ async def _complete(client: Redis, name: str) -> None:
 
 
 async def _complete_alone(client: Redis, name: str) -> None:
-    """Wait like `_complete`, but make Redis delay writes for up to four seconds. Callers do not time out.
+    """Wait like `_complete`, but have Redis hold back writes for up to four seconds, too briefly for callers to time out.
 
     Without the delay, or if the Redis user has no permission for CLIENT PAUSE, documents that Redis indexes twice
     distort the word statistics until the engine's collector runs.

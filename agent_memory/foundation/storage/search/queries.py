@@ -132,7 +132,10 @@ class MemoryQueries:
         *,
         past: bool = False,
     ) -> None:
-        """Queue a search for vectors within a cosine distance, nearest first. The reply has `limit` hits; `Hits.total` counts all."""
+        """Queue a search for vectors within a cosine distance, nearest first.
+
+        The reply has at most `limit` hits; `Hits.total` counts all hits.
+        """
         # A range query of RediSearch loses the distances if the clause negates several conditions. A KNN query over the
         # range keeps them.
         within = all_of(clause, f"@{self._spec.field}:[VECTOR_RANGE {min(radius, 2.0)} $vector]")

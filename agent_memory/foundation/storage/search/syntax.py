@@ -58,8 +58,8 @@ def having(clause: str, terms: Iterable[str], *, every: bool = False) -> str:
 def quoting(phrases: Sequence[str], loose: Iterable[str], *, every: bool) -> str:
     """Return a clause for quoted phrases, or "" if `phrases` is empty.
 
-    With `every`, the clause matches memories that contain all phrases. Otherwise, it matches memories that contain any
-    phrase or any of the `loose` terms.
+    With `every`, the clause matches memories that contain all phrases. Otherwise, the clause matches memories that
+    contain any phrase or any of the `loose` terms.
     """
     if not phrases:
         return ""

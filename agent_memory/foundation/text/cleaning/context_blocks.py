@@ -13,7 +13,7 @@ class ContextBlocks:
     """The tag names of the blocks to find. Case is ignored, and `_` equals `-`."""
 
     def __init__(self, tags: str) -> None:
-        """`tags` is a comma-separated list of tag names."""
+        """Set the tag names. `tags` is a comma-separated list of them."""
         self._names = frozenset(_normal(name.strip()) for name in tags.split(",")) - {""}
 
     def outside(self, text: str) -> str:

@@ -1,8 +1,8 @@
 """Compile each language's TOML table of date patterns (`text/data/dates`) on first use.
 
-A table contains patterns by kind, with the placeholders of `_placeholders`. It also contains words that may precede a
-date ("since", "early"), words that indicate past or future, and question forms. Patterns of kind `each` match recurring
-days. Patterns of kind `none` match text that only looks like a date.
+A table contains patterns by kind, with the placeholders of `_placeholders`. A table also contains words that may
+precede a date ("since", "early"), words that indicate past or future, and question forms. Patterns of kind `each` match
+recurring days. Patterns of kind `none` match text that only looks like a date.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Classify messages in any language by their vectors.
 
 The classifier is a multinomial logistic regression, fitted by `scripts/message_kinds/fit.py`. Its input consists of the
-vectors that the index stores anyway. It works with only one embedding model: messages with vectors from another model
-get no kind.
+vectors that the index stores anyway. The classifier works with only one embedding model. Messages with vectors from
+another model get no kind.
 """
 
 from __future__ import annotations

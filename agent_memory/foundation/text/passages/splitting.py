@@ -58,8 +58,8 @@ def beginning(text: str) -> str:
 def ending(text: str) -> str:
     """Return the end of a long text, or the whole text if it is short.
 
-    The end begins at the start of a passage, and has at most 1,200 bytes if possible. It usually contains a long
-    message's question.
+    The end begins at the start of a passage, and has at most 1,200 bytes if possible. The end of a long message usually
+    contains its question.
     """
     passages = split_passages(text)
     starts = [start for start, _ in passages if len(text[start:].encode()) <= LONG_BYTES]

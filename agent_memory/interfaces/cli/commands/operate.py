@@ -54,7 +54,7 @@ def migrate(
     yes: Annotated[bool, typer.Option("--yes/--dry-run", "-y", help="import; without it, only show what would happen")] = False,
     restart: Annotated[bool, typer.Option("--restart", help="start again instead of continuing an unfinished move")] = False,
 ) -> Answer:
-    """Copy the archived server's data into this server. The old Redis does not change; you can repeat the command."""
+    """Copy the archived server's data into this server. The command never changes the old Redis, and is safe to repeat."""
     from agent_memory.features.transfer.archived_server.report_lines import report_lines
     from agent_memory.interfaces.cli.commands import migrate as moving
 

@@ -27,7 +27,7 @@ app = typer.Typer(help="API keys: make, list, show, rotate, revoke.", no_args_is
 
 @asynccontextmanager
 async def _keys(target: Target) -> AsyncGenerator[Keys]:
-    """Open access to a target's API keys. Does not load a store's models, so you can revoke keys while models are down."""
+    """Open access to a target's API keys. Do not load a store's models, so that you can revoke keys while models are down."""
     from agent_memory.features.access.token_store import TokenStore
     from agent_memory.features.access.tokens import OperatorTokens, TokenGate, TokenService
     from agent_memory.foundation.storage.cluster import locate_buckets

@@ -1,4 +1,4 @@
-"""Convert our memories to the form of Mem0's API."""
+"""Convert this server's memories to the form of Mem0's API."""
 
 from __future__ import annotations
 

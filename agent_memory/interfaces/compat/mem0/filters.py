@@ -1,4 +1,4 @@
-"""Convert Mem0's filters to our conditions."""
+"""Convert Mem0's filters to this server's conditions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def shown_selection(*, extracts: bool) -> dict[str, Any]:
     """Return the selection that all lists and searches use: facts if `extracts` is true, else messages.
 
     `extracts` means that a model extracts facts. An assistant's message to a user is not one of the user's memories.
-    Without a user, it is one of the agent's memories.
+    Without a user, such a message is one of the agent's memories.
     """
     return {"memory_type": {"ne": "message"}} if extracts else {"filter": _NO_ANSWER}
 

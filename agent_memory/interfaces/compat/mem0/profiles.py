@@ -1,4 +1,7 @@
-"""Serve Mem0's profile API from our profiles. They update automatically when memories change, so a Mem0 job just rebuilds a profile."""
+"""Serve Mem0's profile API from this server's profiles.
+
+These profiles update automatically when memories change, so a Mem0 job only rebuilds a profile.
+"""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def categories_of(value: Any) -> list[dict[str, Any]]:
 
 
 class Entities(BaseModel):
-    """The owner of memories. Validation raises NotSupported for options that we do not support."""
+    """The owner of memories. Validation raises NotSupported for options that this server does not support."""
 
     user_id: EntityId = None
     agent_id: EntityId = None

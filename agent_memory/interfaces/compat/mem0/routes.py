@@ -117,7 +117,7 @@ async def _delete_all(request: Request, service: Mem0Service) -> Any:
 def _filters_in_query(text: str | None) -> dict[str, str]:
     """Parse the owner from the query parameter for filters. Clients write its value as a Python literal or as JSON.
 
-    Raises NotSupported if it is not a filter by owner.
+    Raises NotSupported if the value is not a filter by owner.
     """
     if text is None:
         return {}

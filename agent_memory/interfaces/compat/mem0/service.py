@@ -1,4 +1,4 @@
-"""Serve Mem0's operations with our features, in one namespace. The service keeps no state of its own."""
+"""Serve Mem0's operations with this server's features, in one namespace. The service keeps no state of its own."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Mem0Service(CompatService):
     async def add(self, request: AddRequest) -> dict[str, Any]:
         """Store messages.
 
-        With `infer: false` they become memories immediately; otherwise, the worker makes memories from them.
+        With `infer: false`, they become memories immediately. Otherwise, the worker makes memories from them.
 
         Raises BadInput or NotSupported.
         """
@@ -148,10 +148,12 @@ class Mem0Service(CompatService):
         return [fields_of(hit, request.fields) for hit in hits if request.threshold is None or hit["score"] >= request.threshold]
 
     async def _was_new(self, selection: Mapping[str, Any]) -> bool:
-        """Wait until selected memories without vectors have been embedded. Return True if there were any and their vectors are now ready.
+        """Wait until selected memories without vectors have been embedded.
 
-        Programs list memories and search for them immediately afterward, perhaps before the memories have been
-        embedded.
+        Return True if there were any and their vectors are now ready.
+
+        This helps programs that list memories and then immediately search for them, perhaps before the memories have
+        been embedded.
         """
         operations, listed = self._services[OperationService], await self._search(**selection, limit=_MOST_LINKS)
         marks = operations.memory_marks(self._scope, [hit.id for hit in listed.memories])
@@ -354,9 +356,9 @@ class Mem0Service(CompatService):
         return [hit for hit in listed.memories if messages.intersection(hit.extracted_from or ())]
 
     async def _delete_sessions(self, scope: Scope, entities: Mapping[str, str]) -> int:
-        """Delete sessions, and return the number deleted.
+        """Delete sessions, and return the number of deleted sessions.
 
-        Deletes the run's session, else the agent's session without a run, else all of the user's sessions.
+        Delete the run's session, else the agent's session without a run, else all of the user's sessions.
         """
         service = self._services[SessionService]
         user, agent, run = (entities.get(name) for name in ("user_id", "agent_id", "run_id"))

@@ -1,4 +1,4 @@
-"""Convert our memories and sessions to the form of Supermemory's API."""
+"""Convert this server's memories and sessions to the form of Supermemory's API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def moment(value: datetime) -> str:
 
 
 def metadata_of(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata without the keys that we add."""
+    """Return metadata without the keys that this server adds."""
     return {key: value for key, value in metadata.items() if key not in _OUR_METADATA}
 
 

@@ -91,7 +91,10 @@ class FileDocuments(ContainerService):
 
 
 async def read_upload(request: Request) -> tuple[dict[str, Any], bytes, str]:
-    """Return the fields of a multipart body, the file's bytes, and its media type. Raises BadInput and the errors of `read_body`."""
+    """Return the fields of a multipart body, the file's bytes, and its media type.
+
+    Raises BadInput and anything that `read_body` raises.
+    """
     body = await read_body(request.scope, request.receive, None)
 
     async def stream() -> AsyncGenerator[bytes]:

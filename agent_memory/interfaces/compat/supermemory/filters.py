@@ -136,7 +136,7 @@ def _predicate(part: Mapping[str, Any], existing_values: Values) -> dict[str, An
 
 
 def _alike(value: object) -> list[Any]:
-    """Return the values that a filter value may represent: 3.x clients send numbers and booleans as text."""
+    """Return the values that a filter value may represent, because 3.x clients send numbers and booleans as text."""
     if not isinstance(value, str):
         return [value]
     values: list[Any] = [value]

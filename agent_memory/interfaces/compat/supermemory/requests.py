@@ -48,7 +48,7 @@ class Tagged(Body):
     container_tags: Annotated[list[Identifier], Field(max_length=16)] | None = None
 
     def tags(self) -> list[str]:
-        """Return the container tags; the first is the user."""
+        """Return the container tags. The first tag is the user."""
         named = [self.container_tag] if self.container_tag else []
         return list(dict.fromkeys([*named, *(self.container_tags or ())]))
 

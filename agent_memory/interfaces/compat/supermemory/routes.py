@@ -147,7 +147,10 @@ async def _change_container(request: Request, service: FileDocuments) -> Any:
 
 
 async def _read_deletion(request: Request, *known: str) -> dict[str, Any]:
-    """Return the body of a delete. Raises NotSupported for a field that has no effect: it could have narrowed the delete."""
+    """Return the body of a delete request.
+
+    Raises NotSupported for a field that has no effect, because the field could have narrowed the deletion.
+    """
     body = await read_object(request)
     refuse_unknown((name for name, value in body.items() if value not in (None, {}, "")), known, f"DELETE {request.url.path}: ")
     return body

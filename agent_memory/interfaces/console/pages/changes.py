@@ -101,7 +101,7 @@ async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
 
 
 async def _add_writers(page: Page, messages: dict[str, dict[str, Any]], owner: dict[str, Any]) -> None:
-    """Add who wrote the session messages."""
+    """Add the writer of each session message."""
     sessions = {each["before"]["session_id"] for each in messages.values() if each.get("before", {}).get("session_id")}
     for session in sorted(sessions)[:_MOST_SESSIONS]:
         found = await page.read_if_allowed(f"/v1/working-memory/{session}", recent_messages_limit=_MOST_NAMED, **owner) or {"messages": []}

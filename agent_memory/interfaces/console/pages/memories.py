@@ -50,7 +50,7 @@ async def show_memories(page: Page) -> Response:
 
 
 def _choices(page: Page) -> dict[str, dict[str, str]]:
-    """Return the values of filters that have a list of values, each with its name."""
+    """For each filter with a fixed list of values, return the values with their names."""
     words = page.words
     choices = {
         "kind": {value: words[f"kind_{value}"] for value in KINDS},
@@ -61,7 +61,7 @@ def _choices(page: Page) -> dict[str, dict[str, str]]:
 
 
 def note_ends(memories: Iterable[dict[str, Any]]) -> None:
-    """Add to each memory that is not current why (`end`), and since when (`end_at`)."""
+    """Set `end` and `end_at` in each memory: why and since when it is no longer current."""
     now = datetime.now(UTC)
     for each in memories:
         each["end"], each["end_at"] = _end_of(each, now)

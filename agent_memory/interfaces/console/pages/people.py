@@ -29,7 +29,7 @@ async def show_people(page: Page) -> Response:
 
 
 async def _users_with_memories(page: Page, begin: str | None, before: str | None) -> tuple[dict[str, Any], str | None]:
-    """Return each user's newest memory, newest first, and the time at which the next page of the list begins."""
+    """Return each user's newest memory, newest first, and the time where the next page of the list begins."""
     people: dict[str, Any] = {}
     for _ in range(_ROUNDS):
         search: dict[str, Any] = {"user_id": {"startswith": begin} if begin else {"exists": True}, "limit": _ROUND_MEMORIES}

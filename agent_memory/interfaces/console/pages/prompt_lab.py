@@ -1,6 +1,6 @@
 """Pages that show the exact prompt for a query, with one set of settings or with two side by side.
 
-They show what the prompt contains and why, how many tokens each part uses, and what was left out.
+The pages show what the prompt contains and why, how many tokens each part uses, and what was left out.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ async def show_prompt(page: Page) -> Response:
 
 
 async def _find_ended(page: Page, search: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the best matches that are not current, and therefore in no prompt. Omit former versions of found memories."""
+    """Return the best matches that are no longer current and therefore appear in no prompt.
+
+    Omit former versions of found memories.
+    """
     found = (await page.rest("POST", "/v1/long-term-memory/search", {**search, "history": True, "limit": _MOST_SEARCHED}))["memories"]
     note_ends(found)
     latest = {each["id"] for each in found if each["end"] != "retired"}

@@ -1,7 +1,7 @@
 """Describe fields in the OpenAPI document with the attribute docstrings of the models.
 
-The docstrings are read from the source code when the document is first built. This keeps startup and requests fast,
-and MCP schemas small.
+The docstrings are read from the source code when the document is first built. Startup and requests are therefore fast,
+and MCP schemas are small.
 """
 
 from __future__ import annotations

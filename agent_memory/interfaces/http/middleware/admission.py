@@ -194,7 +194,7 @@ class _Admission:
         return self._queue.working + self._queue.waiting
 
     async def enter(self, tenant: str, place: ExitStack, *, is_arriving: bool) -> bool:
-        """Wait for a slot to run; closing `place` frees the slot. Return False if there are too many requests."""
+        """Wait for a slot to run. Closing `place` frees the slot. Return False if there are too many requests."""
         if is_arriving:
             self._arriving.append(tenant)
             place.callback(self._arriving.remove, tenant)

@@ -76,7 +76,7 @@ class BodyDeadlineMiddleware:
             await answer(scope, receive, send)
 
     async def _buffer(self, body: TimedBody) -> deque[Message]:
-        """Return the messages of a body: all of them if there is room in the buffer, or else the first ones."""
+        """Return the messages of a body: all of them if they fit into the buffer, or else the first ones."""
         messages, is_full = deque[Message](), False
         while not (is_full or body.complete or REFUSAL in body.scope):
             size = body.size

@@ -84,7 +84,7 @@ class HostMiddleware:
         return True
 
     def _may_ask(self, scheme: str, host: bytes, origin: bytes | None, site: bytes) -> bool:
-        """True if a request comes from one of our own pages or from an allowed origin."""
+        """True if a request comes from one of this server's own pages or from an allowed origin."""
         if "*" in self._origins:
             return True
         if origin is None:

@@ -13,7 +13,7 @@ class OperationKind(StrEnum):
     """The kind of a job.
 
     `follow` jobs update derived data. `order` jobs do requested work, such as a rebuild. An `export` runs while the
-    caller reads it; its operation is only a receipt, and lists do not include it.
+    caller reads it. Its operation is only a receipt, which lists do not include.
     """
 
     DELETION = "deletion"

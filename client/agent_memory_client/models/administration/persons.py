@@ -1,4 +1,4 @@
-"""Reports on imports of exported files. Such a file contains one JSON object per line."""
+"""Reports on imports of exported files, which contain one JSON object per line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEDIA_TYPE: Final = "application/x-ndjson"
 
 
 class ImportProblem(BaseModel):
-    """A line that the server did not import. The report does not repeat its content."""
+    """A line that the server did not import. The report does not repeat the line's content."""
 
     line: int
     """The line number in the file, starting at 1."""

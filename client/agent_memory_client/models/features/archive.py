@@ -102,9 +102,9 @@ def archive_of(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
 
 
 def said_to(user_id: str | None, agent_id: str | None) -> dict[str, Any]:
-    """Return the filters that select conversations.
+    """Return the filters that select the user's conversations.
 
-    Select the user's conversations. For an agent without a user, select conversations without a user.
+    For an agent without a user, select the conversations without a user.
     """
     if user_id:
         return {"user_id": {"eq": user_id}}

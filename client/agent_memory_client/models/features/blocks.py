@@ -40,7 +40,7 @@ class BlockOwner(BaseModel):
 
 
 class OwnerNames(TypedDict, total=False):
-    """The owner of a block. All values must match exactly. The namespace defaults to the client's."""
+    """The owner of a block. All values must match exactly. By default, the namespace is the client's default namespace."""
 
     agent_id: str | None
     user_id: str | None

@@ -124,7 +124,7 @@ ItemOperation: TypeAlias = Annotated[PutItem | GetItem | DeleteItem | SearchItem
 class ItemBatch(BaseModel):
     """Operations to run in one round trip.
 
-    Reads see the state before the batch. If a batch writes a key several times, the last write wins.
+    Reads return values from before the batch. If a batch writes a key several times, the last write wins.
     """
 
     operations: Annotated[list[ItemOperation], Field(max_length=MAX_ITEM_OPERATIONS)]

@@ -1,4 +1,4 @@
-"""Collect a model's answer from a response body, which is JSON or a stream of server-sent events."""
+"""Collect a model's answer from a response body (JSON or a stream of server-sent events)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AnswerReader(ABC):
 
     @property
     def begins_line(self) -> bool:
-        """True if the next piece of an event stream begins a line."""
+        """True if the next piece of an event stream starts a new line."""
         return not self._line
 
     def feed(self, piece: bytes) -> bool:
@@ -47,7 +47,7 @@ class AnswerReader(ABC):
         return self.is_complete
 
     def message(self) -> Message | None:
-        """Return the answer so far as a chat message, or None if there is none."""
+        """Return the answer received so far as a chat message, or None if there is none."""
         text = "".join(self._texts)
         if not (text.strip() or self._calls):
             return None

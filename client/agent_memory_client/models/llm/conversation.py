@@ -1,7 +1,8 @@
 """The conversation in a request: its new messages, and an id for each message.
 
 Programs send the whole conversation in every request. A message's id is a digest of all messages up to and including
-it. A repeated request therefore stores nothing twice, but the same words later in the conversation are a new message.
+that message. A repeated request therefore stores nothing twice, but the same words later in the conversation are a new
+message.
 """
 
 from __future__ import annotations

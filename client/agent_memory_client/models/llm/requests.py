@@ -1,7 +1,8 @@
 """Read the conversation in a request to a language model, and add context to the request.
 
 Each API has its own format. All functions are pure, and return messages in the format of chat completions, without
-instructions (`system`, `developer`). They accept any JSON, because the model's server rejects invalid requests.
+instructions (`system`, `developer`). The functions accept any JSON, because the model's server rejects invalid
+requests.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def _message_of_item(item: Mapping[str, Any]) -> Message | None:
 
 
 def with_responses_context(body: Body, text: str) -> Body:
-    """Add the text to the instructions, which the API does not keep for the next response."""
+    """Add the text to the instructions, because the API does not keep them for the next response."""
     return {**body, "instructions": _joined(body.get("instructions"), text)}
 
 

@@ -1,4 +1,4 @@
-"""Tools for an agent that manages its own memory: an archive, and a search across conversations."""
+"""Tools for an agent that manages its own memory: an archive, and a search of conversations."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ CORE_MEMORY_APPEND, CORE_MEMORY_REPLACE = "core_memory_append", "core_memory_rep
 class Blocks(Resource):
     """Create, read, edit and share memory blocks.
 
-    A call finds only blocks whose `agent_id`, `user_id` and `namespace` (default: the client's) match exactly. Calls
-    with `if_match` raise MemoryPreconditionFailedError if the block has a different version.
+    Calls find only blocks whose `agent_id`, `user_id` and `namespace` (default: the client's) match exactly. Calls with
+    `if_match` raise MemoryPreconditionFailedError if the block has a different version.
     """
 
     async def list(self, *, shown: bool = False, **owner: Unpack[OwnerNames]) -> BlockListResponse:
@@ -68,8 +68,8 @@ class Blocks(Resource):
     ) -> BlockEdit:
         """Edit the text: `append` or `insert` a line, `replace` exact text, or `rethink` (rewrite) the whole text.
 
-        Raises MemoryNotFoundError. Raises MemoryServerError if the block is full or read-only, or does not contain the
-        old text exactly once.
+        Raises MemoryNotFoundError. Raises MemoryServerError if the block is full or read-only, or if it does not
+        contain the old text exactly once.
         """
         body = given(operation=operation, content=content, old_content=old_content, line=line)
         return await self._read(BlockEdit, self._call("PATCH", label, owner, json=body, headers=_matching(if_match), idempotent=False))
@@ -83,7 +83,7 @@ class Blocks(Resource):
         return await self._read(BlockHistoryResponse, self._call("GET", label, owner, "/history"))
 
     async def undo(self, label: str, version: int | None = None, *, if_match: int | None = None, **owner: Unpack[OwnerNames]) -> BlockEdit:
-        """Undo the change that created `version`, or the newest change if `version` is None.
+        """Undo the change that created `version`. If `version` is None, undo the newest change.
 
         Raises MemoryNotFoundError. Raises MemoryServerError if a later change prevents the undo.
         """
@@ -91,7 +91,7 @@ class Blocks(Resource):
         return await self._read(BlockEdit, self._call("POST", label, owner, "/undo", json=given(version=version), headers=headers))
 
     async def attach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:
-        """Show a block in another owner's prompts, too: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
+        """Also show a block in another owner's prompts: `to={"agent_id": "helper"}`. Raises MemoryNotFoundError."""
         return await self._read(Block, self._call("POST", label, owner, "/attach", json=dict(to), headers=idempotency_headers()))
 
     async def detach(self, label: str, to: Mapping[str, str], **owner: Unpack[OwnerNames]) -> Block:

@@ -59,7 +59,7 @@ class Items(Resource):
     async def get(
         self, path: Sequence[str], key: str, *, refresh_ttl: bool = True, namespace: str | None = None, user_id: str | None = None
     ) -> Item | None:
-        """Return an item, or None if it is missing. Reading an item restarts its TTL unless `refresh_ttl` is False."""
+        """Return an item, or None if the item is missing. Reading an item restarts its TTL unless `refresh_ttl` is False."""
         params = {**self._owner(namespace, user_id), "path": list(path), "key": key, **query(refresh_ttl=refresh_ttl)}
         try:
             return await self._read(Item, Call("GET", _PATH, params))
@@ -112,7 +112,7 @@ class Items(Resource):
     async def batch(self, operations: Sequence[ItemOperation], *, namespace: str | None = None, user_id: str | None = None) -> ItemResults:
         """Run several operations in one round trip.
 
-        Reads see the state before the batch. The server then applies all writes together.
+        Reads return values from before the batch. The server then applies all writes together.
         """
         body = checked(ItemBatch, operations=list(operations))
         call = Call("POST", f"{_PATH}/batch", self._owner(namespace, user_id), json=as_body(body))

@@ -51,7 +51,7 @@ class Profiles(Resource):
         return await self._read(ProfileSchema, Call("PUT", _SCHEMA, query(namespace=self._namespace(namespace)), as_body(schema)))
 
     async def delete_schema(self, namespace: str | None = None) -> AckResponse:
-        """Delete the profile schema of a namespace, or of the tenant if `namespace` is None. A missing schema is not an error."""
+        """Delete the profile schema of a namespace, or of the tenant if `namespace` is None. If there is no schema, do nothing."""
         return await self._read(AckResponse, Call("DELETE", _SCHEMA, query(namespace=self._namespace(namespace))))
 
 

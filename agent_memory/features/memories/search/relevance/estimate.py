@@ -39,9 +39,9 @@ Features = Mapping[str, float]
 class Background:
     """The number of searched memories, and the share of the query's words (by weight) that none of them contains.
 
-    `narrowed` is true for a filter from the caller or a query for a time alone: any remaining memory may then be the
-    answer. `match` is the typical similarity of a question and its answer, from the model's profile. All similarities
-    are divided by it.
+    `narrowed` is true if the caller set a filter or the query asks only for a time, because any remaining memory may
+    then be the answer. `match` is the typical similarity of a question and its answer, from the model's profile. All
+    similarities are divided by `match`.
     """
 
     memories: int = 0
@@ -133,7 +133,10 @@ def known_share(known_probability: float, memories: int) -> float:
 
 
 def least_of(memories: int, places: int) -> float:
-    """Return a prompt's lowest relevance: 0 if memories fill at most half of its places, rising to `MIN_RELEVANCE` if they fill all."""
+    """Return the lowest relevance for a prompt with this many `places`.
+
+    The result is 0 if memories fill at most half of the places, rising to `MIN_RELEVANCE` if they fill all.
+    """
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
 
 
