@@ -20,6 +20,7 @@ from agent_memory.foundation.core.feature import import_name
 from agent_memory.foundation.storage.search.indexes import drop_index, former_indexes
 from agent_memory.runtime import Runtime
 from agent_memory_worker.memories.indexing import fill_vectors
+from agent_memory_worker.refused_texts import embed_singly
 from agent_memory_worker.relay import pause
 
 log = logging.getLogger(__name__)
@@ -91,24 +92,16 @@ async def _fill(store: ReembedStore, state: ReembedState, targets: Sequence[Runt
             elif not count:
                 count += sum([await import_name(feature.embed_missing)(target, limit) for feature in FEATURES if feature.embed_missing])
         except ModelAnswerInvalid as error:
-            # The model refuses one of the texts, so embed them one by one.
+            # The model refuses one of the texts, so embed them one by one, and do without vectors for those it refuses.
             await store.note_error(f"{target.spec.model}: {error.message}")
             if not names:
                 raise
-            await _fill_singly(target, names)
+            await store.set_aside(await embed_singly(target.embedder, names, lambda name, target=target: fill_vectors(target, [name])))
+            await asyncio.sleep(_IDLE_SECONDS)
         except AgentMemoryError as error:
             await store.note_error(f"{target.spec.model}: {error.message}")
             raise
     return count
-
-
-async def _fill_singly(target: Runtime, names: Sequence[str]) -> None:
-    for name in names:
-        try:
-            await fill_vectors(target, [name])
-        except ModelAnswerInvalid:
-            log.warning("%s refuses the text of the memory %s", target.spec.model, name)
-    await asyncio.sleep(_IDLE_SECONDS)
 
 
 async def _end(store: ReembedStore, state: ReembedState, kept: Runtime) -> float:

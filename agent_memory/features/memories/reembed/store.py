@@ -17,6 +17,7 @@ from redisvl.schema import IndexSchema
 from agent_memory.features.memories.records import decode_memory
 from agent_memory.features.memories.store import IndexEntry
 from agent_memory.foundation.core.errors import Conflict
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
 from agent_memory.foundation.storage.connection import read, redis_errors
 from agent_memory.foundation.storage.keyspace import Keys
@@ -45,6 +46,7 @@ class ReembedState:
     rate: float
     total: int
     missing: int
+    refused: int
     checked: bool
     """True if a scan found no missing vector. Scripts queue all later writes."""
     left: int
@@ -70,8 +72,9 @@ class ReembedStore:
 
     async def load_state(self) -> ReembedState | None:
         keys = self._keys
-        raw, missing, (seconds, micros) = await read(
-            self._client, lambda pipe: [pipe.hgetall(keys.reembed), pipe.scard(keys.reembed_todo), pipe.time()]
+        raw, missing, refused, (seconds, micros) = await read(
+            self._client,
+            lambda pipe: [pipe.hgetall(keys.reembed), pipe.scard(keys.reembed_todo), pipe.scard(keys.reembed_refused), pipe.time()],
         )
         if b"phase" not in raw:
             return None
@@ -84,6 +87,7 @@ class ReembedStore:
             rate=float(text["rate"]),
             total=int(text.get("total", 0)),
             missing=missing,
+            refused=refused,
             checked=text.get("checked") == "1",
             left=int(text["left"]),
             since=float(text["since"]),
@@ -151,6 +155,21 @@ class ReembedStore:
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names])
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
+    async def set_aside(self, names: Sequence[str]) -> None:
+        """Do without vectors for texts that a model refuses, so that they do not keep the change from ending."""
+        if names:
+            with redis_errors():
+                async with self._client.pipeline(transaction=True) as pipe:
+                    pipe.srem(self._keys.reembed_todo, *names)
+                    pipe.sadd(self._keys.reembed_refused, *names)
+                    await pipe.execute()
+
+    async def list_refused(self, limit: int) -> list[str]:
+        """Return the ids of up to `limit` current memories whose texts a model refuses."""
+        (names,) = await read(self._client, lambda pipe: pipe.srandmember(self._keys.reembed_refused, limit))
+        rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names]) if names else []
+        return sorted(decode_memory(raw).id for raw in rows if raw is not None)
+
     async def note_missing(self, spec: VectorSpec) -> int:
         """Queue the memories and versions that have a vector, but none from this model. Return their number.
 
@@ -167,17 +186,20 @@ class ReembedStore:
 
     async def _sift_all(self, prefixes: Sequence[str], spec: VectorSpec, *, drop: bool) -> tuple[int, int]:
         seen = lacking = 0
-        starts = tuple(prefix.encode() for prefix in prefixes)
-        names = {"todo": self._keys.reembed_todo, "field": spec.field, "model": spec.digest}
+        starts = {prefix.encode() for prefix in prefixes}
+        keys = self._keys
+        queues = {"todo": keys.reembed_todo, "refused": keys.reembed_refused, "due": keys.due(DueKind.MEMORY)}
+        names = {**queues, "root": keys.root, "field": spec.field, "model": spec.digest}
         cursor = -1
         while cursor:
             # One pass for all prefixes, because each pass reads all keys of the store.
             with redis_errors():
-                cursor, found = await self._client.scan(max(cursor, 0), match=f"{self._keys.root}*", count=_SCAN)
-            keys = [key for key in cast("list[bytes]", found) if key.startswith(starts)]
-            if keys:
-                lacking += await self._sift(**names, documents=keys, drop=drop)
-                seen += len(keys)
+                cursor, found = await self._client.scan(max(cursor, 0), match=f"{keys.root}*", count=_SCAN)
+            # Below a document, there may be keys that are no documents (`pr:<pid>:c`).
+            documents = [key for key in cast("list[bytes]", found) if key.rpartition(b":")[0] + b":" in starts]
+            if documents:
+                lacking += await self._sift(**names, documents=documents, drop=drop)
+                seen += len(documents)
         return seen, lacking
 
     async def store_vectors(self, items: Sequence[IndexEntry], gone: Sequence[str], spec: VectorSpec) -> int:
@@ -214,5 +236,5 @@ class ReembedStore:
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.hset(self._keys.config, mapping={"vectors": spec.digest, "model": spec.model, "choice": choice})
                 keys = self._keys
-                pipe.delete(keys.reembed, keys.reembed_todo, keys.reembed_turn, keys.reembed_processes)
+                pipe.delete(keys.reembed, keys.reembed_todo, keys.reembed_refused, keys.reembed_turn, keys.reembed_processes)
                 await pipe.execute()
