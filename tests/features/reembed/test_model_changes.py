@@ -6,6 +6,7 @@ An OpenAI-compatible server computes the vectors. A runtime with `begin=False` d
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -298,6 +299,32 @@ async def test_model_that_refuses_every_text_is_not_used(store: Store, lookalike
         assert (await rig.rt[ReembedService].read_status()).phase == "filling"
         lookalike.refused = None
         await reach(rig, "swapped")
+
+
+@pytest.mark.parametrize("action", ["confirm", "rollback"])
+async def test_change_ends_while_a_vector_is_always_missing(store: Store, monkeypatch: pytest.MonkeyPatch, action: Any) -> None:
+    rig, pick, numbers = await store.open(), reembed_store.ReembedStore.pick, itertools.count()
+
+    async def busy(self: Any, *arguments: Any) -> Any:
+        picked = await pick(self, *arguments)
+        await replace(rig, rt=rig.rt.current).remember(record(f"note {next(numbers)}"))
+        return picked
+
+    monkeypatch.setattr(reembed_store.ReembedStore, "pick", busy)
+    await rig.remember(record("a ferry to the island"))
+    await start(rig)
+    async with filling(rig.rt):
+        await reach(rig, "swapped")
+        await uses(rig, "second")
+        await act(rig, action)
+        await reach(rig, "none")
+    await uses(rig, "second" if action == "confirm" else "first")
+    await wait_until(lambda: has_one_vector_each(rig), "no other vectors")
+
+
+async def has_one_vector_each(rig: Rig) -> bool:
+    counts = Counter(name[0] for name in await rig.raw_keys() if name.startswith(("m:", "v:")))
+    return counts["m"] == counts["v"] and await fields(rig) == {rig.rt.current.spec.field: counts["v"]}
 
 
 async def test_start_delays_no_writes(store: Store) -> None:

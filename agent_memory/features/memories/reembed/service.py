@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from agent_memory.features.memories.reembed.store import Phase, ReembedStore
+from agent_memory.features.memories.reembed.store import MOST_MISSING, Phase, ReembedStore
 from agent_memory.foundation.core.errors import BadInput, Conflict, ModelAnswerInvalid, StartupError
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
@@ -85,7 +85,7 @@ class ReembedService:
         if action == "confirm" and state is not None and (behind := await self._store.count_behind(state)):
             text = f"{behind} processes do not use {state.active.model} yet (a killed one counts for 30 s)"
             raise Conflict(f"{text}: try again, or see their logs")
-        await self._store.change(phases, fields, drained=action == "rollback")
+        await self._store.change(phases, fields, most_missing=MOST_MISSING if action == "rollback" else None)
         return await self.read_status()
 
     async def read_status(self) -> ReembedStatus:

@@ -25,6 +25,9 @@ from agent_memory.foundation.storage.scripts import Arg, Script
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 
 Phase = Literal["filling", "paused", "swapped", "ending"]
+# Memories in one step of a worker: a local model takes a second or two for them. With fewer missing vectors, searches may
+# switch: those memories are found by meaning a moment later, like all new ones.
+MOST_MISSING = 64
 _SCAN = 1000
 _SAMPLE = 300
 _TURN_MS = 15_000
@@ -48,7 +51,7 @@ class ReembedState:
     missing: int
     refused: int
     checked: bool
-    """True if a scan found no missing vector. Scripts queue all later writes."""
+    """True if a second scan has queued what lacked a vector. Scripts queue all later writes."""
     left: int
     """The number of missing vectors at the time `since`."""
     since: float
@@ -95,12 +98,12 @@ class ReembedStore:
             error=text.get("error", ""),
         )
 
-    async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, drained: bool = False) -> None:
-        """Set `fields`. Raises Conflict if the phase is not in `phases` or, with `drained`, if vectors are missing."""
+    async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, most_missing: int | None = None) -> None:
+        """Set `fields`. Raises Conflict if the phase is not in `phases`, or if more than `most_missing` vectors are missing."""
         with redis_errors():
             seconds, _ = await self._client.time()
         flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
-        reply = await self._change(**self._names, phases=list(phases), drained=drained, since=seconds, fields=flat)
+        reply = await self._change(**self._names, phases=list(phases), most_missing=most_missing, since=seconds, fields=flat)
         if reply == -1:
             raise Conflict("vectors of the other model are missing for the newest memories: try again in a moment")
         if reply != 1:
@@ -170,14 +173,13 @@ class ReembedStore:
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names]) if names else []
         return sorted(decode_memory(raw).id for raw in rows if raw is not None)
 
-    async def note_missing(self, spec: VectorSpec) -> int:
-        """Queue the memories and versions that have a vector, but none from this model. Return their number.
+    async def note_missing(self, spec: VectorSpec, *, is_second: bool = False) -> None:
+        """Queue the memories and versions that have a vector, but none from this model. `is_second`: all were queued before.
 
         Raises Conflict in another phase than "filling".
         """
-        total, missing = await self._sift_all((self._keys.vector_prefix, self._keys.history_prefix), spec, drop=False)
-        await self.change(["filling"], {"total": total, "checked": int(not missing)})
-        return missing
+        total, _ = await self._sift_all((self._keys.vector_prefix, self._keys.history_prefix), spec, drop=False)
+        await self.change(["filling"], {"total": total, "checked": int(is_second)})
 
     async def drop_others(self, schemas: Mapping[str, IndexSchema], spec: VectorSpec) -> int:
         """Delete other models' vectors if the document also has one from this model. Return how many documents do not."""
@@ -220,7 +222,7 @@ class ReembedStore:
 
     async def note_error(self, text: str) -> None:
         phases = ["filling", "paused", "swapped", "ending"]
-        await self._change(**self._names, phases=phases, drained=False, since=None, fields=["error", text[:300]])
+        await self._change(**self._names, phases=phases, most_missing=None, since=None, fields=["error", text[:300]])
 
     async def refuse_others(self, spec: VectorSpec) -> None:
         """Refuse vectors from other models from now on, until another change of the model begins."""
