@@ -409,7 +409,9 @@ async def test_model_calls_with_long_histories_wait_for_slots() -> None:
         await gate.wait()
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
-    server = BodyDeadlineMiddleware(AdmissionMiddleware(app, most=4), seconds=NEVER, request_timeout=NEVER)
+    calls = ("/calls/",)
+    admission = AdmissionMiddleware(app, most=4, calls=calls, most_calls=100)
+    server = BodyDeadlineMiddleware(admission, seconds=NEVER, request_timeout=NEVER, calls=calls)
 
     async def call() -> int:
         pieces, sent = [b"x" * (LONG // 4)] * 4, list[Any]()
@@ -421,13 +423,13 @@ async def test_model_calls_with_long_histories_wait_for_slots() -> None:
             sent.append(message)
 
         headers = [(b"content-length", b"%d" % LONG)]
-        await server({"type": "http", "method": "POST", "path": "/proxy/v1/chat/completions", "headers": headers}, receive, send)
+        await server({"type": "http", "method": "POST", "path": "/calls/chat", "headers": headers}, receive, send)
         return sent[0]["status"]
 
-    calls = [asyncio.create_task(call()) for _ in range(9)]
-    await until(lambda: running == 4 or any(each.done() for each in calls), "four calls")
+    tasks = [asyncio.create_task(call()) for _ in range(9)]
+    await until(lambda: running == 4 or any(task.done() for task in tasks), "four calls")
     gate.set()
-    assert await asyncio.gather(*calls) == [200] * 9
+    assert await asyncio.gather(*tasks) == [200] * 9
 
 
 async def test_silent_connection_is_closed(recorded: Recorded) -> None:

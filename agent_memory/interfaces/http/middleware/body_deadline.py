@@ -16,7 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agent_memory.foundation.api.errors import render
 from agent_memory.foundation.core.errors import RequestTimeout
 from agent_memory.interfaces.http.middleware.request_cost import declared_bytes
-from agent_memory.interfaces.proxy.authorization import PREFIX
 
 BODY_ARRIVING = "agent_memory.body_arriving"
 """Key in an ASGI scope: the request's body has not completely arrived."""
@@ -40,10 +39,12 @@ class BodyDeadlineMiddleware:
     """Middleware that limits the time for a body to arrive.
 
     The limit is `seconds`, plus one second for every BYTES_PER_SECOND received, but at most `request_timeout` seconds.
+    Paths of calls to language models begin with one of `calls`.
     """
 
-    def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float) -> None:
+    def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float, calls: tuple[str, ...] = ()) -> None:
         self._app = app
+        self._calls = calls
         self._body = partial(TimedBody, seconds=seconds, most_seconds=max(seconds, request_timeout))
         self.buffered_bytes = 0
 
@@ -52,7 +53,7 @@ class BodyDeadlineMiddleware:
             await self._app(scope, receive, send)
             return
         body = self._body(scope, receive)
-        most = _MAX_BUFFERED_BYTES_OF_CALLS if scope["path"].startswith(PREFIX) else _MAX_BUFFERED_BYTES
+        most = _MAX_BUFFERED_BYTES_OF_CALLS if scope["path"].startswith(self._calls) else _MAX_BUFFERED_BYTES
         at_once = any(name == b"expect" for name, _ in scope["headers"]) or (length or 0) > most
         messages = deque[Message]() if at_once else await self._buffer(body, most)
         begun = False
