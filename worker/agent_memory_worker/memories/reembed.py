@@ -90,20 +90,23 @@ async def _fill(store: ReembedStore, state: ReembedState, targets: Sequence[Runt
     for target, names in zip(targets, lacking, strict=True):
         try:
             if names:
-                await fill_vectors(target, names)
-            elif count < limit:
+                await _fill_names(store, target, names)
+            if count < limit:
                 count += sum([await import_name(feature.embed_missing)(target, limit) for feature in FEATURES if feature.embed_missing])
-        except ModelAnswerInvalid as error:
-            # The model refuses one of the texts, so embed them one by one, and do without vectors for those it refuses.
-            await store.note_error(f"{target.spec.model}: {error.message}")
-            if not names:
-                raise
-            await store.set_aside(await embed_singly(target.embedder, names, lambda name, target=target: fill_vectors(target, [name])))
-            await asyncio.sleep(_IDLE_SECONDS)
         except AgentMemoryError as error:
             await store.note_error(f"{target.spec.model}: {error.message}")
             raise
     return count
+
+
+async def _fill_names(store: ReembedStore, target: Runtime, names: Sequence[str]) -> None:
+    try:
+        await fill_vectors(target, names)
+    except ModelAnswerInvalid as error:
+        # The model refuses one of the texts, so embed them one by one, and do without vectors for those it refuses.
+        await store.note_error(f"{target.spec.model}: {error.message}")
+        await store.set_aside(await embed_singly(target.embedder, names, lambda name: fill_vectors(target, [name])))
+        await asyncio.sleep(_IDLE_SECONDS)
 
 
 async def _end(store: ReembedStore, state: ReembedState, kept: Runtime) -> float:
