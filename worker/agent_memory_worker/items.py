@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from agent_memory.extensions.items.search import ItemSearch
 from agent_memory.extensions.items.store import EmbedJob, ItemStore
 from agent_memory.features.access.embedding_budget import TenantModels
+from agent_memory.foundation.core.errors import ModelAnswerInvalid
 from agent_memory.runtime import Runtime
+from agent_memory_worker.refused_texts import embed_singly
 
 _BATCH = 500
 
@@ -28,9 +30,17 @@ async def embed_items(runtime: Runtime, iids: Sequence[str]) -> int:
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed at most `limit` items that have no vector from the runtime's model. Return the number of embedded items."""
+    """Embed at most `limit` items that have no vector from the runtime's model. Return their number.
+
+    Items whose texts the model refuses count as embedded until the change of the model ends.
+    """
     iids = await runtime[ItemSearch].list_unembedded(limit)
-    return await embed_items(runtime, iids) if iids else 0
+    try:
+        return await embed_items(runtime, iids)
+    except ModelAnswerInvalid:
+        refused = await embed_singly(runtime.embedder, iids, lambda iid: embed_items(runtime, [iid]))
+        await runtime[ItemStore].store_vectors(await runtime[ItemStore].embed_jobs(refused), [None] * len(refused))
+    return len(iids)
 
 
 async def mark_unembedded(runtime: Runtime) -> int:

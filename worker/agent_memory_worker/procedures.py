@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
+from functools import partial
 
 from agent_memory.extensions.procedures.helpfulness import has_stopped_helping
 from agent_memory.extensions.procedures.learning.learner import SessionLearner
@@ -12,6 +13,7 @@ from agent_memory.features.access.embedding_budget import TenantModels
 from agent_memory.features.jobs.order_store import JobOrder, OrderStore
 from agent_memory.foundation.api.principals import scope_of_work
 from agent_memory.runtime import Runtime
+from agent_memory_worker.refused_texts import embed_singly
 
 log = logging.getLogger(__name__)
 
@@ -22,17 +24,21 @@ _AT_ONCE = 1000
 async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
     """Embed a procedure. Raises ModelUnavailable and ModelAnswerInvalid. The worker then retries."""
     pid = order.arguments["procedure"] or ""
-    job = await runtime[ProcedureStore].index_job(pid)
-    if job is not None:
+    if job := await runtime[ProcedureStore].index_job(pid):
         vectors = await runtime[TenantModels].embedder(job.tenant).embed([job.when_to_use])
         await runtime[ProcedureStore].store_vector(pid, job, vectors[0])
 
 
 async def embed_missing(runtime: Runtime, limit: int) -> int:
-    """Embed at most `limit` procedures that have no vector from the runtime's model. Return the number of procedures."""
+    """Embed at most `limit` procedures that have no vector from the runtime's model. Return their number.
+
+    Procedures whose texts the model refuses count as embedded until the change of the model ends.
+    """
     procedures = await runtime[ProcedureStore].unembedded(limit)
-    for tenant, pid in procedures:
-        await index_procedure(runtime, JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}))
+    orders = [JobOrder(INDEX_PROCEDURE, tenant, {"procedure": pid}) for tenant, pid in procedures]
+    for order in await embed_singly(runtime.embedder, orders, partial(index_procedure, runtime)):
+        if job := await runtime[ProcedureStore].index_job(pid := order.arguments["procedure"] or ""):
+            await runtime[ProcedureStore].store_vector(pid, job, None)
     return len(procedures)
 
 

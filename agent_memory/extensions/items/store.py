@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -245,12 +245,15 @@ class ItemStore:
                 jobs.append(EmbedJob(iid, untag(tenant.decode()), fence, item_text(json.loads(value), json.loads(index))))
         return jobs
 
-    async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: NDArray[np.float32]) -> int:
-        """Store the vectors of items that have not changed since they were read. Return the number of stored vectors."""
-        pairs = zip(jobs, vectors, strict=True)
+    async def store_vectors(self, jobs: Sequence[EmbedJob], vectors: Iterable[NDArray[np.float32] | None]) -> int:
+        """Store the vectors of items that have not changed since they were read. Return the number of stored vectors.
+
+        With None, only note that the model was asked.
+        """
         same = {"field": self._spec.field, "model": self._spec.digest}
+        blobs = [None if vector is None else self.blob(vector) for vector in vectors]
         replies = await self._embed.each(
-            [{**same, "item": self._keys.item(job.iid), "fence": job.fence, "vector": self.blob(vector)} for job, vector in pairs]
+            [{**same, "item": self._keys.item(job.iid), "fence": job.fence, "vector": blob} for job, blob in zip(jobs, blobs, strict=True)]
         )
         if error := next((reply for reply in replies if isinstance(reply, Exception)), None):
             raise error

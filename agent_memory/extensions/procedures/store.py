@@ -272,15 +272,18 @@ class ProcedureStore:
         assert words.decode() == words_digest(when_to_use)
         return IndexJob(bytes.fromhex(tenant.decode()).decode(), when_to_use, words.decode())
 
-    async def store_vector(self, pid: str, job: IndexJob, vector: NDArray[np.float32]) -> bool:
-        """Store a vector. Return False if the procedure is missing or its situation changed."""
+    async def store_vector(self, pid: str, job: IndexJob, vector: NDArray[np.float32] | None) -> bool:
+        """Store a vector. Return False if the procedure is missing or its situation changed.
+
+        With None, only note that the model was asked.
+        """
         return bool(
             await self._store_vector(
                 record=self._procedure_keys.procedure(pid),
                 words=job.words,
                 model=self._spec.digest,
                 vector_field=self._spec.field,
-                vector=vector.astype(self._spec.numpy_type).tobytes(),
+                vector=None if vector is None else vector.astype(self._spec.numpy_type).tobytes(),
             )
         )
 

@@ -38,8 +38,9 @@ from agent_memory.interfaces.http.protected_resource import OAUTH_PATHS, challen
 from agent_memory.interfaces.http.routes import ROUTERS
 from agent_memory.interfaces.http.unserved_apis import UnservedRoutes, find_compatible_apis
 from agent_memory.interfaces.mcp.lazy import McpDoor
-from agent_memory.interfaces.proxy.authorization import UpstreamAuthorizationMiddleware
+from agent_memory.interfaces.proxy.authorization import PREFIX, UpstreamAuthorizationMiddleware
 from agent_memory.interfaces.proxy.routes import ModelProxy
+from agent_memory.interfaces.proxy.upstreams import MOST_CALLS
 from agent_memory.runtime import Runtime, open_runtime
 
 DESCRIPTION = """The self-hosted memory server for AI agents: working memory per session, long-term memory across sessions.
@@ -196,7 +197,8 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes:
     if required:
         open_paths = OAUTH_PATHS if settings.auth.oauth_server else frozenset[str]()
         app.add_middleware(AuthenticationMiddleware, gate=gate, challenge=partial(challenge_of, settings), open_paths=open_paths)
-    app.add_middleware(AdmissionMiddleware, most=settings.server.max_concurrent_requests, fair=required)
+    calls, most = (PREFIX,), settings.server.max_concurrent_requests
+    app.add_middleware(AdmissionMiddleware, most=most, fair=required, calls=calls, most_calls=MOST_CALLS)
     if limited:
         app.add_middleware(RateLimitMiddleware, limit=limit, required=required, most_waiting=_MOST_WAITING_FOR_LIMIT)
     if required:
@@ -210,7 +212,7 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes:
     if origins:
         # Answer CORS before authentication: browsers send preflight requests without credentials.
         app.add_middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], expose_headers=_EXPOSED_HEADERS)
-    app.add_middleware(BodyDeadlineMiddleware, seconds=settings.server.body_timeout_seconds, request_timeout=seconds)
+    app.add_middleware(BodyDeadlineMiddleware, seconds=settings.server.body_timeout_seconds, request_timeout=seconds, calls=calls)
     if settings.server.upstreams:
         app.add_middleware(UpstreamAuthorizationMiddleware, required=required)
     if token_prefixes:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agent_memory.foundation.api.errors import render
-from agent_memory.foundation.api.responses import DEADLINE, UPSTREAM_ID
+from agent_memory.foundation.api.responses import DEADLINE, HAS_REQUEST_ID
 from agent_memory.foundation.core.errors import AgentMemoryError, Unavailable
 from agent_memory.interfaces.proxy.call_memory import CallMemory
 from agent_memory.interfaces.proxy.forwarding import Headers, to_caller
@@ -76,7 +76,8 @@ class Relay(Response):
         try:
             self._refused = not response.is_success
             if "x-request-id" in response.headers:
-                scope[UPSTREAM_ID] = True
+                # An upstream's id belongs to the exchange between the caller and the upstream.
+                scope[HAS_REQUEST_ID] = True
             pieces: AsyncIterator[bytes] = response.aiter_raw()
             if self._memory is not None and not self._refused:
                 if response.headers.get("content-type", "").startswith("text/event-stream"):

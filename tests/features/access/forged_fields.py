@@ -115,6 +115,8 @@ class Forgeries:
 
     def cases(self, name: str, ids: Ids) -> list[Case]:
         """Each field and parameter of an operation in the first call of its cases, and in the least that the schema asks for."""
+        if name not in self._fields:
+            return []  # MCP's resources and prompts have no schema
         if name in TOOL_CASES:
             method, path, params, call = TOOL_CASES[name](ids)[0]
             bodies = self._bodies(name, call["params"]["arguments"], ids)

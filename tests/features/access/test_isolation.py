@@ -34,7 +34,8 @@ from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.storage import scripts
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.interfaces.mcp import tools as mcp_tools
-from agent_memory.interfaces.mcp.tools import TOOLS
+from agent_memory.interfaces.mcp.resources import PROMPT
+from agent_memory.interfaces.mcp.tools import RESOURCES, TOOLS
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_client.models import ACTING_USER_HEADER, EXPORT_FORMAT, EXPORT_VERSION
 from agent_memory_worker.order_runner import carry_out
@@ -44,18 +45,18 @@ from tests.features.access import client_attacks
 from tests.features.access.conftest import Guarded
 from tests.features.access.forged_fields import Forgeries
 from tests.features.access.hostile import CASES, HOSTILE, OWNED, TIME, Case, Ids, Sent, hostile
-from tests.features.access.tool_cases import TOOL_CASES, UNLISTED
+from tests.features.access.tool_cases import RESOURCE_CASES, TOOL_CASES, UNLISTED
 from tests.interfaces.proxy.upstream import Upstream, running_upstream
 from tests.registrations import Send, registrations
 from tests.support.rig import claim_kind
 
 EXAMPLES = int(os.environ.get("ISOLATION_CASES", "150"))
 MARK = "zebraquartz"
-ALL = CASES | TOOL_CASES
+ALL = CASES | TOOL_CASES | RESOURCE_CASES
 METHODS = client_attacks.methods()
 FORGERIES = Forgeries(create_app(load_settings()).openapi())
 MORE_SETTINGS: dict[str, Any] = {"OAUTH_SERVER": "true", "PUBLIC_URL": "http://127.0.0.1"}
-# Routes that show nothing stored, and those with attacks of their own: the tools of MCP above, and the console's pages.
+# Routes that show nothing stored, and those with attacks of their own: MCP above, and the console's pages.
 ELSEWHERE = ("/docs", "/redoc", "/openapi.json", "/.well-known/", "/mcp", "/{namespace}/mcp", "/console")
 ROOTS = {"/", "/favicon.ico"}
 AnyClient: TypeAlias = MemoryAPIClient | SyncMemoryAPIClient
@@ -287,6 +288,7 @@ async def test_isolation_cases_cover_every_operation_tool_and_client_method() ->
     known = {found["operationId"] for methods in document["paths"].values() for found in methods.values()}
     assert known == set(CASES)
     assert set(TOOLS) == set(TOOL_CASES)
+    assert {f"memory://{{user_id}}/{resource.path}" for resource in RESOURCES} | {PROMPT} == set(RESOURCE_CASES)
     good = Ids("s", "u", "n", "m", "memory-0", "k")
     for name, signature in METHODS.items():
         assert client_attacks.arguments(name, signature, good) or len(signature.parameters) == 1 or name in ("ready", "list_operations")
@@ -373,7 +375,7 @@ async def test_random_ids_never_reach_another_owners_data_over_any_interface(fie
             await _attack_by_client(field, choose.choice(clients), name, values)
             calls[kind] += 1
         else:
-            requests["mcp" if name in TOOL_CASES else "http"] += await _attack(field, choose.choice(field.attackers), name, values)
+            requests["http" if name in CASES else "mcp"] += await _attack(field, choose.choice(field.attackers), name, values)
     assert len(cases) >= EXAMPLES
     assert await _state(field) == before
     said = f"{calls['clients']} calls of the client, {calls['blocking']} of its synchronous twin"

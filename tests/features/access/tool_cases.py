@@ -1,16 +1,17 @@
-"""Hostile calls beside those of `hostile.py`: of each MCP tool, and of each route that the OpenAPI document omits."""
+"""Hostile calls beside those of `hostile.py`: of each MCP tool, resource and prompt, and of each route that the OpenAPI document omits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from agent_memory_client.models.features.prompt_options import PromptOptions
 from tests.features.access.hostile import ANA, COACH, OWNED, Case, Ids, Sent, bodies, filters_of, owners_of, said_by
 
 
 def _tool(name: str, **arguments: Any) -> Case:
-    return "POST", "/mcp", {}, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    return _mcp("tools/call", name=name, arguments=arguments)
 
 
 TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
@@ -102,6 +103,24 @@ TOOL_CASES: dict[str, Callable[[Ids], list[Case]]] = {
     "save_procedure": lambda i: [_tool("save_procedure", when_to_use="secret tea", steps=["mine"], **whose) for whose in (i.where, ANA)],
     "compact_long_term_memories": lambda i: [_tool("compact_long_term_memories", **i.where, session_id=i.session)],
 }
+
+
+def _mcp(method: str, **params: Any) -> Case:
+    return "POST", "/mcp", {}, {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def _resources(i: Ids, path: str) -> list[Case]:
+    paths = {path.replace("{session_id}", quote(session, safe="")) for session in (i.session, "shared", "waiting")}
+    return [_mcp("resources/read", uri=f"memory://{quote(user, safe='')}/{end}") for user in (i.user, "ana") for end in sorted(paths)]
+
+
+RESOURCE_CASES: dict[str, Callable[[Ids], list[Case]]] = {
+    **{f"memory://{{user_id}}/{path}": lambda i, path=path: _resources(i, path) for path in ("profile", "blocks", "sessions/{session_id}")},
+    "what_do_you_know_about_me": lambda i: [
+        _mcp("prompts/get", name="what_do_you_know_about_me", arguments={"user_id": user}) for user in (i.user, "ana")
+    ],
+}
+"""Of each template of MCP resources, and of each MCP prompt."""
 
 
 def _model_calls(i: Ids, path: str) -> list[Case]:

@@ -6,6 +6,7 @@ An OpenAI-compatible server computes the vectors. A runtime with `begin=False` d
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
+from agent_memory.features.jobs.operations import OperationService
 from agent_memory.features.memories.reembed import store as reembed_store
 from agent_memory.features.memories.reembed import switch
 from agent_memory.features.memories.reembed.service import ReembedService
@@ -24,8 +26,9 @@ from agent_memory.foundation.core.errors import BadInput, Conflict, ModelUnavail
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm import profiles
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
-from agent_memory_client.models import ReembedRequest, SearchModeEnum, SearchRequest
+from agent_memory_client.models import EditMemoryRecordRequest, OperationState, ReembedRequest, SearchModeEnum, SearchRequest
 from agent_memory_worker.memories import reembed
+from agent_memory_worker.memories.expiry import sweep
 from agent_memory_worker.privacy.erase import erase
 from tests.support.lookalike import Lookalike
 from tests.support.model_changes import FIRST, SECOND, Store, act, fields, filling, reach, start, store, uses
@@ -235,6 +238,93 @@ async def test_each_phase_finds_new_memories_and_leaves_nothing_of_deleted_ones(
     assert await fields(rig) == {rig.rt.current.spec.field: len(kept)}
     documents = Counter(name[0] for name in await rig.raw_keys() if name.startswith(("m:", "v:", "h:", "p:")))
     assert documents == {"m": len(kept), "v": len(kept)}
+
+
+@pytest.mark.parametrize("action", ["confirm", "rollback"])
+async def test_text_that_the_new_model_refuses_delays_neither_switch_nor_end(store: Store, lookalike: Lookalike, action: Any) -> None:
+    rig = await store.open()
+    lookalike.refused = ("second", "forbidden")
+    long = "The forbidden ship left the harbor at dawn. " * 60
+    await rig.remember(record("a ferry to the island"), record("a forbidden ferry"), record(long, "long"), record("a forbidden bus", "bus"))
+    # A former version with a refused text.
+    await rig.rt[MemoryService].patch(SCOPE, "bus", EditMemoryRecordRequest(text="a bus to the harbor"))
+    await rig.index()
+    await start(rig)
+    async with filling(rig.rt):
+        await reach(rig, "swapped")
+        await uses(rig, "second")
+        status = await rig.rt[ReembedService].read_status()
+        assert (status.refused, sorted(status.refused_ids), status.done) == (3, ["a forbidden ferry", "long"], status.texts)
+        assert sorted(await by_meaning(rig, "a ferry and a bus")) == ["a ferry to the island", "bus"]
+        found = await rig.rt[SearchService].search(SCOPE, SearchRequest(text="forbidden ferry", search_mode=SearchModeEnum.KEYWORD))
+        assert "a forbidden ferry" in [memory.id for memory in found.memories]
+        await act(rig, action)
+        await reach(rig, "none")
+    assert {name.count("v_") for name in await fields(rig)} == {1}
+    # As for a new text that a model refuses: workers try again, and then give up.
+    await rig.work()
+    (state,) = await rig.rt[OperationService].load_states(SCOPE, [rig.rt[OperationService].memory_marks(SCOPE, ["a forbidden ferry"])])
+    assert state == {OperationState.RETRYING if action == "confirm" else OperationState.DONE}
+    lookalike.refused = None
+    await rig.make_due(DueKind.MEMORY)
+    await rig.work()
+    assert sorted(await by_meaning(rig, "a ferry and a bus")) == ["a ferry to the island", "a forbidden ferry", "bus", "long"]
+
+
+async def test_refused_text_of_a_former_version_delays_no_upkeep(store: Store, lookalike: Lookalike) -> None:
+    rig = await store.open()
+    await rig.rt[MemoryStore].write(SCOPE, [record("a forbidden bus", "bus"), record("a slow train", "train")])
+    for name in ("bus", "train"):
+        await rig.rt[MemoryService].patch(SCOPE, name, EditMemoryRecordRequest(text=f"a {name} to the harbor"))
+    lookalike.refused = ("first", "forbidden")
+    assert await sweep(rig.rt) == 2
+    assert await sweep(rig.rt) == 0
+    assert len([name for name in await rig.raw_keys() if name.startswith("h:")]) == 2
+    assert sum((await fields(rig)).values()) == 1
+
+
+async def test_model_that_refuses_every_text_is_not_used(store: Store, lookalike: Lookalike) -> None:
+    rig = await store.open()
+    await rig.remember(record("a ferry to the island"))
+    await start(rig)
+    lookalike.refused = ("second", "")
+    async with filling(rig.rt):
+
+        async def is_refused() -> bool:
+            return "content policy" in ((await rig.rt[ReembedService].read_status()).error or "")
+
+        await wait_until(is_refused, "a refusal")
+        calls = lookalike.calls["embeddings"]
+        await lookalike.wait_for_call("embeddings", calls + 6)
+        assert (await rig.rt[ReembedService].read_status()).phase == "filling"
+        lookalike.refused = None
+        await reach(rig, "swapped")
+
+
+@pytest.mark.parametrize("action", ["confirm", "rollback"])
+async def test_change_ends_while_a_vector_is_always_missing(store: Store, monkeypatch: pytest.MonkeyPatch, action: Any) -> None:
+    rig, pick, numbers = await store.open(), reembed_store.ReembedStore.pick, itertools.count()
+
+    async def busy(self: Any, *arguments: Any) -> Any:
+        picked = await pick(self, *arguments)
+        await replace(rig, rt=rig.rt.current).remember(record(f"note {next(numbers)}"))
+        return picked
+
+    monkeypatch.setattr(reembed_store.ReembedStore, "pick", busy)
+    await rig.remember(record("a ferry to the island"))
+    await start(rig)
+    async with filling(rig.rt):
+        await reach(rig, "swapped")
+        await uses(rig, "second")
+        await act(rig, action)
+        await reach(rig, "none")
+    await uses(rig, "second" if action == "confirm" else "first")
+    await wait_until(lambda: has_one_vector_each(rig), "no other vectors")
+
+
+async def has_one_vector_each(rig: Rig) -> bool:
+    counts = Counter(name[0] for name in await rig.raw_keys() if name.startswith(("m:", "v:")))
+    return counts["m"] == counts["v"] and await fields(rig) == {rig.rt.current.spec.field: counts["v"]}
 
 
 async def test_start_delays_no_writes(store: Store) -> None:

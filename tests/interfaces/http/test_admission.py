@@ -256,7 +256,7 @@ async def test_calls_to_models_wait_in_a_line_of_their_own(monkeypatch: pytest.M
     def ask(path: str, **more: Any) -> asyncio.Future[None]:
         return asyncio.ensure_future(admission({"type": "http", "path": path, "headers": [], **more}, receive, send))
 
-    admission = AdmissionMiddleware(stream, most=8)
+    admission = AdmissionMiddleware(stream, most=8, calls=("/proxy/",), most_calls=2048)
     asked = [ask("/proxy/v1/chat/completions") for _ in range(1000)]
     other = ask("/v1/x")
 

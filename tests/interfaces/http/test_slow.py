@@ -398,6 +398,40 @@ async def test_incomplete_long_bodies_occupy_at_most_a_quarter_of_the_slots(reco
         await until(lambda: made[0].buffered_bytes == 0, "what was held to be let go")
 
 
+async def test_model_calls_with_long_histories_wait_for_slots() -> None:
+    gate, running = asyncio.Event(), 0
+
+    async def app(_: Any, receive: Any, send: Any) -> None:
+        nonlocal running
+        while (await receive())["more_body"]:
+            pass
+        running += 1
+        await gate.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    calls = ("/calls/",)
+    admission = AdmissionMiddleware(app, most=4, calls=calls, most_calls=100)
+    server = BodyDeadlineMiddleware(admission, seconds=NEVER, request_timeout=NEVER, calls=calls)
+
+    async def call() -> int:
+        pieces, sent = [b"x" * (LONG // 4)] * 4, list[Any]()
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": pieces.pop(), "more_body": bool(pieces)}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        headers = [(b"content-length", b"%d" % LONG)]
+        await server({"type": "http", "method": "POST", "path": "/calls/chat", "headers": headers}, receive, send)
+        return sent[0]["status"]
+
+    tasks = [asyncio.create_task(call()) for _ in range(9)]
+    await until(lambda: running == 4 or any(task.done() for task in tasks), "four calls")
+    gate.set()
+    assert await asyncio.gather(*tasks) == [200] * 9
+
+
 async def test_silent_connection_is_closed(recorded: Recorded) -> None:
     async with served(recorded, keep_alive=0) as url, connected(url) as line:
         assert await line.rest() == b""

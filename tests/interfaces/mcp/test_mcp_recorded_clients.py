@@ -1,4 +1,4 @@
-"""Replay what Claude Code and VS Code send, as public sources recorded it. No record of Cursor's was found that is beyond doubt."""
+"""Replay what Claude Code, VS Code and Cursor send, as public sources recorded it."""
 
 from __future__ import annotations
 

@@ -51,6 +51,8 @@ class Lookalike:
     read_seconds_per_token: float = 0.0
     """How long a prompt's token takes before the first piece of the answer."""
     max_input_chars: int = 2000
+    refused: tuple[str, str] | None = None
+    """An embedding model, and a word that it refuses in every text."""
     calls: Counter[str] = field(default_factory=Counter)
     requests: list[Recorded] = field(default_factory=list)
     script: Script = field(default_factory=Script)
@@ -114,6 +116,7 @@ class Lookalike:
         self.scripted = Scripted()
         self.context = Context()
         self.token_seconds = self.read_seconds_per_token = 0.0
+        self.refused = None
         self.calls.clear()
         self.requests.clear()
 
@@ -258,6 +261,8 @@ def _embedding_refusal(state: Lookalike, body: dict[str, Any], texts: list[str])
         return _error(400, "unknown field: dimensions")
     if state.script.rejects("reject_base64") and body.get("encoding_format") == "base64":
         return _error(422, "encoding_format must be float")
+    if state.refused is not None and body.get("model") == state.refused[0] and any(state.refused[1] in text for text in texts):
+        return _error(400, "the input violates our content policy")
     longest = max(map(len, texts))
     if state.script.rejects("reject_long") and longest > state.max_input_chars:
         return _error(

@@ -9,10 +9,12 @@ from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.features.memories.usage.store import UsageStore
 from agent_memory.foundation.api.principals import scope_of_work
+from agent_memory.foundation.core.errors import ModelAnswerInvalid
 from agent_memory.foundation.core.scope import Scope
 from agent_memory.foundation.storage.outbox import Claim
 from agent_memory.runtime import Runtime
 from agent_memory_worker.memories.indexing import index_memories
+from agent_memory_worker.refused_texts import embed_singly
 
 _BATCH = 200
 
@@ -60,7 +62,10 @@ async def sweep(runtime: Runtime) -> int:
         if not moved:
             break
     while bare := await runtime[MemoryStore].list_unembedded(_BATCH):
-        await index_memories(runtime, [Claim(name, 0, 1) for name in bare])
+        try:
+            await index_memories(runtime, [Claim(name, 0, 1) for name in bare])
+        except ModelAnswerInvalid:
+            await embed_singly(runtime.embedder, bare, lambda name: index_memories(runtime, [Claim(name, 0, 1)]))
         await runtime[MemoryStore].unmark_unembedded(bare)
         done += len(bare)
     return done

@@ -9,24 +9,24 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from time import monotonic
 
 from ulid import ULID
 
 from agent_memory.feature_list import FEATURES
-from agent_memory.features.memories.reembed.store import ReembedState, ReembedStore
+from agent_memory.features.memories.reembed.store import MOST_MISSING, ReembedState, ReembedStore
 from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, ModelAnswerInvalid
 from agent_memory.foundation.core.feature import import_name
 from agent_memory.foundation.storage.search.indexes import drop_index, former_indexes
 from agent_memory.runtime import Runtime
 from agent_memory_worker.memories.indexing import fill_vectors
+from agent_memory_worker.refused_texts import embed_singly
 from agent_memory_worker.relay import pause
 
 log = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 1.0
-# Memories in one step. A local model takes a second or two for them.
-_BATCH = 64
 # Searches that began with the former model have ended this long after their process has switched.
 _SETTLE_SECONDS = 10.0
 
@@ -65,19 +65,22 @@ async def _step(bucket: Runtime, worker: str) -> float:
     if state.phase == "filling" and not state.total:
         await store.note_missing(other.spec)
     began = monotonic()
-    if count := await _fill(store, state, [kept, other]):
-        return max(0.0, count / state.rate - (monotonic() - began)) if state.rate else 0.0
-    if state.phase == "filling":
+    count = await _fill(store, state, [kept, other])
+    seconds = max(0.0, count / state.rate - (monotonic() - began)) if state.rate else 0.0
+    # Memories are written all the time. Less than a batch: only those written since the last step lacked a vector.
+    if state.phase == "filling" and count < _limit(state):
         if not state.checked:
-            await store.note_missing(other.spec)
-            return 0.0
-        # Memories are written all the time: sooner or later there is a moment without a missing vector.
-        try:
-            await store.change(["filling"], {"phase": "swapped", "active": json.dumps(state.other)}, drained=True)
-        except Conflict:
-            return 0.0
-        log.warning("searches now use the embedding model %s; confirm with `agent-memory reembed confirm`", other.spec.model)
-    return _IDLE_SECONDS
+            await store.note_missing(other.spec, is_second=True)
+            return seconds
+        with suppress(Conflict):
+            await store.change(["filling"], {"phase": "swapped", "active": json.dumps(state.other)}, most_missing=MOST_MISSING)
+            log.warning("searches now use the embedding model %s; confirm with `agent-memory reembed confirm`", other.spec.model)
+        return seconds
+    return seconds if count else _IDLE_SECONDS
+
+
+def _limit(state: ReembedState) -> int:
+    return min(MOST_MISSING, max(1, int(state.rate))) if state.rate else MOST_MISSING
 
 
 async def _fill(store: ReembedStore, state: ReembedState, targets: Sequence[Runtime]) -> int:
@@ -85,39 +88,34 @@ async def _fill(store: ReembedStore, state: ReembedState, targets: Sequence[Runt
 
     Raises AgentMemoryError.
     """
-    limit = min(_BATCH, max(1, int(state.rate))) if state.rate else _BATCH
+    limit = _limit(state)
     count, lacking = await store.pick(limit, [target.spec for target in targets])
     for target, names in zip(targets, lacking, strict=True):
         try:
             if names:
-                await fill_vectors(target, names)
-            elif not count:
+                await _fill_names(store, target, names)
+            if count < limit:
                 count += sum([await import_name(feature.embed_missing)(target, limit) for feature in FEATURES if feature.embed_missing])
-        except ModelAnswerInvalid as error:
-            # The model refuses one of the texts, so embed them one by one.
-            await store.note_error(f"{target.spec.model}: {error.message}")
-            if not names:
-                raise
-            await _fill_singly(target, names)
         except AgentMemoryError as error:
             await store.note_error(f"{target.spec.model}: {error.message}")
             raise
     return count
 
 
-async def _fill_singly(target: Runtime, names: Sequence[str]) -> None:
-    for name in names:
-        try:
-            await fill_vectors(target, [name])
-        except ModelAnswerInvalid:
-            log.warning("%s refuses the text of the memory %s", target.spec.model, name)
-    await asyncio.sleep(_IDLE_SECONDS)
+async def _fill_names(store: ReembedStore, target: Runtime, names: Sequence[str]) -> None:
+    try:
+        await fill_vectors(target, names)
+    except ModelAnswerInvalid as error:
+        # The model refuses one of the texts, so embed them one by one, and do without vectors for those it refuses.
+        await store.note_error(f"{target.spec.model}: {error.message}")
+        await store.set_aside(await embed_singly(target.embedder, names, lambda name: fill_vectors(target, [name])))
+        await asyncio.sleep(_IDLE_SECONDS)
 
 
 async def _end(store: ReembedStore, state: ReembedState, kept: Runtime) -> float:
     """Delete the vectors and indexes of the model that searches do not use."""
     # A process that missed the switch may have written vectors of the other model only.
-    if await _fill(store, state, [kept]):
+    if await _fill(store, state, [kept]) >= _limit(state):
         return 0.0
     # After a rollback, a process may not have recorded yet that it uses the other model.
     is_early = state.active == state.first and state.now - state.since < _SETTLE_SECONDS

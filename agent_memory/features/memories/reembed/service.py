@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from agent_memory.features.memories.reembed.store import Phase, ReembedStore
+from agent_memory.features.memories.reembed.store import MOST_MISSING, Phase, ReembedStore
 from agent_memory.foundation.core.errors import BadInput, Conflict, ModelAnswerInvalid, StartupError
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
@@ -15,6 +15,7 @@ from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedStatus
 
 _PROBE_SECONDS = 10.0
+_SHOWN = 100
 # By action: the phases that allow it, and the phase after it.
 _ACTIONS: Final[dict[ReembedAction, tuple[Sequence[Phase], Phase]]] = {
     "pause": (["filling"], "paused"),
@@ -85,7 +86,7 @@ class ReembedService:
         if action == "confirm" and state is not None and (behind := await self._store.count_behind(state)):
             text = f"{behind} processes do not use {state.active.model} yet (a killed one counts for 30 s)"
             raise Conflict(f"{text}: try again, or see their logs")
-        await self._store.change(phases, fields, drained=action == "rollback")
+        await self._store.change(phases, fields, most_missing=MOST_MISSING if action == "rollback" else None)
         return await self.read_status()
 
     async def read_status(self) -> ReembedStatus:
@@ -103,6 +104,8 @@ class ReembedService:
             rate=state.rate,
             seconds_left=state.missing / speed if speed and state.phase == "filling" else None,
             error=state.error or None,
+            refused=state.refused,
+            refused_ids=await self._store.list_refused(_SHOWN) if state.refused else [],
         )
 
 
@@ -112,7 +115,8 @@ def join_statuses(statuses: Sequence[ReembedStatus]) -> ReembedStatus:
         raise Conflict("the store has no buckets")
     order = ("filling", "paused", "swapped", "ending", "none")
     first = min(statuses, key=lambda status: order.index(status.phase))
-    counted = {name: sum(getattr(status, name) or 0 for status in statuses) for name in ("texts", "done", "rate")}
+    counted = {name: sum(getattr(status, name) or 0 for status in statuses) for name in ("texts", "done", "rate", "refused")}
+    shown = [name for status in statuses for name in status.refused_ids][:_SHOWN]
     tokens = None if first.tokens is None else sum(status.tokens or 0 for status in statuses)
     left = [status.seconds_left for status in statuses if status.seconds_left is not None]
-    return first.model_copy(update={**counted, "tokens": tokens, "seconds_left": max(left, default=None)})
+    return first.model_copy(update={**counted, "refused_ids": shown, "tokens": tokens, "seconds_left": max(left, default=None)})

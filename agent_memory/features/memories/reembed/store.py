@@ -17,6 +17,7 @@ from redisvl.schema import IndexSchema
 from agent_memory.features.memories.records import decode_memory
 from agent_memory.features.memories.store import IndexEntry
 from agent_memory.foundation.core.errors import Conflict
+from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, write
 from agent_memory.foundation.storage.keyspace import Keys
@@ -24,6 +25,9 @@ from agent_memory.foundation.storage.scripts import Arg, Script
 from agent_memory.foundation.storage.search.indexes import VectorSpec
 
 Phase = Literal["filling", "paused", "swapped", "ending"]
+# Memories in one step of a worker: a local model takes a second or two for them. With fewer missing vectors, searches may
+# switch: those memories are found by meaning a moment later, like all new ones.
+MOST_MISSING = 64
 _SCAN = 1000
 _SAMPLE = 300
 _TURN_MS = 15_000
@@ -45,8 +49,9 @@ class ReembedState:
     rate: float
     total: int
     missing: int
+    refused: int
     checked: bool
-    """True if a scan found no missing vector. Scripts queue all later writes."""
+    """True if a second scan has queued what lacked a vector. Scripts queue all later writes."""
     left: int
     """The number of missing vectors at the time `since`."""
     since: float
@@ -70,8 +75,9 @@ class ReembedStore:
 
     async def load_state(self) -> ReembedState | None:
         keys = self._keys
-        raw, missing, (seconds, micros) = await read(
-            self._client, lambda pipe: [pipe.hgetall(keys.reembed), pipe.scard(keys.reembed_todo), pipe.time()]
+        raw, missing, refused, (seconds, micros) = await read(
+            self._client,
+            lambda pipe: [pipe.hgetall(keys.reembed), pipe.scard(keys.reembed_todo), pipe.scard(keys.reembed_refused), pipe.time()],
         )
         if b"phase" not in raw:
             return None
@@ -84,6 +90,7 @@ class ReembedStore:
             rate=float(text["rate"]),
             total=int(text.get("total", 0)),
             missing=missing,
+            refused=refused,
             checked=text.get("checked") == "1",
             left=int(text["left"]),
             since=float(text["since"]),
@@ -91,11 +98,11 @@ class ReembedStore:
             error=text.get("error", ""),
         )
 
-    async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, drained: bool = False) -> None:
-        """Set `fields`. Raises Conflict if the phase is not in `phases` or, with `drained`, if vectors are missing."""
+    async def change(self, phases: Sequence[Phase | Literal[""]], fields: Mapping[str, Any], *, most_missing: int | None = None) -> None:
+        """Set `fields`. Raises Conflict if the phase is not in `phases`, or if more than `most_missing` vectors are missing."""
         ((seconds, _),) = await read(self._client, lambda pipe: pipe.time())
         flat = [part for name, value in {**fields, "error": ""}.items() for part in (name, str(value))]
-        reply = await self._change(**self._names, phases=list(phases), drained=drained, since=seconds, fields=flat)
+        reply = await self._change(**self._names, phases=list(phases), most_missing=most_missing, since=seconds, fields=flat)
         if reply == -1:
             raise Conflict("vectors of the other model are missing for the newest memories: try again in a moment")
         if reply != 1:
@@ -144,14 +151,29 @@ class ReembedStore:
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names])
         return count, [decode_memory(raw).text for raw in rows if raw is not None]
 
-    async def note_missing(self, spec: VectorSpec) -> int:
-        """Queue the memories and versions that have a vector, but none from this model. Return their number.
+    async def set_aside(self, names: Sequence[str]) -> None:
+        """Do without vectors for texts that a model refuses, so that they do not keep the change from ending."""
+        if names:
+
+            def build(pipe: Pipe) -> None:
+                pipe.srem(self._keys.reembed_todo, *names)
+                pipe.sadd(self._keys.reembed_refused, *names)
+
+            await write(self._client, build, atomic=True)
+
+    async def list_refused(self, limit: int) -> list[str]:
+        """Return the ids of up to `limit` current memories whose texts a model refuses."""
+        (names,) = await read(self._client, lambda pipe: pipe.srandmember(self._keys.reembed_refused, limit))
+        rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names]) if names else []
+        return sorted(decode_memory(raw).id for raw in rows if raw is not None)
+
+    async def note_missing(self, spec: VectorSpec, *, is_second: bool = False) -> None:
+        """Queue the memories and versions that have a vector, but none from this model. `is_second`: all were queued before.
 
         Raises Conflict in any phase other than "filling".
         """
-        total, missing = await self._sift_all((self._keys.vector_prefix, self._keys.history_prefix), spec, drop=False)
-        await self.change(["filling"], {"total": total, "checked": int(not missing)})
-        return missing
+        total, _ = await self._sift_all((self._keys.vector_prefix, self._keys.history_prefix), spec, drop=False)
+        await self.change(["filling"], {"total": total, "checked": int(is_second)})
 
     async def drop_others(self, schemas: Mapping[str, IndexSchema], spec: VectorSpec) -> int:
         """Delete other models' vectors from documents that also have one from this model. Return how many documents have none."""
@@ -160,17 +182,20 @@ class ReembedStore:
 
     async def _sift_all(self, prefixes: Sequence[str], spec: VectorSpec, *, drop: bool) -> tuple[int, int]:
         seen = lacking = 0
-        starts = tuple(prefix.encode() for prefix in prefixes)
-        names = {"todo": self._keys.reembed_todo, "field": spec.field, "model": spec.digest}
+        starts = {prefix.encode() for prefix in prefixes}
+        keys = self._keys
+        queues = {"todo": keys.reembed_todo, "refused": keys.reembed_refused, "due": keys.due(DueKind.MEMORY)}
+        names = {**queues, "root": keys.root, "field": spec.field, "model": spec.digest}
         cursor = -1
         while cursor:
             # One pass for all prefixes, because each pass reads all keys of the store.
             with redis_errors():
-                cursor, found = await self._client.scan(max(cursor, 0), match=f"{self._keys.root}*", count=_SCAN)
-            keys = [key for key in cast("list[bytes]", found) if key.startswith(starts)]
-            if keys:
-                lacking += await self._sift(**names, documents=keys, drop=drop)
-                seen += len(keys)
+                cursor, found = await self._client.scan(max(cursor, 0), match=f"{keys.root}*", count=_SCAN)
+            # Below a document, there may be keys that are no documents (`pr:<pid>:c`).
+            documents = [key for key in cast("list[bytes]", found) if key.rpartition(b":")[0] + b":" in starts]
+            if documents:
+                lacking += await self._sift(**names, documents=documents, drop=drop)
+                seen += len(documents)
         return seen, lacking
 
     async def store_vectors(self, items: Sequence[IndexEntry], gone: Sequence[str], spec: VectorSpec) -> int:
@@ -191,7 +216,7 @@ class ReembedStore:
 
     async def note_error(self, text: str) -> None:
         phases = ["filling", "paused", "swapped", "ending"]
-        await self._change(**self._names, phases=phases, drained=False, since=None, fields=["error", text[:300]])
+        await self._change(**self._names, phases=phases, most_missing=None, since=None, fields=["error", text[:300]])
 
     async def refuse_others(self, spec: VectorSpec) -> None:
         """Refuse vectors from other models from now on, until another change of the model begins."""
@@ -206,6 +231,6 @@ class ReembedStore:
 
         def build(pipe: Pipe) -> None:
             pipe.hset(keys.config, mapping={"vectors": spec.digest, "model": spec.model, "choice": choice})
-            pipe.delete(keys.reembed, keys.reembed_todo, keys.reembed_turn, keys.reembed_processes)
+            pipe.delete(keys.reembed, keys.reembed_todo, keys.reembed_refused, keys.reembed_turn, keys.reembed_processes)
 
         await write(self._client, build, atomic=True)

@@ -106,7 +106,8 @@ class OpenAIEmbedder:
                 if refused.status == 404 or way == len(self._ways):
                     raise refused.as_error(self._what) from refused
                 continue
-            if way:
+            # A server that refuses everything for a moment gets its dimensions again.
+            if way and (not self.dimensions or all(len(row) == self.dimensions for row in rows)):
                 self._ways = self._ways[way:]
             return rows
 

@@ -22,8 +22,6 @@ from agent_memory.foundation.api.responses import LEAVE
 from agent_memory.foundation.core.errors import Overloaded
 from agent_memory.foundation.core.metrics import REQUESTS_IN_FLIGHT, REQUESTS_REFUSED
 from agent_memory.interfaces.http.middleware.body_deadline import BODY_ARRIVING
-from agent_memory.interfaces.proxy.authorization import PREFIX
-from agent_memory.interfaces.proxy.upstreams import MOST_CALLS
 
 TENANT = "agent_memory.tenant"
 """Key in an ASGI scope: the tenant whose share of the places a request uses.
@@ -152,21 +150,22 @@ class FairQueue(Generic[Turn]):
 class AdmissionMiddleware:
     """Middleware that runs at most `most` requests at a time and refuses others with 503. With `fair`, tenants share the slots.
 
-    Calls to language models, which take seconds anyway, have their own long queue.
+    Calls to language models, whose paths begin with one of `calls`, take seconds anyway: `most_calls` of them may wait.
     """
 
-    def __init__(self, app: ASGIApp, *, most: int, fair: bool = False) -> None:
+    def __init__(self, app: ASGIApp, *, most: int, fair: bool = False, calls: tuple[str, ...] = (), most_calls: int = 0) -> None:
         self._app = app
         # That many waiting callers are not an overload, because waiting is free.
         self._requests = _Admission(most, fair=fair, room=min(most, 128))
-        self._calls = _Admission(most, fair=fair, room=MOST_CALLS)
+        self._calls = _Admission(most, fair=fair, room=most_calls)
+        self._prefixes = calls
         REQUESTS_IN_FLIGHT.set_function(lambda: self._requests.under_way + self._calls.under_way)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _EXEMPT.fullmatch(scope["path"].rstrip("/")):
             await self._app(scope, receive, send)
             return
-        admission = self._calls if scope["path"].startswith(PREFIX) else self._requests
+        admission = self._calls if scope["path"].startswith(self._prefixes) else self._requests
         tenant: str = scope.get(TENANT, "")
         with ExitStack() as place:
             if not await admission.enter(tenant, place, is_arriving=BODY_ARRIVING in scope):

@@ -27,6 +27,8 @@ REFUSAL = "agent_memory.refusal"
 # Each 16 KiB of a body adds a second, so a sender at this rate is never late.
 BYTES_PER_SECOND = 16 * 1024
 _MAX_BUFFERED_BYTES = 64 * 1024
+# Calls to language models have long histories, and a long queue, which they join when their body is complete.
+_MAX_BUFFERED_BYTES_OF_CALLS = 1024 * 1024
 # Maximum size of all buffered bodies together. Above it, bodies are passed on while they arrive.
 _MAX_BUFFERED_BYTES_OF_ALL = 16 * 1024 * 1024
 # Extra seconds for data in transit.
@@ -37,10 +39,12 @@ class BodyDeadlineMiddleware:
     """Middleware that limits the time for a body to arrive.
 
     The limit is `seconds`, plus one second for every BYTES_PER_SECOND received, but at most `request_timeout` seconds.
+    Paths of calls to language models begin with one of `calls`.
     """
 
-    def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float) -> None:
+    def __init__(self, app: ASGIApp, *, seconds: float, request_timeout: float, calls: tuple[str, ...] = ()) -> None:
         self._app = app
+        self._calls = calls
         self._body = partial(TimedBody, seconds=seconds, most_seconds=max(seconds, request_timeout))
         self.buffered_bytes = 0
 
@@ -49,8 +53,9 @@ class BodyDeadlineMiddleware:
             await self._app(scope, receive, send)
             return
         body = self._body(scope, receive)
-        at_once = any(name == b"expect" for name, _ in scope["headers"]) or (length or 0) > _MAX_BUFFERED_BYTES
-        messages = deque[Message]() if at_once else await self._buffer(body)
+        most = _MAX_BUFFERED_BYTES_OF_CALLS if scope["path"].startswith(self._calls) else _MAX_BUFFERED_BYTES
+        at_once = any(name == b"expect" for name, _ in scope["headers"]) or (length or 0) > most
+        messages = deque[Message]() if at_once else await self._buffer(body, most)
         begun = False
 
         async def receive_next() -> Message:
@@ -75,8 +80,8 @@ class BodyDeadlineMiddleware:
             answer.headers["connection"] = "close"
             await answer(scope, receive, send)
 
-    async def _buffer(self, body: TimedBody) -> deque[Message]:
-        """Return the messages of a body: all of them if they fit into the buffer, or else the first ones."""
+    async def _buffer(self, body: TimedBody, most: int) -> deque[Message]:
+        """Return the messages of a body: all of them if there is room in the buffer, or else the first ones."""
         messages, is_full = deque[Message](), False
         while not (is_full or body.complete or REFUSAL in body.scope):
             size = body.size
@@ -85,7 +90,7 @@ class BodyDeadlineMiddleware:
                 messages.append(await body.receive())
             finally:
                 self.buffered_bytes -= size
-            is_full = body.size > _MAX_BUFFERED_BYTES or self.buffered_bytes + body.size > _MAX_BUFFERED_BYTES_OF_ALL
+            is_full = body.size > most or self.buffered_bytes + body.size > _MAX_BUFFERED_BYTES_OF_ALL
         return messages
 
 

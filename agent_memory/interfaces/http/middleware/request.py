@@ -11,7 +11,7 @@ from time import perf_counter
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_memory.foundation.api.errors import CLIENT_GONE, UNMATCHED, internal_error, render, template_of
-from agent_memory.foundation.api.responses import CONTENT_POLICY, DEADLINE, UPSTREAM_ID
+from agent_memory.foundation.api.responses import CONTENT_POLICY, DEADLINE, HAS_REQUEST_ID
 from agent_memory.foundation.core.errors import Unavailable
 from agent_memory.foundation.core.logs import log_request
 from agent_memory.foundation.core.metrics import observe_request
@@ -50,8 +50,7 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 policy = (_POLICY, scope[CONTENT_POLICY]) if CONTENT_POLICY in scope else _DATA_POLICY
-                # An upstream's id belongs to the exchange between the caller and the upstream.
-                ids = () if UPSTREAM_ID in scope else ((b"x-request-id", request_id),)
+                ids = () if HAS_REQUEST_ID in scope else ((b"x-request-id", request_id),)
                 message["headers"] = [*message["headers"], *ids, policy, *_GUARDS]
             await send(message)
 

@@ -44,5 +44,9 @@ class ReembedStatus(BaseModel):
     """The maximum number of memories to embed per second; 0: no limit."""
     seconds_left: float | None = None
     """The estimated number of seconds until all memories have vectors of both models."""
+    refused: int = 0
+    """The number of memories and versions whose texts a model refuses. With that model, searches find them only by words."""
+    refused_ids: list[str] = []
+    """The ids of at most 100 of these memories."""
     error: str | None = None
     """The last failure. Workers keep retrying."""

@@ -50,8 +50,11 @@ local function flatten(fields, vector)
   return flat
 end
 -- While the embedding model changes, each written vector lacks its twin of the other model: `re:todo` has the names.
+-- `re:refused` has those whose former texts a model refuses.
 local function note_vector(name)
-  if redis.call('EXISTS', root .. 're') == 1 then redis.call('SADD', root .. 're:todo', name) end
+  if redis.call('EXISTS', root .. 're') == 0 then return end
+  redis.call('SADD', root .. 're:todo', name)
+  redis.call('SREM', root .. 're:refused', name)
 end
 -- True if the vectors of this field are being deleted, or are deleted.
 local function is_gone(field) return (redis.call('HGET', root .. 'cfg', 'only') or field) ~= field end
