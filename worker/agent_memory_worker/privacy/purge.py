@@ -102,7 +102,7 @@ async def purge_source(
 
 
 async def _purge_undo_copies(
-    runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None], tainted: Collection[str]
+    runtime: Runtime, scope: Scope, request: PurgeRequest, owner: tuple[str | None, str | None], tainted: set[str]
 ) -> Counter[str]:
     """Delete undo copies with data from the source, so that no undo brings the data back."""
     lineage = runtime[LineageStore]

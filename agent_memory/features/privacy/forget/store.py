@@ -319,7 +319,8 @@ class ForgetStore:
         with redis_errors():
             async for key in self._client.scan_iter(match=prefix.replace("{", "\\{") + "*", count=500):
                 name = key.decode().removeprefix(prefix)
-                user = (await read(self._client, lambda pipe, key=key: pipe.hget(key, "u")))[0]
+                receipt = self._keys.forgetting(name)
+                user = (await read(self._client, lambda pipe, receipt=receipt: pipe.hget(receipt, "u")))[0]
                 yield name, None if user is None else user.decode()
 
     async def _names(self, scope: Scope, user_id: str | None) -> list[str]:
