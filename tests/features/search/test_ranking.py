@@ -12,8 +12,8 @@ from agent_memory.features.memories.search.ranking import (
     relevant,
     saturated,
     score_parts,
-    timed,
     weight_of_meaning,
+    with_bonus,
 )
 from agent_memory.features.memories.search.recency import RecencyWeights, novelties, recency, weigh_age
 
@@ -60,14 +60,14 @@ def test_score_parts_are_values_and_ranks_in_each_list() -> None:
 
 def test_memory_of_the_requested_time_outranks_others_that_fit_nearly_as_well() -> None:
     plain = fuse({"a": 0.9, "b": 0.8, "c": 0.2}, {}, 1.0)
-    assert names(timed(plain, {"b"})) == ["b", "a", "c"]
-    assert names(timed(plain, {"c"})) == ["a", "b", "c"]
-    assert all(0 <= score <= 1 for score, _ in timed(plain, {"a", "b"}))
+    assert names(with_bonus(plain, {"b"})) == ["b", "a", "c"]
+    assert names(with_bonus(plain, {"c"})) == ["a", "b", "c"]
+    assert all(0 <= score <= 1 for score, _ in with_bonus(plain, {"a", "b"}))
 
 
 def test_all_memories_of_a_time_come_first_with_the_full_bonus() -> None:
     plain = fuse({"a": 0.9, "b": 0.8, "c": 0.2}, {}, 1.0)
-    assert names(timed(plain, {"b", "c"}, bonus=1.0)) == ["b", "c", "a"]
+    assert names(with_bonus(plain, {"b", "c"}, bonus=1.0)) == ["b", "c", "a"]
 
 
 def test_missing_word_score_is_zero_for_memories_of_the_requested_time() -> None:

@@ -162,6 +162,17 @@ async def test_speaker_names_are_left_out_of_the_question_vector(alike: Rig) -> 
     assert (answer.explanation.left_out, answer.explanation.query) == ([], COMMON)
 
 
+async def test_statements_of_a_named_speaker_come_before_questions_to_that_speaker(rig: Rig) -> None:
+    numbers = range(5)
+    statements = [f"Bob: I took ferry number {number}" for number in numbers]
+    questions = [f"Ada: Bob, did you take ferry number {number}?" for number in numbers]
+    await rig.remember(*map(record, [*statements, *questions]))
+    for number in numbers:
+        assert await search(rig, f"Did Bob take ferry number {number}?", limit=1) == [statements[number]]
+        # If the query names both speakers, only the words and the meaning count.
+        assert await search(rig, f"Did Ada and Bob take ferry number {number}?", limit=1) == [questions[number]]
+
+
 async def test_cached_query_vectors_belong_to_the_embedded_text(alike: Rig) -> None:
     """The same query by meaning, and by both."""
     by_both = await shown_distances(alike, COMMON)

@@ -57,6 +57,16 @@ def without_names(text: str, names: Collection[str]) -> tuple[str, list[str]]:
     return (rest, omitted) if omitted and others else (text, [])
 
 
+def terms_of_speakers(names: Iterable[str]) -> frozenset[bytes]:
+    """Return the index terms that begin the memories of the speakers with these names."""
+    return frozenset((_MARK + term).encode() for name in names for term in index_terms_of_name(name))
+
+
+def is_said_by(document: bytes, speakers: frozenset[bytes]) -> bool:
+    """True if the index terms in `document` begin with one of the terms of `speakers`."""
+    return not speakers.isdisjoint(document.split(b" ", _MOST_WORDS)[:_MOST_WORDS])
+
+
 def _leading_names(document: str) -> Iterable[str]:
     for term in document.split(" ", _MOST_WORDS)[:_MOST_WORDS]:
         if not term.startswith(_MARK):
