@@ -1,6 +1,6 @@
 """Fit the `weights.json` of the relevance of memories on question sets, and report how it holds on a set that was left out.
 
-    .venv/bin/python scripts/fit_relevance.py /path/to/sets --vectors /tmp/vectors [--write]
+    .venv/bin/python scripts/fit_relevance.py SETS --vectors /tmp/vectors --model multilingual-e5-small --model all-MiniLM-L6-v2 [--write]
 
 The script asks conversations as a whole and in parts of 4 to 120 turns, the stores of new users: turns in a row with and without the
 evidence of a question, one evidence turn among random others, and questions of other conversations, which have no answer there. The

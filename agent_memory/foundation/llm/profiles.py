@@ -52,6 +52,8 @@ class ModelProfile:
     """The cosine that rank fusion treats as unrelated: 0, or the median of the list. Measured in docs/recall.md."""
     least: float = 0.2
     """A question and a memory with a lower cosine are unrelated, unless they share a word."""
+    unit: float = 0.35
+    """The estimate of relevance divides similarities by this number, so that it fits all models."""
     scale: ScoreScale = ScoreScale(noise=0.3, match=0.35)
 
     def prepared(self, text: str, role: TextRole) -> str:
@@ -70,9 +72,9 @@ class ModelProfile:
 # Measured by scripts/score_scale.py on English chats and diaries.
 PROFILES = {
     "multilingual-e5-small": ModelProfile(
-        prefixes=("query: ", "passage: "), mean="multilingual-e5-small", least=0.17, scale=ScoreScale(noise=0.24, match=0.27)
+        prefixes=("query: ", "passage: "), mean="multilingual-e5-small", least=0.17, unit=0.27, scale=ScoreScale(noise=0.24, match=0.27)
     ),
-    "all-MiniLM-L6-v2": ModelProfile(far="zero"),
+    "all-MiniLM-L6-v2": ModelProfile(far="zero", unit=0.31),
     "use-multilingual-v3": ModelProfile(far="zero"),
 }
 UNKNOWN = ModelProfile(mean="probes")

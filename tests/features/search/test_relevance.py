@@ -39,6 +39,12 @@ def test_no_memory_is_relevant_if_none_stands_out_or_shares_words() -> None:
     assert [estimate(name) for name in noise()] == [0.0] * 50
 
 
+def test_memory_that_hardly_stands_out_among_few_is_not_relevant() -> None:
+    few = {"near": 0.43} | {f"n{number}": 0.3 - number / 1000 for number in range(49)}
+    assert RelevanceEstimate(few, {"near": 3.0}, Background(80, unknown=0.85)).known_factor == 0.0
+    assert RelevanceEstimate({**few, "near": 0.8}, {"near": 3.0}, Background(80, unknown=0.4)).known_factor == 1.0
+
+
 def test_filtered_memories_have_no_unknown_word_penalty() -> None:
     assert RelevanceEstimate(noise(10), {}, Background(500, unknown=1.0, narrowed=True)).known_factor == 1.0
 

@@ -211,7 +211,7 @@ def _rank(query: SearchQuery, candidates: Candidates, min_similarity: float) -> 
         return Ranking(0, [])
     narrowed = filters_content(query.request) or names_time_alone(query)
     profile = UNKNOWN if query.meaning is None else query.meaning.profile
-    background = Background(query.words.memories, query.words.unknown, narrowed, profile.scale.match)
+    background = Background(query.words.memories, query.words.unknown, narrowed, profile.unit)
     if query.meaning is None:
         hits = candidates[CandidateList.BEST_BY_WORDS]
         of_facts = _scores(candidates, CandidateList.BEST_FACTS_BY_WORDS)

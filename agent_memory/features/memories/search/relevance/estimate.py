@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -24,8 +24,8 @@ _LEAST_SCORE = 0.02
 # If the probability of any answer is below `_UNKNOWN`, every relevance is 0; above `_KNOWN`, it counts in full. With
 # fewer than `_MANY` memories, `_UNKNOWN` is proportionally lower: an answer stands out less, and a prompt shows fewer
 # memories in vain.
-_UNKNOWN, _KNOWN = 0.2, 0.4
-_MANY = 400
+_UNKNOWN, _KNOWN = 0.31, 0.33
+_MANY = 130
 # The nearest memory is compared with this many memories of the list by meaning, to measure how much it stands out.
 _LIST = 50
 # The weights in `weights.json` were fitted with this weight of meaning.
@@ -40,14 +40,13 @@ class Background:
     """The number of searched memories, and the share of the query's words (by weight) that none of them contains.
 
     `narrowed` is true if the caller set a filter or the query asks only for a time, because any remaining memory may
-    then be the answer. `match` is the typical similarity of a question and its answer, from the model's profile. All
-    similarities are divided by `match`.
+    then be the answer. All similarities are divided by `unit`, from the model's profile.
     """
 
     memories: int = 0
     unknown: float = 0.0
     narrowed: bool = False
-    match: float = 0.35
+    unit: float = 0.35
 
 
 class RelevanceEstimate:
@@ -75,6 +74,7 @@ class RelevanceEstimate:
         self._in_time, self._time_bonus = in_time, time_bonus
         self._middle = median(listed or [0.0])
         self._spread = self._top - self._middle
+        self._deviation = _deviation(listed)
         self._best = max(words.values(), default=0.0)
         self.known_factor = self._known_share()
 
@@ -91,21 +91,18 @@ class RelevanceEstimate:
         score = max(score, _LEAST_SCORE)
         memories = max(self._background.memories, len(self._near), 1)
         # A search by words alone has no similarities: treat the memory as if it were as near as an answer.
-        near = self._near.get(name, min(self._near.values())) / self._background.match if self._near else 1.0
+        near = self._near.get(name, min(self._near.values())) / self._background.unit if self._near else 1.0
         return {"score": score, "log_score": math.log(score), "log_memories": math.log(memories), "near": near}
 
     def known_features(self) -> Features:
         """Return the inputs for estimating the probability that the store contains any answer."""
-        unit, known_words = self._background.match, 1 - self._background.unknown
-        # If there are few memories, the nearest stands out by chance, and most words are unknown.
-        log_memories, spread = math.log(1 + self._background.memories), self._spread / unit
+        unit, known_words = self._background.unit, 1 - self._background.unknown
         near_words = max((self._near.get(name, self._middle) * words for name, words in self._words.items()), default=0.0)
         return {
             "top": self._top / unit,
-            "top_above_middle_of_many": spread * log_memories,
-            "unknown_words_of_many": self._background.unknown * log_memories,
+            # Languages and models differ in how similar unrelated texts are, but less in how much these similarities vary.
+            "deviation": self._deviation / unit,
             "near_known_words": known_words * near_words / (unit * self._best) if self._best else 0.0,
-            "log_memories": log_memories,
         }
 
     def _parts(self, name: str) -> tuple[float, float]:
@@ -138,6 +135,12 @@ def least_of(memories: int, places: int) -> float:
     The result is 0 if memories fill at most half of the places, rising to `MIN_RELEVANCE` if they fill all.
     """
     return MIN_RELEVANCE * min(max(2 * memories / places - 1.0, 0.0), 1.0)
+
+
+def _deviation(values: Sequence[float]) -> float:
+    """Return the standard deviation. `statistics.pstdev` takes 40 times as long."""
+    mean = sum(values) / max(len(values), 1)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / max(len(values), 1))
 
 
 @lru_cache(maxsize=1)
