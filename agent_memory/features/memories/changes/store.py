@@ -144,7 +144,8 @@ class ChangeStore:
             group.append({"op": "restore", "mid": mid, "from": before, "to": after, **({"order": order} if order else {})})
         if about is None:
             raise Conflict(f"change {change.id} has nothing to undo")
-        fields = change_fields(scope.tenant, about, ChangeKind.UNDO, ChangeOrigin("undo", f"undoes {change.id}"), batch, "applied")
+        origin = ChangeOrigin(scope.actor or "undo", f"undoes {change.id}")
+        fields = change_fields(scope.tenant, about, ChangeKind.UNDO, origin, batch, "applied")
         name = str(ULID())
         steps.add_group(*group, change={"id": name, "fields": fields, "mids": [mid for mid, _, _ in change.memories]})
         if (await steps.run_steps(self._scripts))[0] != "ok":
