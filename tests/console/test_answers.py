@@ -139,7 +139,7 @@ async def test_ended_memories_are_shown_and_made_valid_again(new_page: Make, ope
     await page.goto("/console/people/gus")
     await expect(page.locator("#facts .memory")).to_have_count(1)
     await page.get_by_role("link", name="Ended ones, too").click()
-    await expect(page.locator(".memory", has_text="former version")).to_contain_text("Gus lives in Rome.")
+    await expect(page.locator(".memory", has_text="Gus lives in Rome.")).to_have_count(1)
     await page.locator(".memory", has_text="replaced by another").get_by_role("button", name="Undo the replacement").click()
     await expect(page.get_by_role("status")).to_contain_text("valid again")
     assert not (await api.get("/v1/long-term-memory/gus-home-0")).json().get("superseded_by")
@@ -149,6 +149,17 @@ async def test_ended_memories_are_shown_and_made_valid_again(new_page: Make, ope
     await expect(page.get_by_role("status")).to_contain_text("valid again")
     await expect(page.locator(".tag", has_text="no longer true")).to_have_count(0)
     assert not (await api.get("/v1/long-term-memory/gus-allergy")).json().get("valid_to")
+    await page.get_by_role("status").get_by_role("button", name="Undo").click()
+    await expect(page.locator(".tag", has_text="no longer true")).to_have_text("no longer true since 28 Oct 2026")
+    for query, told in (
+        ("Where+does+Gus+live%3F&limit=1", "It is not among this prompt's memories. No place left"),
+        ("Does+Gus+eat+oysters%3F", "It is among this prompt's memories."),
+    ):
+        await page.goto(f"/console/prompt?q={query}&user=gus")
+        await page.locator(".left-out .memory", has_text=allergy).get_by_role("button", name="Make valid again").click()
+        await expect(page.locator(".notice", has_text="this prompt's memories")).to_contain_text(told)
+        await page.get_by_role("status").get_by_role("button", name="Undo").click()
+        await expect(page.locator(".left-out .tag", has_text="no longer true")).to_have_count(1)
 
 
 async def test_narrowed_person_says_what_is_elsewhere(new_page: Make, open_url: str, api: httpx.AsyncClient) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 import httpx
 import pytest
 from playwright.async_api import Page, expect
+from ulid import ULID
 
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.core.task_kinds import DueKind
+from agent_memory.foundation.storage.outbox import Outbox
 from agent_memory.interfaces.http.app import create_app
 from agent_memory.runtime import open_runtime
 from tests.console.conftest import ADMIN
@@ -22,6 +24,7 @@ from tests.support.api import serving
 from tests.support.rig import claim_kind
 
 Make = Callable[..., Any]
+NIGHT = {"user_id": "dora", "session_id": "night"}
 
 
 async def visited(new_page: Make, url: str, path: str) -> Page:
@@ -73,11 +76,15 @@ async def test_proposed_forgetting_shows_texts_and_is_approved_and_undone(new_pa
     card = page.locator(".change", has_text="the user asked to forget it")
     await expect(card).to_contain_text("message in its session")
     await expect(card).not_to_contain_text("writer unknown")
+    await expect(card.locator(".tag").first).to_have_text("would forget")
+    planned = await card.locator(".meta", has_text="Approving deletes:").inner_text()
     await card.locator("summary", has_text="Approve").click()
     await card.get_by_role("button", name="Forget all of these").click()
     await expect(page.get_by_role("status")).to_contain_text("Approved")
     gone = [name for name in named if (await api.get(f"/v1/long-term-memory/{name}")).status_code == 404]
     assert gone
+    (done,) = (await listed(api, "/v1/changes", kind="forget", state="applied", user_id=USER))["changes"]
+    assert re.findall(r"\d+", planned) == [str(count) for count in done["forgotten"].values() if count]
     await page.get_by_role("status").get_by_role("link", name="What was forgotten").click()
     await expect(page.locator("del", has_text="robotics company").first).to_be_visible()
     await page.get_by_role("button", name="Bring all of this back").click()
@@ -211,32 +218,38 @@ async def test_person_is_exported_then_erased_with_a_receipt(new_page: Make, ope
 
 
 @pytest.fixture
-async def doomed(module_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[tuple[str, httpx.AsyncClient]]:
-    """A server where the vector of one memory was given up."""
-    settings = module_settings(KEY_PREFIX="doomed")
+async def doomed(module_settings: Callable[..., Settings], redis_url: str) -> AsyncGenerator[tuple[str, httpx.AsyncClient, Outbox]]:
+    """A server without a worker, where the vector of one memory was given up."""
+    settings = module_settings(KEY_PREFIX=f"doomed{ULID()}")
     async with (
         open_runtime(settings, redis_url) as runtime,
         serving(create_app(settings, runtime)) as url,
         httpx.AsyncClient(base_url=url, timeout=30) as client,
     ):
-        await client.post("/v1/long-term-memory/", json={"memories": [{"id": "doomed", "text": "Doomed", "user_id": "dora"}]})
+        await client.post("/v1/long-term-memory/", json={"memories": [{"id": "doomed", "text": "Doomed", **NIGHT}]})
+        said = {"user_id": "dora", "messages": [{"role": "user", "content": "Doomed"}]}
+        await client.post("/v1/working-memory/night/messages", json=said)
         outbox = runtime.outbox
         while not (await outbox.backlog())[DueKind.MEMORY].dead:
             claims = await claim_kind(outbox, DueKind.MEMORY, limit=10, lease_seconds=0.001, max_attempts=2)
             members = [claim.member for claim in claims.claims]
             await outbox.begin_claims(DueKind.MEMORY, members, lease_seconds=0.001, max_attempts=2)
-        yield url, client
+        yield url, client, outbox
 
 
 @pytest.mark.parametrize("end", ["Try again", "Drop"])
 async def test_dead_letter_shows_its_reason_and_is_replayed_or_dropped(
-    end: str, new_page: Make, doomed: tuple[str, httpx.AsyncClient]
+    end: str, new_page: Make, doomed: tuple[str, httpx.AsyncClient, Outbox]
 ) -> None:
-    url, client = doomed
+    url, client, outbox = doomed
     page = await visited(new_page, url, "/jobs")
     await page.locator("td .problem, td.problem").get_by_role("link").click()
     await expect(page).to_have_url(f"{url}/console/jobs?tab=dead&kind=memory")
     await expect(page.locator(".change")).to_contain_text("no try ended")
+    await expect(page.locator(".change")).to_contain_text("This memory is found by its words, but not by its meaning.")
+    await page.locator(".change").get_by_role("link", name="night").click()
+    await expect(page.locator(".chat")).to_contain_text("Doomed")
+    await page.go_back()
     (dead,) = (await listed(client, "/v1/operations", state="dead"))["operations"]
     await page.get_by_role("link", name="Details").click()
     await expect(page.locator(".facts")).to_contain_text(dead["id"])
@@ -247,6 +260,17 @@ async def test_dead_letter_shows_its_reason_and_is_replayed_or_dropped(
     assert (await listed(client, "/v1/operations", state="dead"))["operations"] == []
     waiting = (await listed(client, "/v1/operations", kind="memory"))["operations"]
     assert bool(waiting) == (end == "Try again")
+    if not waiting:
+        return
+    await page.goto(f"/console/jobs/{dead['id']}?open=1")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("waiting")
+    await page.get_by_role("link", name="Look again").focus()
+    claims = await outbox.claim_kind(DueKind.MEMORY, limit=10, lease_seconds=600, max_attempts=2)
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("running")
+    await expect(page.get_by_role("link", name="Look again")).to_be_focused()
+    await outbox.end_claims(DueKind.MEMORY, claims.claims)
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("done")
+    await expect(page.locator("[hx-get]")).to_have_count(0)
 
 
 async def test_key_is_made_rotated_and_revoked(new_page: Make, guarded_url: str) -> None:

@@ -12,7 +12,7 @@ from ulid import ULID
 
 from agent_memory.features.access.limits import MemoryLimit
 from agent_memory.features.memories.annotations import annotate, annotations_of
-from agent_memory.features.memories.commit import STATED, MemoryCommits
+from agent_memory.features.memories.commit import STATED, ChangeOrigin, MemoryCommits
 from agent_memory.features.memories.quarantine.service import rules_of, screen_caller_record, screen_record
 from agent_memory.features.memories.records import message_memory_id, one_owner_each
 from agent_memory.features.memories.similar_memories import SimilarMemoryStore
@@ -43,7 +43,8 @@ from agent_memory_client.models import (
 _PATCH_TRIES = 64
 # A patch with null leaves these fields unchanged.
 _NEVER_EMPTY = frozenset({"text", "memory_type", "pinned"})
-_SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", "valid_from", "valid_to", "expires_at"})
+_VALIDITY = frozenset({"valid_from", "valid_to", "expires_at"})
+_SLOT_FIELDS = frozenset({"slot", "namespace", "user_id", "agent_id", *_VALIDITY})
 
 
 def content_hash(record: MemoryRecord) -> str:
@@ -215,7 +216,7 @@ class MemoryService:
     ) -> MemoryRecord:
         """Change the given fields and return the memory.
 
-        Null clears a field. A new slot supersedes the slot's current fact.
+        Null clears a field. A new slot supersedes the slot's current fact. An edit of the validity is recorded as a change.
 
         With `merges_metadata`, keep `metadata` keys that are not in the request. With `shown_as_semantic`, a procedural
         memory keeps its type if the request sets `semantic`. Raises NotFound or Conflict, and UnsupportedRequest if the
@@ -249,7 +250,10 @@ class MemoryService:
                         await self._followers.follow([memory.mid])
                         return await self.get(scope, memory_id)
                     continue
-            if await self._store.replace_memory(scope, memory, new, settled=not claims_slot):
+            # A new text names its writer itself; no field tells who ended a memory, or made it valid again.
+            is_moved = any(getattr(new, name) != getattr(old, name) for name in _VALIDITY)
+            origin = ChangeOrigin(scope.actor or STATED.actor) if is_moved else None
+            if await self._store.replace_memory(scope, memory, new, settled=not claims_slot, origin=origin):
                 await self._followers.follow([memory.mid])
                 return new
         raise Conflict(f"Memory with ID {memory_id} is constantly being changed by other requests: try again")

@@ -15,7 +15,7 @@ from redis.asyncio.client import Pipeline
 from redisvl.query.filter import Num
 from ulid import ULID
 
-from agent_memory.features.memories.commit import STATED, ChangeKind, change_base
+from agent_memory.features.memories.commit import STATED, ChangeKind, ChangeOrigin, change_base, change_fields
 from agent_memory.features.memories.records import (
     READ_FIELDS,
     StoredEvidence,
@@ -212,15 +212,25 @@ class MemoryStore(MemoryQueries):
         free_or_own = ((b"-", owner_name(record).encode()) for record in records)
         return [record.id for record, owner, fine in zip(records, owners, free_or_own, strict=True) if owner not in fine]
 
-    async def replace_memory(self, scope: Scope, memory: StoredMemory, new: MemoryRecord, *, settled: bool = True) -> bool:
-        """Replace a memory. Return False if its version changed, or if another memory has the slot and `settled` is false."""
+    async def replace_memory(
+        self, scope: Scope, memory: StoredMemory, new: MemoryRecord, *, settled: bool = True, origin: ChangeOrigin | None = None
+    ) -> bool:
+        """Replace a memory, and record a change with `origin`.
+
+        Return False if the memory's version changed, or if another memory has the slot and `settled` is false.
+        """
         permit_writing(scope, (memory.record, new))
         before, after = (order_of(self._keys, scope.tenant, record) for record in (memory.record, new))
         steps = StepGroups(self._keys, scope.tenant, atomic=False)
         leave = before if before != after else None
         edited = new.text != memory.record.text
         options = PutOptions(expect=str(memory.version), slot_settled=settled, leave=leave, edited=edited)
-        steps.add_group(steps.put_record(new, options))
+        change = origin and {
+            "id": str(ULID()),
+            "fields": change_fields(scope.tenant, new, ChangeKind.UPDATE, origin, str(ULID()), "applied"),
+            "mids": [memory.mid],
+        }
+        steps.add_group(steps.put_record(new, options), change=change)
         state = (await steps.run_steps(self._scripts))[1]
         return state != "moved" and not state.startswith("slot ")
 

@@ -34,7 +34,7 @@ class Action:
 
 ACTIONS: dict[str, Action] = {}
 # After these, the page shows the memory with its change.
-_SHOWN_AGAIN = ("add-memory", "edit-memory", "undo-edit")
+_SHOWN_AGAIN = ("add-memory", "edit-memory", "undo-edit", "restore-memory")
 _MEMORY = "/v1/long-term-memory/{memory_id}"
 # Actions that send one request about the id in the form, each with its operation and body.
 _REQUESTS: dict[str, tuple[str, Any]] = {
@@ -122,15 +122,20 @@ async def _restore_memory(page: Page, form: Fields) -> Response | str | None:
     """Make a memory current again: delete its end time, or undo the change that replaced it."""
     memory_id, end = form["id"], form["end"]
     if end in ("valid_to", "expires_at"):
-        memory = await page.rest("PATCH", f"/v1/long-term-memory/{memory_id}", {end: None})
-        if not memory.get(end):
-            return None
+        if not (await page.rest("PATCH", f"/v1/long-term-memory/{memory_id}", {end: None})).get(end):
+            made = (await page.rest("GET", "/v1/changes", memory_id=memory_id, limit=1))["changes"]
+            return next((f"undo-change:{each['id']}" for each in made if each["state"] == "applied" and _restores(each, end)), None)
     else:
         for change in (await page.rest("GET", "/v1/changes", memory_id=memory_id))["changes"]:
             ends = {each["memory_id"]: (each.get("after") or {}).get("superseded_by") for each in change["memories"]}
             if change["state"] == "applied" and ends.get(memory_id):
                 return await _undo_change(page, Fields(id=change["id"]))
     raise Conflict(page.words["slot_is_taken"])
+
+
+def _restores(change: dict[str, Any], end: str) -> bool:
+    """True if a change deleted the time at which a memory ended."""
+    return any((each.get("diff") or {}).get(end, (None, end))[1] is None for each in change["memories"])
 
 
 @_action("pin-chosen", f"PATCH {_MEMORY}")

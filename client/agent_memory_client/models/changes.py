@@ -58,8 +58,8 @@ class Change(BaseModel):
     at: Instant
     """The time when the change was made or proposed."""
     actor: str
-    """Who made the change, such as `client`, `extraction`, `compaction`, `forgetting`, `conversation` (a user's request),
-    `import` or `undo`, or the caller of a request to forget."""
+    """Who made the change, such as `client`, `extraction`, `compaction`, `forgetting`, `conversation` (a user's request)
+    or `import`. For an undo, an edit of validity or a request to forget, this is the caller."""
     reason: str | None = None
     """Why the change was made, in words."""
     strategy: str | None = None

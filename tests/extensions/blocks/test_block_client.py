@@ -57,7 +57,7 @@ def with_sync(config: MemoryClientConfig) -> None:
         assert done["formatted_response"].startswith("human: appended 4 characters; it has 13 of 2000 characters now")
         done = call("core_memory_replace", label="persona", old_content="a coach", new_content="her coach")
         assert client.blocks.get("persona", agent_id="coach").value == "I am her coach."
-        assert "nearest" in call("core_memory_replace", label="human", old_content="Name Ada", new_content="x")["error"].lower()
+        assert "most similar" in call("core_memory_replace", label="human", old_content="Name Ada", new_content="x")["error"].lower()
         assert "there are: human, persona" in call("core_memory_append", label="plans", content="x")["error"]
         assert "content" in call("core_memory_append", label="human")["error"]
         other = client.tools.resolve_tool_call(

@@ -136,4 +136,4 @@ async def test_agent_moves_text_to_archive_when_block_is_full(memgpt: Any, confi
     assert value.strip() == "Trains at home, never in a gym"
     assert archived == [long]
     refusals = [message for body in model.bodies("chat") for message in body["messages"] if "is full" in str(message.get("content"))]
-    assert any("52 characters" in message["content"] for message in refusals if message["role"] == "tool")
+    assert any("limit of 52" in message["content"] for message in refusals if message["role"] == "tool")

@@ -110,7 +110,7 @@ async def test_memory_id_taken_before_promotion_stays_with_its_owner(guarded: Gu
     session = (await bob.get(f"{SESSIONS}s", params=BOB)).json()
     assert {one["id"]: one["persisted_at"] is None for one in session["memories"]} == {"late": True, "fine": False}
     assert list(session["refused_memories"]) == ["late"]
-    assert "taken" in session["refused_memories"]["late"]
+    assert "already used" in session["refused_memories"]["late"]
     # The whole list again: it is what the session holds, and is still not stored.
     assert (await put(bob, "s", {"id": "late", "text": "Bob's"}, {"id": "fine", "text": "also Bob's"})).status_code == 200
     await promote(guarded)

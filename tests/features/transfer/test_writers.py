@@ -56,6 +56,24 @@ async def test_memory_names_the_key_that_wrote_its_words(url: str) -> None:
         assert [each["written_by"] for each in found["memories"]] == [second]
 
 
+async def test_edit_of_the_validity_is_a_change_that_names_its_caller_and_can_be_undone(url: str) -> None:
+    (one, _), (two, second) = await _client(url, "write"), await _client(url, "write")
+    async with one, two:
+        await _create(one, valid_to="2026-01-01T00:00:00Z")
+        await two.patch("/v1/long-term-memory/age", json={"pinned": True})
+        assert (await one.get("/v1/changes")).json()["total"] == 0
+        await two.patch("/v1/long-term-memory/age", json={"valid_to": None})
+        (change,) = (await one.get("/v1/changes", params={"user_id": "bob"})).json()["changes"]
+        assert (change["actor"], change["kind"], change["state"]) == (second, "update", "applied")
+        assert change["memories"][0]["diff"] == {"valid_to": ["2026-01-01T00:00:00Z", None]}
+        undone = (await one.post(f"/v1/changes/{change['id']}/undo")).json()
+        assert undone["kind"] == "undo"
+        memory = (await one.get("/v1/long-term-memory/age")).json()
+        assert (memory["valid_to"], memory["pinned"]) == ("2026-01-01T00:00:00Z", True)
+        assert undone["actor"] != second
+        assert (await one.get("/v1/changes", params={"memory_id": "age"})).json()["total"] == 2
+
+
 async def test_search_is_filtered_by_writer(url: str) -> None:
     (one, first), (two, second) = await _client(url, "write"), await _client(url, "write")
     async with one, two:

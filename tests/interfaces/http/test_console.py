@@ -194,7 +194,7 @@ async def test_changes_say_what_they_list_and_versions_show_edits(client: httpx.
     fact = {"id": "a1/b", "text": "Ana lives in Rome.", "user_id": "ana", "memory_type": "semantic"}
     await client.post("/v1/long-term-memory/", json={"memories": [fact]})
     await client.patch("/v1/long-term-memory/a1/b", json={"text": "Ana lives in Milan."})
-    assert "Edits by hand are in the versions of each memory" in (await client.get("/console/changes?tab=all&user=ana")).text
+    assert "Edits of words are in the versions of each memory" in (await client.get("/console/changes?tab=all&user=ana")).text
     assert 'href="/console/history/a1/b"' in (await client.get("/console/memories?user=ana")).text
     assert "<del>Rome</del><ins>Milan</ins>" in (await client.get("/console/history/a1/b")).text
     preview = await client.get("/console/forget?id=a1/b&user=ana")
@@ -203,7 +203,7 @@ async def test_changes_say_what_they_list_and_versions_show_edits(client: httpx.
     week = (await client.get("/console/people/ana")).text
     assert '<span class="ended">−1</span>' in week
     assert '<span>facts <span class="number">1</span></span>' in week
-    assert "edits by hand are not counted" in week
+    assert "edits of words by hand are not counted" in week
 
 
 async def test_session_shows_tool_calls_and_marks_the_source_of_a_fact(client: httpx.AsyncClient) -> None:
@@ -267,6 +267,44 @@ async def test_versions_show_who_ended_a_memory(client: httpx.AsyncClient) -> No
     kept = (await client.get("/console/history/ Oslo")).text
     assert "<span>same words</span>" in kept
     assert "<span>valid to</span> <ins>1 Jan 2030, 00:00</ins>" in kept
+
+
+async def test_edit_of_the_validity_is_listed_with_its_caller(client: httpx.AsyncClient) -> None:
+    fact = {"id": "v1", "text": "Vic rows.", "user_id": "vic", "memory_type": "semantic", "valid_to": "2026-01-01T00:00:00Z"}
+    await client.post("/v1/long-term-memory/", json={"memories": [fact]})
+    form = re.search(r'name="csrf" value="([^"]+)"', (await client.get("/console/memories?user=vic&ended=1")).text)
+    assert form
+    body = {"csrf": form[1], "id": "v1", "end": "valid_to", "back": "/console/memories?user=vic&ended=1"}
+    saved = await client.post("/console/do/restore-memory", data=body)
+    assert "undo=undo-change" in saved.headers["location"]
+    page = (await client.get(saved.headers["location"])).text
+    assert page.count("<p>Vic rows.</p>") == 1, "the version before has the same words"
+    assert "/console/do/undo-change" in page
+    for path in ("/changes?tab=all&user=vic", "/history/v1"):
+        page = (await client.get(f"/console{path}")).text
+        assert "<span>by somebody without a login</span>" in page
+        assert "<span>valid to</span> <del>1 Jan 2026, 00:00</del>" in page
+
+
+async def test_count_of_a_search_names_what_it_counts(client: httpx.AsyncClient) -> None:
+    texts = ("Wes rows.", "Wes sews.", "Wes cooks.")
+    memories = [{"id": text, "text": text, "user_id": "wes", "memory_type": "semantic"} for text in texts]
+    await client.post("/v1/long-term-memory/", json={"memories": memories}, params={"wait": 10})
+    ranked = ("&q=rows&mode=semantic&offset=1", "3 memories, best match first")
+    for search, count in (("", "3 found"), ("&q=rows&mode=keyword", "1 found"), ranked):
+        assert f'<p class="muted number">{count}' in (await client.get(f"/console/memories?user=wes{search}")).text
+
+
+async def test_profiles_of_namespaces_are_linked_where_all_namespaces_are_shown(client: httpx.AsyncClient) -> None:
+    memory = {"id": "x1", "text": "Xia rows.", "user_id": "xia", "namespace": "chat", "memory_type": "semantic"}
+    await client.post("/v1/long-term-memory/", json={"memories": [memory, {**memory, "id": "y1", "user_id": "yan", "namespace": None}]})
+    page = (await client.get("/console/people/xia")).text
+    assert "Nothing lasting is known here." not in page
+    assert page.count('Profiles and blocks belong to one namespace: <a href="/console/people/xia?namespace=chat">chat</a>') == 2
+    assert "belong to one namespace" not in (await client.get("/console/people/xia?namespace=chat")).text
+    page = (await client.get("/console/people/yan")).text
+    assert "belong to one namespace" not in page
+    assert "No blocks." in page
 
 
 async def test_readers_see_no_forgotten_words_and_no_token_ids(make_settings: Callable[..., Settings], redis_url: str) -> None:

@@ -70,7 +70,7 @@ def refusals(answer: httpx.Response) -> dict[str, str]:
 async def test_misspelled_scope_field_is_refused_with_the_right_name(
     api: httpx.AsyncClient, recorded: Recorded, method: str, path: str, body: Any, place: str, meant: str
 ) -> None:
-    assert f"say {meant}" in refusals(await api.request(method, path, json=body))[place]
+    assert f"use {meant}" in refusals(await api.request(method, path, json=body))[place]
     assert recorded.calls == []
 
 

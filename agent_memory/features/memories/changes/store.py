@@ -143,7 +143,8 @@ class ChangeStore:
             group.append({"op": "restore", "mid": mid, "from": before, "to": after, **({"order": order} if order else {})})
         if about is None:
             raise Conflict(f"change {change.id} has nothing to undo")
-        fields = change_fields(scope.tenant, about, ChangeKind.UNDO, ChangeOrigin("undo", f"undoes {change.id}"), batch, "applied")
+        origin = ChangeOrigin(scope.actor or "undo", f"undoes {change.id}")
+        fields = change_fields(scope.tenant, about, ChangeKind.UNDO, origin, batch, "applied")
         name = str(ULID())
         undo = {"id": name, "fields": fields, "mids": [mid for mid, _, _ in change.memories]}
         if (await self._scripts.run_group(scope.tenant, *group, change=undo))[0] != "ok":

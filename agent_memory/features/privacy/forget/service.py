@@ -57,6 +57,8 @@ _MOST_PROPOSALS = 1000
 _MOST_COMPARED = 64
 
 
+_CHOSEN = "it was chosen"
+
 Mean = Callable[[], Awaitable[Targets]]
 
 
@@ -101,7 +103,7 @@ class ForgetService:
             memories = [*(chosen.memory for chosen in targets.facts), *targets.turns.values()]
             if not only_if([memory.now for memory in memories if memory.now is not None]):
                 return Targets(targets.whose)
-            targets.messages |= dict.fromkeys(messages, "named by its id")
+            targets.messages |= dict.fromkeys(messages, _CHOSEN)
             return targets
 
         return await self._carry_out(scope, mean)
@@ -276,13 +278,13 @@ class ForgetService:
             targets.sessions = await self.reader.of_user(scope, whose.namespace, whose.user_id, whose.session_id)
         for memory in memories:
             if is_turn(memory.versions[-1].record):
-                targets.add_turn(memory, "named by its id")
+                targets.add_turn(memory, _CHOSEN)
             else:
-                targets.facts.append(Chosen(memory, "named by its id"))
+                targets.facts.append(Chosen(memory, _CHOSEN))
         of_memories = {version.record.id for memory in memories for version in memory.versions}
         session_messages = [(copy.ref, entry.stored.message.id) for copy in targets.sessions for entry in copy.entries]
         targets.messages |= dict.fromkeys(
-            [(ref, message) for ref, message in session_messages if message in ids and message not in of_memories], "named by its id"
+            [(ref, message) for ref, message in session_messages if message in ids and message not in of_memories], _CHOSEN
         )
         return targets
 

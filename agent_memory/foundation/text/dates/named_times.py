@@ -25,12 +25,15 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)?")
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 _KANA = re.compile("[\u3040-\u30ff]")
 _SENTENCE_END = re.compile(r"(?<![.!?…])(?<!\b\d)(?<!\b\d\d)[.!?…]++(?=\s)|[;\n。！？；]")
+_CLAUSE_END = re.compile(r"[,:，：、–—()（）]|\b(?:and|but|so|because|while|und|aber|denn|weil|y|pero|porque|et|mais|car)\b", re.IGNORECASE)
 _OTHERS = [language for code, language in LANGUAGE_CODES.items() if code not in ("de", "es", "fr")]
 _SOME_DAY = date(2024, 5, 15)
+# A weekday within this many characters of a date belongs to the date.
+_BESIDE = 6
 # Characters before a date that can qualify it.
 _BEFORE_CHARS = 40
-# Characters of a sentence read on either side of a date.
-_SENTENCE_CHARS = 240
+# Characters of a clause read on either side of a date.
+_CLAUSE_CHARS = 240
 _RELATIVE = frozenset(["near", "weekday", "calendar", "weekend", "ago", "ahead", "day_of_month"])
 _TENSES: Sequence[Tense] = ("past", "future", "present", "unsure")
 _RELATIONS: Sequence[Relation] = ("since", "until", "before", "after")
@@ -106,11 +109,13 @@ def _mentions(text: str, today: date) -> Sequence[Mention]:
     if not _FIRST_YEAR <= today.year < _LAST_YEAR or not _may_name_one(text):
         return ()
     matches = _without_overlaps([*_numeric(text), *_worded(text)])
+    beside = {index: _weekday_beside(matches, index) for index in range(len(matches))}
+    adopted = {index for index, _ in beside.values() if index >= 0}
     mention_pairs: list[tuple[_TimeMatch, Mention]] = []
     for index, each in enumerate(matches):
-        if each.kind != "none":
+        if index not in adopted and each.kind != "none":
             behind = matches[index - 1].match.end() if index else 0
-            mention_pairs.append((each, _mention(text, each, today, behind)))
+            mention_pairs.append((each, _mention(text, each, today, beside[index][1], behind)))
     return tuple(_joined(text, mention_pairs))
 
 
@@ -173,7 +178,20 @@ def _without_overlaps(matches: list[_TimeMatch]) -> list[_TimeMatch]:
     return sorted(chosen, key=lambda each: each.match.start())
 
 
-def _mention(text: str, time_match: _TimeMatch, today: date, behind: int) -> Mention:
+def _weekday_beside(matches: Sequence[_TimeMatch], index: int) -> tuple[int, int | None]:
+    """Find the weekday next to a date. Return the index of its match and the day (0 is Monday), or -1 and None."""
+    each = matches[index]
+    if each.kind == "date" and each.match.groupdict().get("weekday") is None:
+        for other in (index - 1, index + 1):
+            if 0 <= other < len(matches) and matches[other].kind == "weekday":
+                first, second = sorted((each.match, matches[other].match), key=lambda match: match.start())
+                if second.start() - first.end() <= _BESIDE:
+                    table, weekday_name = matches[other].table, matches[other].match["weekday"]
+                    return other, next(day for day, pattern in enumerate(table.weekdays) if pattern.match(weekday_name))
+    return -1, None
+
+
+def _mention(text: str, time_match: _TimeMatch, today: date, weekday: int | None, behind: int) -> Mention:
     """Return the mention for a match. `behind` is the end of the previous match."""
     kind, match, table = time_match.kind, time_match.match, time_match.table
     start, end = match.span()
@@ -181,12 +199,15 @@ def _mention(text: str, time_match: _TimeMatch, today: date, behind: int) -> Men
         return Mention(table.code, kind, "day", start, end, None)
     core = min((match.start(name) for name in match.re.groupindex if match.start(name) >= 0), default=start)
     before = text[max(behind, core - _BEFORE_CHARS) : core]
-    begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
-    sentence = " ".join(f"{text[max(begin, start - _SENTENCE_CHARS) : start]} · {text[end : min(stop, end + _SENTENCE_CHARS)]}".split())
-    if kind == "date" and not _has_year(time_match) and table.yearly.search(text, begin, stop) is not None:
-        return Mention(table.code, kind, "day", start, end, None)
+    first, last = _clause(text, start, end)
+    first, last = max(first, start - _CLAUSE_CHARS), min(last, end + _CLAUSE_CHARS)
+    clause = " ".join(f"{text[first:start]} · {text[end:last]}".split())
+    if kind == "date" and not _has_year(time_match):
+        begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
+        if table.yearly.search(text, begin, stop) is not None:
+            return Mention(table.code, kind, "day", start, end, None)
     try:
-        possible = readings(kind, match, table, today, time_match.days, _tense(sentence, table))
+        possible = readings(kind, match, table, today, time_match.days, _tense(clause, table), weekday)
     except (ValueError, OverflowError):
         possible = ()  # beyond the calendar
     unit: Unit = possible[0].unit if possible else "day"
@@ -200,9 +221,24 @@ def _has_year(time_match: _TimeMatch) -> bool:
     return any(group_text is not None and name in _NAMES_YEAR for name, group_text in time_match.match.groupdict().items())
 
 
-def _tense(sentence: str, table: Table) -> Tense:
-    ways: list[Tense] = [way for way in _TENSES if table.tense[way].search(sentence)]
+def _clause(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the start and end of the clause that contains a date."""
+    begin, stop = _around(_SENTENCE_END, text, start, end, 0, len(text))
+    first, last = _around(_CLAUSE_END, text, start, end, begin, stop)
+    if not _has_words(text[first:start] + " " + text[end:last]):
+        # "On Friday, I went …"
+        after = _CLAUSE_END.search(text, last + 1, stop)
+        last = stop if after is None else after.start()
+    return first, last
+
+
+def _tense(clause: str, table: Table) -> Tense:
+    ways: list[Tense] = [way for way in _TENSES if table.tense[way].search(clause)]
     return ways[0] if len(ways) == 1 else "unsure" if ways else "none"
+
+
+def _has_words(text: str) -> bool:
+    return sum(len(word) > 2 or _CHINESE.match(word) is not None for word in _WORD.findall(text)) > 0
 
 
 def _around(boundary: re.Pattern[str], text: str, start: int, end: int, begin: int, stop: int) -> tuple[int, int]:
@@ -234,10 +270,10 @@ def _interval(text: str, begin: tuple[_TimeMatch, Mention], end: tuple[_TimeMatc
     first, last = one.time, other.time
     # If one end of the interval has no year, it takes the year of the other end.
     if last is not None and not _has_year(time_match):
-        possible = readings(time_match.kind, time_match.match, table, last.first, 0, "past")
+        possible = readings(time_match.kind, time_match.match, table, last.first, 0, "past", None)
         first = replace(last, first=possible[0].first, unit=possible[0].unit) if len(possible) == 1 else None
     elif first is not None and last is None and not _has_year(end[0]):
-        possible = readings(end[0].kind, end[0].match, table, first.first, 0, "future")
+        possible = readings(end[0].kind, end[0].match, table, first.first, 0, "future", None)
         last = replace(first, last=possible[0].last, unit=possible[0].unit, end=other.end) if len(possible) == 1 else None
     if first is None or last is None or first.first > last.last:
         return Mention(table.code, other.kind, other.unit, start, other.end, None)

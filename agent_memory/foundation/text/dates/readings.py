@@ -28,10 +28,11 @@ class Reading(NamedTuple):
     unit: Unit
 
 
-def readings(kind: str, match: Match[str], table: Table, today: date, offset: int, tense: Tense) -> Sequence[Reading]:
-    """Return all possible meanings of a match."""
+def readings(kind: str, match: Match[str], table: Table, today: date, offset: int, tense: Tense, weekday: int | None) -> Sequence[Reading]:
+    """Return all possible meanings of a match. `weekday` (0 is Monday) is the weekday next to the date, if any."""
     groups = {name: text for name, text in match.groupdict().items() if text is not None}
-    weekday = _index(table.weekdays, groups["weekday"]) if "weekday" in groups else None
+    if "weekday" in groups:
+        weekday = _index(table.weekdays, groups["weekday"])
     if kind == "near":
         return [_day(today + timedelta(days=offset))]
     if kind == "date":

@@ -31,6 +31,8 @@ _UNTOLD = (
     *("updated_at", "persisted_at", "recorded_at", "retired_at", "last_accessed"),
 )
 
+_COUNTED = {"fact": "facts", "message": "messages", "session_message": "session_messages", "summary": "summaries"}
+
 Pieces = list[tuple[str, str]]
 """Parts of a text, each marked `same`, `del` or `ins`."""
 
@@ -83,16 +85,17 @@ async def saved_diff(page: Page) -> Pieces:
 
 
 async def _add_texts(page: Page, changes: list[dict[str, Any]]) -> None:
-    """Add the text of session messages that a proposal would forget. A change identifies these messages only by id."""
-    for change in changes:
+    """Add to proposals to forget what they would delete (`planned`), and the texts of messages that they name only by id."""
+    for change in [each for each in changes if each["state"] == "proposed" and each["kind"] == "forget"]:
         named = [each for each in change["memories"] if not (each.get("before") or each.get("after"))]
         whose: dict[str, Any] = next((each["before"] for each in change["memories"] if each.get("before")), {})
-        unknown = {each["memory_id"]: each for each in named if change["state"] == "proposed"}
-        if not unknown:
-            continue
+        unknown = {each["memory_id"]: each for each in named}
         owner = {name: whose.get(name) for name in ("user_id", "namespace")}
+        ids = [*unknown, *(each["memory_id"] for each in change["memories"] if each["memory_id"] not in unknown)]
         with suppress(RestError):
-            plan = await page.rest("POST", "/v1/memory/forget", {"ids": list(unknown)[:_MOST_NAMED], "dry_run": True, **owner})
+            plan = await page.rest("POST", "/v1/memory/forget", {"ids": ids[:_MOST_NAMED], "dry_run": True, **owner})
+            if len(ids) <= _MOST_NAMED:
+                change["planned"] = Counter(_COUNTED[match["kind"]] for match in plan["matches"])
             for match in plan["matches"]:
                 if match["id"] in unknown:
                     unknown[match["id"]]["before"] = {"text": match["text"], "session_id": match.get("session_id"), **owner}

@@ -36,6 +36,7 @@ async def show_memories(page: Page) -> Response:
     most_words = max((each["explanation"]["words"] or 0 for each in results["memories"] if each["explanation"]), default=0)
     await page.name_keys()
     note_ends(results["memories"])
+    results["memories"] = _without_same_words(results["memories"])
     return page.render(
         "memories.html",
         saved=await saved_diff(page),
@@ -47,6 +48,17 @@ async def show_memories(page: Page) -> Response:
         search=search,
         most_words=most_words,
     )
+
+
+def _without_same_words(memories: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Omit former versions with the same words as another version on the page, such as the one before a memory ended."""
+    shown = {(each["id"], each["text"]) for each in memories if each["end"] != "retired"}
+    kept: list[dict[str, Any]] = []
+    for each in memories:
+        if each["end"] != "retired" or (each["id"], each["text"]) not in shown:
+            shown.add((each["id"], each["text"]))
+            kept.append(each)
+    return kept
 
 
 def _choices(page: Page) -> dict[str, dict[str, str]]:

@@ -42,6 +42,8 @@ async def show_person(page: Page) -> Response:
     recent = [shown_change(each) for each in applied if datetime.fromisoformat(each["at"]) >= week_ago]
     await add_forgotten(page, recent)
     await page.name_keys()
+    # Profiles and blocks without a namespace leave out those of the namespaces.
+    others = {each.get("namespace") for each in (*facts["memories"], *sessions["identities"])} - {namespace, None}
     return page.render(
         "person.html",
         saved=await saved_diff(page),
@@ -58,6 +60,7 @@ async def show_person(page: Page) -> Response:
         drawing=_draw(timeline["events"]) if timeline else None,
         procedures=procedures,
         elsewhere=elsewhere,
+        namespaces=sorted(others) if namespace is None else [],
     )
 
 

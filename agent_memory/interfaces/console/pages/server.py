@@ -17,6 +17,7 @@ from agent_memory.interfaces.console.pages.export import attachment
 KINDS = ("deletion", "session", "extraction", "memory", "follow", "item", "order")
 _PAGE = 20
 _FACTS = 5
+_LOOKS = 40
 
 
 async def show_server(page: Page) -> Response:
@@ -74,7 +75,8 @@ async def show_job(page: Page) -> Response:
             raise NotFound(page.words["no_page"])
     if job["state"] in ("done", "dead") and page.query.get("done") == "replay-job":
         del page.query["done"]
-    return page.render("job.html", job=job, is_unlisted=is_unlisted, facts=await _facts_of(page, job))
+    facts, look = await _facts_of(page, job), page.query.number("look", 0)
+    return page.render("job.html", job=job, is_unlisted=is_unlisted, facts=facts, look=look, most_looks=_LOOKS)
 
 
 async def _facts_of(page: Page, job: dict[str, Any]) -> list[Any]:
