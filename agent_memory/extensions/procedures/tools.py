@@ -24,7 +24,7 @@ class SearchProceduresArguments(BaseModel):
     """Arguments of search_procedures."""
 
     situation: Annotated[str, Field(description="The task, in plain words.")]
-    limit: Annotated[int, Field(ge=1, le=50, description="The maximum number of procedures.")] = 5
+    limit: Annotated[int, Field(ge=1, le=50, description="Maximum number of procedures.")] = 5
     user_id: Annotated[OptionalIdentifier, Field(description="The user that owns the procedures.")] = None
     agent_id: Annotated[OptionalIdentifier, Field(description="The agent that owns the procedures.")] = None
     namespace: Annotated[OptionalIdentifier, Field(description="The namespace of the procedures.")] = None

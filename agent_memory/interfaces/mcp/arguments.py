@@ -40,8 +40,8 @@ _Weight: TypeAlias = Annotated[float, Field(allow_inf_nan=False)] | None
 _HalfLife: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
 
 _SESSION_FILTER = 'Filter by session, e.g. {"eq": "monday"}; without it, memories of all sessions.'
-_DATE = 'e.g. {"gte": "2026-01-01", "lte": "2026-01-31"}; a date without a time covers the whole day.'
-_MODEL = "The model that reads the prompt; its context window limits the messages. Any name."
+_DATE = 'e.g. {"gte": "2026-01-01", "lte": "2026-01-31"}; a plain date covers the whole day.'
+_MODEL = "The model that reads the prompt; its context window limits the messages."
 _WINDOW = "The context window in tokens; overrides `model_name`."
 
 
@@ -105,8 +105,8 @@ class _Search(BaseModel):
     namespace: Namespace | None = Field(None, description='Filter by namespace, e.g. {"eq": "work"}.')
     topics: Topics | None = Field(None, description='Filter by topics, e.g. {"any": ["food", "travel"]}.')
     entities: Entities | None = Field(None, description='Filter by entities, e.g. {"all": ["Ana", "Lisbon"]}.')
-    created_at: CreatedAt | None = Field(None, description=f"When the memory was created, {_DATE}")
-    last_accessed: LastAccessed | None = Field(None, description=f"When the memory was last read, {_DATE}")
+    created_at: CreatedAt | None = Field(None, description=f"Creation, {_DATE}")
+    last_accessed: LastAccessed | None = Field(None, description=f"Last read, {_DATE}")
     user_id: UserId | None = Field(None, description='Filter by user, e.g. {"eq": "ada"}.')
     memory_type: MemoryType | None = Field(None, description='Filter by kind, e.g. {"any": ["semantic", "episodic"]}.')
     event_date: EventDate | None = Field(None, description=f"The time of the event, {_DATE}")
@@ -117,9 +117,9 @@ class _Search(BaseModel):
         None, ge=0, allow_inf_nan=False, description="Maximum cosine distance (0 to 2), in semantic mode."
     )
     search_mode: SearchModeEnum = Field(SearchModeEnum.SEMANTIC, description="By meaning, by words, or by both.")
-    limit: int = Field(10, ge=1, le=MAX_SEARCH_LIMIT, description="The maximum number of memories.")
-    offset: int = Field(0, ge=0, le=MAX_SEARCH_OFFSET, description="The number of memories to skip: the previous page's `next_offset`.")
-    optimize_query: bool = Field(False, description="Let the server's model rewrite the query first; this takes longer.")
+    limit: int = Field(10, ge=1, le=MAX_SEARCH_LIMIT, description="Maximum number of memories.")
+    offset: int = Field(0, ge=0, le=MAX_SEARCH_OFFSET, description="The previous page's `next_offset`.")
+    optimize_query: bool = Field(False, description="Let the server's model rewrite the query first (slower).")
     recency_boost: bool | None = Field(None, description="Whether newer memories rank higher.")
     recency_semantic_weight: _Weight = None
     recency_recency_weight: _Weight = None
@@ -131,28 +131,28 @@ class _Search(BaseModel):
 
 
 class SearchMemories(_Search):
-    text: str | None = Field(description="A question or words to search for; an empty text lists all memories that match the filters.")
+    text: str | None = Field(description="A question or words to search for. If empty, lists all memories that match the filters.")
     session_id: SessionId | None = Field(None, description=_SESSION_FILTER)
     agent_id: TagFilter | None = Field(None, description="Filter by agent.")
-    extraction_strategy: ExtractionStrategy | None = Field(None, description="Filter by the strategy that extracted the memories.")
+    extraction_strategy: ExtractionStrategy | None = Field(None, description="The strategy that extracted the memories.")
 
 
 COMMON_IN_SEARCH = ("text", "user_id", "namespace", "session_id", "topics", "memory_type", "event_date", "limit")
 
 
 class PromptArguments(_Search):
-    query: str = Field(description="The user's message: the last message of the prompt, and the query for the memory search.")
+    query: str = Field(description="The user's message: the prompt's last message, and the search query.")
     session_id: SessionId | None = Field(
-        None, description='The conversation to continue, as {"eq": "its id"}. The search still covers the memories of all sessions.'
+        None, description='The conversation to continue, as {"eq": "its id"}. The search covers all sessions.'
     )
     model_name: str | None = Field(None, description=_MODEL)
     context_window_max: WindowTokens | None = Field(None, description=_WINDOW)
     agent_id: OptionalIdentifier = Field(None, description="The agent whose memory blocks the prompt shows.")
     include_long_term_search: bool = Field(True, description="Whether long-term memory is searched.")
-    format: PromptFormat | None = Field(None, description="The API format of the prompt: openai, anthropic or text.")
+    format: PromptFormat | None = Field(None, description="API format: openai, anthropic or text.")
     include_ids: bool = Field(True, description="Whether each memory's line ends with its id.")
     sections: PromptOptions | None = Field(
-        None, description='What the prompt shows besides the session and the memories, e.g. {"timeline": {"tokens": 300}}.'
+        None, description='What else the prompt shows, e.g. {"timeline": {"tokens": 300}}.'
     )
 
 
@@ -195,8 +195,8 @@ class ReadMemory(MemoryId):
 
 
 class EditMemory(MemoryId, EditMemoryRecordRequest):
-    topics: list[str] | None = Field(None, description="Replaces the memory's topics; [] removes them.")
-    entities: list[str] | None = Field(None, description="Replaces the memory's entities; [] removes them.")
+    topics: list[str] | None = Field(None, description="New topics; [] removes all.")
+    entities: list[str] | None = Field(None, description="New entities; [] removes all.")
 
 
 class MemoryIds(BaseModel):
@@ -207,7 +207,7 @@ class ForgetArguments(BaseModel):
     text: Annotated[str | None, Field(min_length=1, max_length=2000)] = Field(
         None, description="The statement or subject to forget, in the user's words."
     )
-    ids: list[Identifier] | None = Field(None, description="Only these ids, from an earlier answer of this tool.")
+    ids: list[Identifier] | None = Field(None, description="Ids from an earlier answer of this tool.")
     user_id: OptionalIdentifier = Field(None, description="The user that owns the memories.")
     namespace: OptionalIdentifier = Field(None, description="Only memories of this namespace.")
     session_id: OptionalIdentifier = Field(None, description="Only messages of this session.")

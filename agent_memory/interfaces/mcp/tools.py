@@ -236,10 +236,7 @@ async def forget_memory(services: Services, caller: Caller, arguments: takes.For
 
 @ARCHIVED.tool(takes.CompactArguments, AckResponse, writes=True, destroys=True)
 async def compact_long_term_memories(services: Services, caller: Caller, arguments: takes.CompactArguments) -> AckResponse:
-    """Merges long-term memories that say the same thing.
-
-    The server does this automatically from time to time, so call this tool only when the user asks.
-    """
+    """Merges long-term memories that say the same thing. The server does so automatically: call this only when the user asks."""
     services[MemoryService].require()
     partition = (arguments.namespace or caller.namespace, arguments.user_id or caller.user_id, arguments.session_id)
     mark = await services[DuplicateService].order_compaction(caller.scope, *partition)
