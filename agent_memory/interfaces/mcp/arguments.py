@@ -151,9 +151,7 @@ class PromptArguments(_Search):
     include_long_term_search: bool = Field(True, description="Whether long-term memory is searched.")
     format: PromptFormat | None = Field(None, description="API format: openai, anthropic or text.")
     include_ids: bool = Field(True, description="Whether each memory's line ends with its id.")
-    sections: PromptOptions | None = Field(
-        None, description='What else the prompt shows, e.g. {"timeline": {"tokens": 300}}.'
-    )
+    sections: PromptOptions | None = Field(None, description='What else the prompt shows, e.g. {"timeline": {"tokens": 300}}.')
 
 
 COMMON_IN_PROMPT = ("query", "session_id", "user_id", "namespace", "agent_id", "format", "limit")
