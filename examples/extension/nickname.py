@@ -197,7 +197,7 @@ def open_nicknames(foundation: Foundation, services: Services) -> None:
 
 FEATURE = Feature(
     name="nickname",
-    open=open_nicknames,  # called at the start for each bucket of the store, and again when the embedding model changes
+    open=open_nicknames,  # called when a process starts, once per bucket, and again when the embedding model changes
     routes=("nickname:router",),  # "module:name" is imported when it is needed
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
     jobs={TIDY: "nickname:tidy_nickname"},  # by the name in a JobOrder
@@ -205,12 +205,12 @@ FEATURE = Feature(
     exporter=Nicknames,  # each class here names a service that `open` added
     eraser=Nicknames,
     section=NicknameSection,
-    # Other fields:
-    # follower: updates data derived from memories; workers call its follow_memories(mids) after changes
-    # purger: deletes data that the feature derived from purged memories
-    # guide: adds sentences to the prompt of extraction
-    # session_part: stores fields of the feature in sessions
-    # indexes: search indexes
-    # tools: MCP tools
-    # examples: requests for the OpenAPI document
+    # Other fields, with examples in agent_memory/extensions/:
+    # tools: MCP tools, each an async function that is registered in a ToolSet (timeline/tools.py)
+    # follower: workers call its follow_memories(mids) after memories have been created, changed or deleted (profile/follower.py)
+    # purger: its purge_groups deletes what the feature derived from purged or forgotten memories (files/transfer.py)
+    # guide: adds sentences to the prompt of extraction (profile/service.py)
+    # session_part: stores fields of the feature in sessions (procedures/learning/results.py)
+    # indexes: search indexes (items/search_index.py)
+    # examples: requests for the OpenAPI document (timeline/examples.py)
 )

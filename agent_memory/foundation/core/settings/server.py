@@ -43,8 +43,8 @@ class ServerSettings(Group):
     allowed_hosts: str = setting(
         "",
         "ALLOWED_HOSTS",
-        meaning="host names that requests may use besides localhost, comma-separated, or `*` for all. Unset: all; with "
-        "`AUTH_MODE=disabled` on 127.0.0.1, only localhost",
+        meaning="host names that requests may use besides localhost, comma-separated, or `*` for all. Unset: all names, "
+        "but with `AUTH_MODE=disabled` on 127.0.0.1 only localhost",
     )
     public_url: str | None = setting(
         None,
