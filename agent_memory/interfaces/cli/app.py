@@ -86,10 +86,7 @@ _PROCESS = ("SHUTDOWN_GRACE_SECONDS", "LOG_LEVEL", "LOG_FORMAT")
 
 
 def _with_settings(*variables: str) -> Callable[[Callable[..., Any]], Callable[..., None]]:
-    """Return a decorator that adds these settings as options to a command.
-
-    The command's first argument is a dict of the options that the user gave.
-    """
+    """Return a decorator that adds these settings as options to a command. It passes the given options to the command in a dict."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         def call(settings: dict[str, Any], own: dict[str, Any]) -> Any:
