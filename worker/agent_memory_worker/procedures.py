@@ -22,7 +22,7 @@ _AT_ONCE = 1000
 
 
 async def index_procedure(runtime: Runtime, order: JobOrder) -> None:
-    """Embed a procedure. Raises ModelUnavailable and ModelAnswerInvalid. The worker then retries."""
+    """Embed a procedure. Raises ModelUnavailable or ModelAnswerInvalid, in which case the worker retries."""
     pid = order.arguments["procedure"] or ""
     if job := await runtime[ProcedureStore].index_job(pid):
         vectors = await runtime[TenantModels].embedder(job.tenant).embed([job.when_to_use])

@@ -28,7 +28,7 @@ class EmbeddingChoice(NamedTuple):
     def successor(self, raw: bytes | None) -> EmbeddingChoice | None:
         """Return the model that `reembed` left in a store, if that model is this one or its replacement.
 
-        `raw` is the store's field `choice`.
+        `raw` is the store's `choice` field.
         """
         if raw is None:
             return None

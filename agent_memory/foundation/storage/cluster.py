@@ -121,7 +121,7 @@ async def locate_buckets(url: str, buckets: Sequence[Keys], *, display_url: str,
 
 @asynccontextmanager
 async def bucket_clients(url: str, buckets: Sequence[Keys], *, command_timeout: float) -> AsyncGenerator[list[tuple[Keys, aioredis.Redis]]]:
-    """Yield the keys and a client of each bucket. Raises StartupError, as `locate_buckets` does."""
+    """Yield each bucket's keys together with a client for the bucket. Raises StartupError, as `locate_buckets` does."""
     servers = await locate_buckets(url, buckets, display_url=shown_url(url), command_timeout=command_timeout)
     async with AsyncExitStack() as stack:
         clients = [server.connect(pool_size=1, command_timeout=command_timeout) for server in servers]

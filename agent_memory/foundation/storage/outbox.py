@@ -141,13 +141,13 @@ class Outbox:
         ]
 
     async def put_back(self, kind: DueKind, claim: Claim, *, delay_seconds: float) -> None:
-        """Give back a claim whose work did not begin. The mark becomes due again after a delay, and the try does not count."""
+        """Give back a claim whose work did not begin. The mark becomes due again after a delay, and the attempt does not count."""
         await self.fail_claim(kind, claim, "", delay_seconds=delay_seconds, forgive=True)
 
     async def fail_claim(self, kind: DueKind, claim: Claim, reason: str, *, delay_seconds: float, forgive: bool = False) -> None:
         """End a claim after its work has failed. The mark becomes due again after a delay.
 
-        With `forgive`, the try does not count, because the cause of the failure is outside the work.
+        With `forgive`, the attempt does not count, because the work did not cause the failure.
         """
         named = self._script_keys(kind)
         del named["dead"]

@@ -204,7 +204,7 @@ _KNOWN_QUERIES = 512
 def _query_terms(text: str) -> Sequence[str]:
     """Return a query's distinct terms. If its language is not English, omit the frequent words of that language.
 
-    The index terms of stored texts include these words, because the guess of a language may be wrong.
+    The index terms of stored texts include these words, because the guessed language may be wrong.
     """
     all_terms = tuple(dict.fromkeys(terms(text)))
     language = language_of(text)

@@ -115,7 +115,7 @@ def relevant(
 
 
 def score_parts(similarities: Mapping[str, float], words: Mapping[str, float], in_time: Collection[str] = ()) -> dict[str, ScoreParts]:
-    """Return each memory's value and rank by similarity and by words. Ranks start at 1; None means that the memory is not in the list."""
+    """Return each memory's score and rank by similarity and by words. Ranks start at 1; None means that this list does not contain it."""
     near, by_words = _ranks(similarities), _ranks(words)
     return {
         name: {

@@ -71,7 +71,7 @@ class MigrationPreview:
         return self._memories.mid(scope, memory_id) in self._digests
 
     async def permit(self, scope: Scope, ref: SessionRef, change: SessionWrite) -> None:
-        """Raise IdTaken if the id of a waiting memory of the session belongs to another owner."""
+        """Raise IdTaken if the id of one of the session's waiting memories belongs to another owner."""
         placed = [(position, with_session_owner(ref, change.memories[position])) for position in change.waiting]
         taken_ids = set(await self._memories.taken_ids(scope, [record for _, record in placed]))
         for position, record in placed:
