@@ -43,7 +43,7 @@ class NicknameSettings(Group):
 
 
 class Nicknames:
-    """Store nicknames: one hash per user, by namespace. Also export, import and erase them."""
+    """Store nicknames: one hash per user, with a field for each namespace. Also export, import and erase them."""
 
     kinds = ("nickname",)
 
@@ -55,7 +55,7 @@ class Nicknames:
         return f"{self._root}nn:{digest('nickname', scope.tenant, user_id)}"
 
     async def put(self, scope: Scope, namespace: str | None, user_id: str, name: str, expected: str | None = None) -> str | None:
-        """Store a nickname; if `expected` is given, only in place of this one. Return the former nickname."""
+        """Store a nickname. If `expected` is given, do so only if it equals the stored nickname. Return the former one."""
         await self._erasures.require_none(scope.tenant, namespace, user_id)
         fence = () if expected is None else (expected,)
         before: bytes | None = await self._swap([self.key(scope, user_id)], [namespace or "", name, *fence])
@@ -134,7 +134,7 @@ async def tidy_nickname(runtime: Any, order: JobOrder) -> None:
 
 
 async def tidy_all_nicknames(runtime: Any) -> int:
-    """Tidy the nicknames of lost orders. Return the number of changed nicknames, which the worker logs."""
+    """Tidy nicknames whose job order was lost. Return the number of changed nicknames, which the worker logs."""
     return await runtime[Nicknames].tidy_all()
 
 
@@ -145,7 +145,7 @@ def once_a_day(settings: Settings) -> float | None:
 
 @dataclass(frozen=True)
 class NicknameReads:
-    """The reads of one prompt, then their content."""
+    """One prompt's section: without text before `load_section`, with text afterwards."""
 
     key: str
     namespace: str
@@ -200,9 +200,9 @@ FEATURE = Feature(
     open=open_nicknames,  # called when a process starts, once per bucket, and again when the embedding model changes
     routes=("nickname:router",),  # "module:name" is imported when it is needed
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
-    jobs={TIDY: "nickname:tidy_nickname"},  # by the name in a JobOrder
+    jobs={TIDY: "nickname:tidy_nickname"},  # a job order named TIDY makes a worker call this function
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    exporter=Nicknames,  # each class here names a service that `open` added
+    exporter=Nicknames,  # the classes of services that `open` added
     eraser=Nicknames,
     section=NicknameSection,
     # Other fields, with examples in agent_memory/extensions/:
