@@ -265,7 +265,7 @@ async def test_dead_letter_shows_its_reason_and_is_replayed_or_dropped(
     await page.goto(f"/console/jobs/{dead['id']}?open=1")
     await expect(page.get_by_role("heading", level=1)).to_contain_text("waiting")
     await page.get_by_role("link", name="Look again").focus()
-    claims = await outbox.claim_kind(DueKind.MEMORY, limit=10, lease_seconds=600, max_attempts=2)
+    claims = await claim_kind(outbox, DueKind.MEMORY, limit=10, lease_seconds=600, max_attempts=2)
     await expect(page.get_by_role("heading", level=1)).to_contain_text("running")
     await expect(page.get_by_role("link", name="Look again")).to_be_focused()
     await outbox.end_claims(DueKind.MEMORY, claims.claims)
