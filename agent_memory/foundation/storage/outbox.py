@@ -125,7 +125,7 @@ class Outbox:
         """Return claims for the members that still have a mark. Call this before work on the members starts.
 
         The outbox gives up a member after `max_attempts` failed tries, including tries that began but never ended. To
-        end a claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_kind`.
+        end a claim, use the claim's `lease` as the token. Extraction gets one more try, as in `claim_each`.
         """
         if not members:
             return []

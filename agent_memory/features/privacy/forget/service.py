@@ -145,7 +145,7 @@ class ForgetService:
         """Return what a request has deleted or, after its undo, what came back. Raises NotFound, or Forbidden for readers."""
         data = await self.store.show(writing(scope), receipt_id)
         if data is None:
-            raise NotFound(f"no receipt {receipt_id} found: it cannot be undone any more, or never could")
+            raise NotFound(f"no receipt {receipt_id} found: it can no longer be undone, or never could be")
         _, user, at, until = data.header
         state = ChangeStateEnum.UNDONE if data.undone else ChangeStateEnum.APPLIED
         items, newer = _items(data), data.kept_newer
