@@ -55,7 +55,7 @@ def _prompt(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:
     many = _one(rows, "prompt, new query", 32)
     if many is not None:
         share = many["embedding_calls"] / many["requests"]
-        yield Verdict("32 prompts at a time: at most 0.5 embedding calls for each prompt", f"{share:.2f} calls each", share <= 0.5)
+        yield Verdict("32 prompts at a time share embedding calls: at most 0.5 per prompt", f"{share:.2f}", share <= 0.5)
 
 
 def _session(result: dict[str, Any], rows: _Rows) -> Iterator[Verdict]:

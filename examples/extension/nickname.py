@@ -197,18 +197,19 @@ def open_nicknames(foundation: Foundation, services: Services) -> None:
 
 FEATURE = Feature(
     name="nickname",
-    open=open_nicknames,  # called when a process starts, once per bucket, and again when the embedding model changes
+    open=open_nicknames,
     routes=("nickname:router",),  # "module:name" is imported when it is needed
     keys=(KeySpace("nn:<user>", "hash", "a user's nicknames, by namespace", "until the user is erased"),),
-    jobs={TIDY: "nickname:tidy_nickname"},  # a job order named TIDY makes a worker call this function
+    jobs={TIDY: "nickname:tidy_nickname"},  # TIDY = "tidy nickname", the name that orders of this job have
     schedule={"nicknames": PeriodicJob("nickname:tidy_all_nicknames", once_a_day)},
-    exporter=Nicknames,  # the classes of services that `open` added
+    # Classes of services that `open` adds:
+    exporter=Nicknames,
     eraser=Nicknames,
     section=NicknameSection,
     # Other fields, with examples in agent_memory/extensions/:
-    # tools: MCP tools, each an async function that is registered in a ToolSet (timeline/tools.py)
-    # follower: workers call its follow_memories(mids) after memories have been created, changed or deleted (profile/follower.py)
-    # purger: its purge_groups deletes what the feature derived from purged or forgotten memories (files/transfer.py)
+    # tools: MCP tools, each an async function in a ToolSet; for clients with MCP_TOOLS=core, set offered="core" (timeline/tools.py)
+    # follower: updates data derived from memories (profile/follower.py)
+    # purger: also deletes derived data, during purges and requests to forget (files/transfer.py)
     # guide: adds sentences to the prompt of extraction (profile/service.py)
     # session_part: stores fields of the feature in sessions (procedures/learning/results.py)
     # indexes: search indexes (items/search_index.py)

@@ -20,7 +20,7 @@ def open_items(foundation: Foundation, services: Services) -> None:
     services.add(store, search, ItemService(store, search), ItemTransfer(store))
 
 
-_UNTIL = "until deleted, or its time to live is over"
+_UNTIL = "until deleted or expired"
 
 
 def _minutes(settings: Settings) -> float:
@@ -35,10 +35,10 @@ FEATURE = Feature(
     indexes=index_schemas,
     keys=(
         KeySpace("it:<iid>", "hash", "an item: a JSON value with its path, key, terms and vector", _UNTIL),
-        KeySpace("its:<owner>", "zset", "an owner's items, by path and key", _UNTIL),
-        KeySpace("itx:<owner>", "zset", "an owner's items that have a time to live, by its end", _UNTIL),
-        KeySpace("itn:<owner>", "hash", "how many items each path of an owner has", _UNTIL),
-        KeySpace("ito:<tenant>", "hash", "the owners of items", _UNTIL),
+        KeySpace("its:<owner>", "zset", 'an owner\'s items: "<path>!<key>!<iid>"', _UNTIL),
+        KeySpace("itx:<owner>", "zset", "an owner's items that expire, by the time of expiry", _UNTIL),
+        KeySpace("itn:<owner>", "hash", "the number of items in each of an owner's paths", _UNTIL),
+        KeySpace("ito:<tenant>", "hash", "the owners of items in this tenant", _UNTIL),
     ),
     due_work={DueKind.ITEM: "agent_memory_worker.items:embed_items"},
     embed_missing="agent_memory_worker.items:embed_missing",

@@ -33,19 +33,31 @@ FEATURE = Feature(
     examples="agent_memory.extensions.profile.examples:EXAMPLES",
     keys=(
         KeySpace(
-            "pf:<owner>", "hash", "a user's profile in a namespace: memories, groups, slots", "until it is erased", not_exported=_DERIVED
+            "pf:<owner>",
+            "hash",
+            "a user's profile in a namespace: memories `m<mid>`, their entries `e<mid>` or `x<mid>`, groups `u…`, slots `s…`",
+            "until it is erased",
+            not_exported=_DERIVED,
         ),
         KeySpace("pf:<owner>:g", "zset", "recurring statements: their memories and days", "as the profile", not_exported=_DERIVED),
-        KeySpace("pf:<owner>:s", "zset", "static memories, by the time (s) of becoming dynamic", "as the profile", not_exported=_DERIVED),
-        KeySpace("pf:<owner>:d", "zset", "dynamic memories, by the time (s) last said", "as the profile", not_exported=_DERIVED),
-        KeySpace("pf:<owner>:l", "zset", "slots, by the time (s) when their value was last said", "as the profile", not_exported=_DERIVED),
-        KeySpace("pf:<owner>:r", "hash", "the pages that requests read, and their version", "as the profile", not_exported=_DERIVED),
+        KeySpace(
+            "pf:<owner>:s", "zset", "static memories, by the time (s) when they become dynamic", "as the profile", not_exported=_DERIVED
+        ),
+        KeySpace(
+            "pf:<owner>:d", "zset", "dynamic memories, by the time (s) when they were last said", "as the profile", not_exported=_DERIVED
+        ),
+        KeySpace(
+            "pf:<owner>:l", "zset", "slots, by the time (s) when their values were last said", "as the profile", not_exported=_DERIVED
+        ),
+        KeySpace("pf:<owner>:r", "hash", "the pages that requests read, with their version", "as the profile", not_exported=_DERIVED),
         KeySpace("pf:<owner>:h", "list", "the latest moves of memories within the profile", "as the profile", not_exported=_DERIVED),
-        KeySpace("pf:<owner>:b", "hash", "places of memories before a rebuild", "until it is done, a day at most", not_exported=_DERIVED),
+        KeySpace(
+            "pf:<owner>:b", "hash", "the memories' places before a rebuild", "until the rebuild ends, at most a day", not_exported=_DERIVED
+        ),
         KeySpace("pfl", "zset", "profiles, by the time (s) when their next entry ages", "as the profiles", not_exported=_DERIVED),
-        KeySpace("pfo:<mid>", "string", "the profile that contains a memory", "as its entry there", not_exported=_DERIVED),
+        KeySpace("pfo:<mid>", "string", "the profile that contains a memory", "as the memory's entry", not_exported=_DERIVED),
         KeySpace("pfu:<user>", "hash", "a user's profiles, each with its namespace", "until they are erased", not_exported=_DERIVED),
-        KeySpace("pfx:<tenant>", "hash", "schemas of profiles, by namespace", "until deleted", personal=False),
+        KeySpace("pfx:<tenant>", "hash", "profile schemas, by namespace", "until deleted", personal=False),
     ),
     jobs={"rebuild-profile": "agent_memory_worker.profile:rebuild_profile"},
     schedule={"profile": PeriodicJob("agent_memory_worker.profile:note_lapses", while_enabled(60.0))},

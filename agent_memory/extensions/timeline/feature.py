@@ -39,14 +39,18 @@ FEATURE = Feature(
     routes=("agent_memory.extensions.timeline.routes:router",),
     examples="agent_memory.extensions.timeline.examples:EXAMPLES",
     keys=(
-        KeySpace("tl:<owner>", "hash", "a user's events in a namespace, by memory", "until erased", not_exported=_DERIVED),
-        KeySpace("tl:<owner>:b", "zset", "events by first day; also for each topic or entity", "as the timeline", not_exported=_DERIVED),
+        KeySpace(
+            "tl:<owner>", "hash", "a user's timeline in a namespace: memories `m<mid>`, events `e…`", "until erased", not_exported=_DERIVED
+        ),
+        KeySpace(
+            "tl:<owner>:b", "zset", "events by first day: all, and those of each topic or entity", "as the timeline", not_exported=_DERIVED
+        ),
         KeySpace("tl:<owner>:e", "zset", "events of several days, by last day", "as the timeline", not_exported=_DERIVED),
         KeySpace("tl:<owner>:s", "hash", "summaries of days, weeks and months", "as the timeline", not_exported=_DERIVED),
         KeySpace("tl:<owner>:p", "zset", "periods that wait for a summary, by due time (s)", "as the timeline", not_exported=_DERIVED),
         KeySpace("tlp", "zset", "timelines with such periods, by earliest due time (s)", "until their summaries are made", personal=False),
-        KeySpace("tlo:<mid>", "string", "the timeline that contains a memory", "as its events there", not_exported=_DERIVED),
-        KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "while they hold events", not_exported=_DERIVED),
+        KeySpace("tlo:<mid>", "string", "the timeline that contains a memory", "as the memory's events", not_exported=_DERIVED),
+        KeySpace("tlu:<user>", "hash", "a user's timelines, each with its namespace", "while they contain events", not_exported=_DERIVED),
     ),
     jobs={"rebuild-timeline": "agent_memory_worker.timeline:rebuild_timeline", SUMMARIZE: "agent_memory_worker.timeline:summarize_periods"},
     schedule={"timeline": PeriodicJob("agent_memory_worker.timeline:order_summaries", while_enabled(5.0))},

@@ -37,9 +37,9 @@ FEATURE = Feature(
     routes=("agent_memory.extensions.views.routes:router",),
     examples="agent_memory.extensions.views.examples:EXAMPLES",
     keys=(
-        KeySpace("sv:<tenant>", "hash", "the summary views of a tenant, by id", "until deleted"),
-        KeySpace("svp:<view>", "hash", "the partitions of a view, by group, each with its sources", "until its view is deleted"),
-        KeySpace("svt", "set", "tenants that have had views", "for ever", personal=False),
+        KeySpace("sv:<tenant>", "hash", "a tenant's summary views, by id", "until deleted"),
+        KeySpace("svp:<view>", "hash", "a view's partitions, by group, each with its sources", "until its view is deleted"),
+        KeySpace("svt", "set", "tenants that have had views", "forever", personal=False),
         KeySpace("tk:<task>", "string", "a task that a caller can follow", "7 days", personal=False),
     ),
     jobs={RUN_VIEW: "agent_memory_worker.views:run_view", REFRESH_VIEW: "agent_memory_worker.views:refresh_view"},

@@ -24,7 +24,7 @@ EXTRACTION = Feature(
     name="extraction",
     open=open_extraction,
     routes=("agent_memory.features.extraction.routes:router",),
-    keys=(KeySpace("xr:<tenant>", "hash", "rules for taking facts, by namespace and user", "until deleted"),),
+    keys=(KeySpace("xr:<tenant>", "hash", "extraction rules, by namespace and user", "until deleted"),),
     schedule={
         "contradictions": PeriodicJob("agent_memory_worker.extraction.contradictions:find_contradictions", _minutes_of_contradictions)
     },

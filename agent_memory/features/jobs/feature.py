@@ -34,7 +34,11 @@ JOBS = Feature(
     open=open_jobs,
     keys=(
         KeySpace(
-            "load:<step>:<begin>", "hash", "counts and totals of a minute or ten minutes, at most 275", "2 hours; 25 hours", personal=False
+            "load:<step>:<begin>",
+            "hash",
+            "metrics of the `<step>` seconds after `<begin>`; `owner`: the process that adds the installation's totals",
+            "2 hours for minutes, 25 hours for ten minutes",
+            personal=False,
         ),
     ),
     routes=("agent_memory.features.jobs.routes:router",),

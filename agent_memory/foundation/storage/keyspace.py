@@ -5,46 +5,46 @@ share a slot in a Redis Cluster. A store has REDIS_BUCKETS buckets: `{0}`, `{1}`
 of its tenants' keys. Only `{0}` contains the API keys (tok, toks, tok-secret) and the browser logins (browser). It also
 contains the tenants' request limits (rate), the load over time (load), and the number of buckets (in cfg).
 
-am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …           the session's TTL, else until deleted
-am:{0}:w:<sid>:m    list    its messages, oldest first: "<seq> <tokens> <json>"            as the session
-am:{0}:w:<sid>:i    zset    message identity -> seq, for writing each message once         as the session
-am:{0}:wd:<sid>     hash    its entry in the session index (identity, created)             as the session
-am:{0}:j:<sid>      hash    the journal's cursors and identity                             until its work is done and the session is deleted
-am:{0}:j:<sid>:l    list    messages that wait for promotion and extraction, and a few before them   as the journal
-am:{0}:j:<sid>:o    hash    the session's own memories that wait for promotion, by id, each with its writer's rights   until promoted
-am:{0}:j:<batch>    hash    a journal of one batch that extraction gave up on: "<sid>.<cursor>"; :l as above   until replayed or dropped
-am:{0}:jx:<sid>     set     the cursors of a session's batches that are set aside          until the last is replayed or dropped
-am:{0}:wt:<user>    zset    a user's sessions with messages or memories that wait, by the time (ms) of the last   until nothing waits
-am:{0}:m:<mid>      hash    a long-term memory with its index fields                       until deleted
-am:{0}:v:<mid>      hash    its vector, with the same index fields                             until deleted
-am:{0}:p:<mid>.<n>  hash    a passage of a long memory: terms, vector, the same index fields          until deleted, or its text changes
-am:{0}:h:<mid>      hash    an ended memory, with its vector                               until deleted
-am:{0}:h:<mid>.<version> hash  a version that is no longer current, with its vector        until its memory is deleted
-am:{0}:mh:<mid>     zset    a memory's versions, aliases (a), and changes (c)                   as its memory
-am:{0}:ev:<mid>     hash    evidence added after a memory was written; a message's under "m<mid>"   as its memory
-am:{0}:al:<mid>     string  another id of a memory: the memory, and what was given under it   as its memory
-am:{0}:by:<scope>   hash    which current memory has given words (see `records.standing`) or a slot ("s")   as those memories
-am:{0}:ch:<change>  hash    a change to memories that can be undone, or a proposed change     until one of its memories is deleted
-am:{0}:bare         set     versions that were retired before they had a vector           until they have one
-am:{0}:mo:<sid>     zset    the message memories of a session in order of arrival, by any name   until the last is deleted
-am:{0}:use           hash    how often memories were read, and the last time (ms), by mid     until the memory is found to be deleted
-am:{0}:use:unfolded  set     memories whose last read time is not in the index yet            until it is
-am:{0}:mt:<mid>     string  tombstone (µs of the deletion), so that no earlier write brings this memory back   30 days
-am:{0}:due:<kind>   zset    the outbox: marks, scored by the time (ms) they are due        until done
-am:{0}:try:<kind>   hash    failed tries of a mark since it last succeeded, and its lease        until done
-am:{0}:why:<kind>   hash    why the last try of a mark failed                              until done or dropped
-am:{0}:dead:<kind>  zset    marks given up, scored by the time (ms)                        until replayed or dropped
-am:{0}:del:<name>   string  an order to delete all data of a session or a user, then its receipt   30 days after the deletion
-am:{0}:delr:<tenant> zset   names of receipts of finished erasures, by time (ms)            30 days
-am:{0}:erasing      zset    owners (digests) whose erasure is requested, by time (ms)       until it is done
-am:{0}:erased       zset    owners (digests) whose erasure is done, by time (ms)            2 hours
-am:{0}:xo:<id>      string  the receipt of an export: counts, without the owner                  30 days
-am:{0}:ord:<name>   string  an order: requested work, its arguments, a purge's receipt                 7 days
-am:{0}:seen         hash    how far (µs) a periodic job has looked, and how often it began without ending    forever
-am:{0}:apart:<pair> string  these two memories were judged: they differ, or one may end the other   30 days
-am:{0}:idem:<key>   hash    the answer to a request with an Idempotency-Key                    a day
-am:{0}:dead-messages list   messages of docket that no worker could read, the last 1,000       until dropped
-am:{0}:run:<kind>:<tenant> set  marks that a tenant has claimed, the ended ones until somebody looks   two leases after the last
+am:{0}:w:<sid>      hash    a session: version, fence, identity, context, data …   the session's TTL, or until deleted
+am:{0}:w:<sid>:m    list    the session's messages, oldest first: "<seq> <tokens> <json>"   as the session
+am:{0}:w:<sid>:i    zset    identities of messages, scored by number, so that each message is stored once   as the session
+am:{0}:wd:<sid>     hash    its index entry: `t` tenant, `ns` namespace, `u` user, `s` session (hexadecimal), `c` creation   as the session
+am:{0}:j:<sid>      hash    the journal's cursors and identity   until its work is done and the session is deleted
+am:{0}:j:<sid>:l    list    messages that wait for promotion or extraction, and a few before them; `-…`: never promoted   as the journal
+am:{0}:j:<sid>:o    hash    the session's `memories` that wait for promotion, by id, each with its writer's rights   until promoted
+am:{0}:j:<batch>    hash    the journal of a batch that extraction gave up on ("<sid>.<cursor>"); `:l` as above   until replayed or dropped
+am:{0}:jx:<sid>     set     the cursors of the session's batches that extraction gave up on   until the last is replayed or dropped
+am:{0}:wt:<user>    zset    a user's sessions with waiting messages or memories, by the time (ms) of the latest   until nothing waits
+am:{0}:m:<mid>      hash    a current memory with its index fields   until deleted
+am:{0}:v:<mid>      hash    the vector of a current memory, with the same index fields   until deleted
+am:{0}:p:<mid>.<n>  hash    a passage of a long memory: terms, vector, the same index fields   until deleted, or until its text changes
+am:{0}:h:<mid>      hash    an ended memory, with its vector   until deleted
+am:{0}:h:<mid>.<version> hash    a former version of a memory, with its vector   until the memory is deleted
+am:{0}:mh:<mid>     zset    a memory's versions, aliases (`a…`) and changes (`c…`)   as the memory
+am:{0}:ev:<mid> hash    later evidence, by digest or `m<mid>` (message); `r…`: a session's older evidence, `times` in all   as the memory
+am:{0}:al:<mid>     string  an alias: the memory to which this mid leads, and the digest of the content that had this id   as the memory
+am:{0}:by:<scope>   hash    mids of current memories, by digests of their words or slot   as the memories
+am:{0}:ch:<change>  hash    a change to memories: one that can be undone, or a proposed one   until one of its memories is deleted
+am:{0}:bare         set     versions that ended before they had a vector   until they have one
+am:{0}:mo:<sid>     zset    the session's message memories and their aliases, in order of arrival   until the last is deleted
+am:{0}:use          hash    for each mid: "<number of reads> <last read (ms)>"   until the memory is deleted
+am:{0}:use:unfolded set     memories whose last read is not in the index yet   until it is
+am:{0}:mt:<mid>     string  tombstone: the time of the deletion (µs); earlier work cannot restore the memory   30 days
+am:{0}:due:<kind>   zset    the outbox: marks, scored by the time (ms) when they are due   until done
+am:{0}:try:<kind>   hash    for each mark: "<failed attempts> <end of lease (ms)>", then " b<token>" once the task has started   until done
+am:{0}:why:<kind>   hash    for each mark: why its last attempt failed   until done or dropped
+am:{0}:dead:<kind>  zset    dead letters, scored by the time (ms) when they failed   until replayed or dropped
+am:{0}:del:<name>   string  the order to erase a session, user or agent; later its receipt   30 days after the erasure
+am:{0}:delr:<tenant> zset    names of receipts of finished erasures, by time (ms)   30 days
+am:{0}:erasing      zset    owners (digests) whose erasure is waiting or running, by time (ms)   until it is done
+am:{0}:erased       zset    owners (digests) whose erasure is done, by time (ms)   2 hours
+am:{0}:xo:<id>      string  the receipt of an export: counts, without the owner   30 days
+am:{0}:ord:<name>   string  an order: its job and arguments, or a purge's receipt   7 days
+am:{0}:seen         hash    how far (µs) each periodic job has processed changes; `begun:…`: its unfinished starts   forever
+am:{0}:apart:<pair> string  two memories that have been compared: they differ, or one may end the other   30 days
+am:{0}:idem:<key> hash  response: `s` status, `b` body, `h` headers; `q` request digest; `u`, `o` lock (end in ms, owner); `n` seed   a day
+am:{0}:dead-messages list    docket's messages that no worker could read, at most the last 1,000   until dropped
+am:{0}:run:<kind>:<tenant> set     a tenant's claimed marks; ended claims are removed later   two leases after the last claim
 am:{0}:wake         list    one token while work is due, so that workers need not poll
 am:{0}:mv:<source>  string  the progress of a move from another server's Redis, its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step

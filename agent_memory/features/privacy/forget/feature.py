@@ -51,21 +51,23 @@ FORGET = Feature(
         KeySpace(
             "fg:<id>",
             "hash",
-            "the receipt of a forget request, with a copy of the deleted data for an undo",
+            "the receipt of a request to forget: `t`, `ns`, `u` owner; `nss` the caller's namespaces; `at` time of the request; "
+            "`un` end of the undo time; after an undo: `undone` result, `back` restored data. Other fields: a copy for the undo "
+            "(`agent_memory/features/privacy/lua/kept_copy.lua`)",
             "FORGET_UNDO_SECONDS",
             not_exported="what was forgotten comes back by an undo alone",
         ),
         KeySpace(
             "fo:<mid>",
             "string",
-            "the owner of a forgotten id",
+            "the owner of a forgotten memory's id",
             "as the receipt, or until an undo",
             not_exported="it keeps an id from others, and holds nothing of what was forgotten",
         ),
         KeySpace(
             "fgu:<user>",
             "zset",
-            "a user's receipts of forget requests, by the time (ms) of their end",
+            "a user's receipts of requests to forget, by the time (ms) when they expire",
             "as the last of them",
             not_exported="it holds ids of receipts alone",
         ),

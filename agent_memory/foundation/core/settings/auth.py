@@ -17,7 +17,11 @@ _EVERYBODY = "*"
 
 
 class AuthSettings(Group):
-    auth_mode: AuthMode = setting("disabled", "AUTH_MODE", meaning="credentials: none, API keys, JWTs of a login provider, or both")
+    auth_mode: AuthMode = setting(
+        "disabled",
+        "AUTH_MODE",
+        meaning="credentials: none (`disabled`), API keys (`token`), JWTs of a login provider (`oauth2`), or `both`",
+    )
     disable_auth: bool | None = archived(None, "DISABLE_AUTH")
     token_auth_enabled: bool = archived(False, "TOKEN_AUTH_ENABLED")
     open_to_network: bool = setting(
@@ -34,9 +38,9 @@ class AuthSettings(Group):
     )
     oauth_server: bool = setting(False, "OAUTH_SERVER", meaning="let apps such as claude.ai log in by OAuth ([details](connect-apps.md))")
     oauth2_issuer_url: str | None = setting(None, "OAUTH2_ISSUER_URL", meaning="required `iss` of JWTs")
-    oauth2_audience: str | None = setting(None, "OAUTH2_AUDIENCE", meaning="required `aud`; not checked if unset")
+    oauth2_audience: str | None = setting(None, "OAUTH2_AUDIENCE", meaning="required `aud` of JWTs; not checked if unset")
     oauth2_client_id: str | None = setting(None, "OAUTH2_CLIENT_ID", meaning="client id of the console ([login](access.md#console))")
-    oauth2_client_secret: SecretStr | None = setting(None, "OAUTH2_CLIENT_SECRET", meaning="its secret; unset: a public client")
+    oauth2_client_secret: SecretStr | None = setting(None, "OAUTH2_CLIENT_SECRET", meaning="secret of this client; unset: a public client")
     oauth2_jwks_url: str | None = archived(None, "OAUTH2_JWKS_URL", pattern=r"^https?://\S+$")
     oauth2_algorithms: tuple[str, ...] = archived(("RS256",), "OAUTH2_ALGORITHMS")
     oauth2_leeway_seconds: ClassVar[float] = 30.0

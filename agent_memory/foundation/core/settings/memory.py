@@ -32,7 +32,7 @@ class LongTermSettings(Group):
         "new-diagnostics,user-prompt-submit-hook,command-name,command-message,command-args,command-contents,local-command-caveat,"
         "local-command-stdout,local-command-stderr,bash-input,bash-stdout,bash-stderr,turn-aborted",
         "CONTEXT_TAGS",
-        meaning="tags of blocks that a harness adds to messages, comma-separated; their content is not remembered",
+        meaning="tags, comma-separated; text that a harness puts between such tags in messages is not remembered",
     )
     review_supersessions: bool = setting(
         False,
@@ -46,7 +46,7 @@ class LongTermSettings(Group):
     forget_in_conversation: Literal["propose", "auto", "off"] = setting(
         "propose",
         "FORGET_IN_CONVERSATION",
-        meaning='a user says "forget that …" in a session: wait for approval (`propose`), delete at once (`auto`), or do nothing (`off`)',
+        meaning='if a user says "forget that …" in a session: wait for approval (`propose`), delete at once (`auto`) or do nothing (`off`)',
     )
     quarantine: bool = setting(
         True, "QUARANTINE", meaning="hide memories that read like instructions to a model, until an administrator approves them"
@@ -61,13 +61,13 @@ class ForgettingSettings(Group):
     enabled: bool = setting(
         False,
         "FORGETTING_ENABLED",
-        meaning="every hour, delete memories by the limits below, except pinned ones; undo within 30 days. If both limits in days are set, "
-        "a memory must exceed both ([example](../memory/forgetting.md#other-ways-to-delete))",
+        meaning="every hour, delete memories that exceed the limits below, except pinned ones; undo within 30 days. If both limits in days "
+        "are set, a memory must exceed both ([details](../memory/forgetting.md#other-ways-to-delete))",
     )
     every_minutes: float = archived(60.0, "FORGETTING_EVERY_MINUTES", gt=0)
     max_age_days: float | None = setting(None, "FORGETTING_MAX_AGE_DAYS", meaning="delete memories that are this many days old", ge=0)
     max_inactive_days: float | None = setting(
-        None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="delete memories that no search or read returned for this many days", ge=0
+        None, "FORGETTING_MAX_INACTIVE_DAYS", meaning="delete memories that no search, prompt or read has returned for this many days", ge=0
     )
     budget_keep_top_n: int | None = setting(
         None,

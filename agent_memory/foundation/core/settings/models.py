@@ -13,19 +13,23 @@ class ModelSettings(Group):
     """Settings for models. `auto` means an OpenAI-compatible server if a key or base URL is set, else a local model."""
 
     provider: Literal["auto", "openai", "local"] = setting(
-        "auto", "MODEL_PROVIDER", meaning="summaries and facts; `auto`: a model server if a key or URL is set, otherwise local"
+        "auto",
+        "MODEL_PROVIDER",
+        meaning="for summaries and facts: `openai` (a model server), `local` or `auto` (a model server if a key or URL is set, "
+        "otherwise `local`)",
     )
     embedding_provider: Literal["auto", "openai", "local"] = setting(
         "auto",
         "EMBEDDING_PROVIDER",
-        meaning="embeddings; `auto`: a model server if EMBEDDING_BASE_URL or EMBEDDING_API_KEY is set, otherwise as `MODEL_PROVIDER`",
+        meaning="for embeddings: `openai`, `local` or `auto` (a model server if EMBEDDING_BASE_URL or EMBEDDING_API_KEY is set, "
+        "otherwise as `MODEL_PROVIDER`)",
     )
     openai_api_key: SecretStr | None = setting(None, "OPENAI_API_KEY", meaning="API key of the model server")
     openai_base_url: str | None = setting(
         None, "OPENAI_BASE_URL", "OPENAI_API_BASE", meaning="URL of an OpenAI-compatible server, including `/v1`"
     )
     embedding_base_url: str | None = setting(None, "EMBEDDING_BASE_URL", meaning="URL of another server for embeddings")
-    embedding_api_key: SecretStr | None = setting(None, "EMBEDDING_API_KEY", meaning="its API key")
+    embedding_api_key: SecretStr | None = setting(None, "EMBEDDING_API_KEY", meaning="API key of this server")
     generation_model: str = setting("gpt-5-mini", "GENERATION_MODEL", meaning="model for summaries and facts; any name")
     fast_model: str | None = archived(None, "FAST_MODEL")
     embedding_model: str = setting("text-embedding-3-small", "EMBEDDING_MODEL", meaning="model for embeddings; any name")
@@ -33,7 +37,7 @@ class ModelSettings(Group):
     rerank_base_url: str | None = setting(
         None, "RERANK_BASE_URL", meaning="URL of a server with Cohere's rerank API (`POST <url>/rerank`); unset: no reranking"
     )
-    rerank_api_key: SecretStr | None = setting(None, "RERANK_API_KEY", meaning="its API key")
+    rerank_api_key: SecretStr | None = setting(None, "RERANK_API_KEY", meaning="API key of this server")
     rerank_model: str = setting("rerank-v3.5", "RERANK_MODEL", meaning="reranking model", min_length=1)
     context_windows: dict[str, int] = setting(
         {}, "MODEL_CONTEXT_WINDOWS", meaning="JSON object of model names and their context windows in tokens"

@@ -18,7 +18,7 @@ class ServerSettings(Group):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = setting(
         "INFO", "LOG_LEVEL", meaning="lowest level of log lines on stderr"
     )
-    log_format: Literal["console", "json"] = setting("console", "LOG_FORMAT", meaning="log lines as text or JSON")
+    log_format: Literal["console", "json"] = setting("console", "LOG_FORMAT", meaning="log lines: text (`console`) or JSON (`json`)")
     max_body_bytes: int = internal(8 * 1024 * 1024, "MAX_BODY_BYTES", ge=1024)
     request_timeout_seconds: float = internal(30.0, "REQUEST_TIMEOUT_SECONDS", gt=0)
     head_timeout_seconds: float = internal(10.0, "HEAD_TIMEOUT_SECONDS", gt=0)
@@ -43,13 +43,13 @@ class ServerSettings(Group):
     allowed_hosts: str = setting(
         "",
         "ALLOWED_HOSTS",
-        meaning="host names that requests may use besides localhost, comma-separated, or `*` for all. Unset: all names, "
-        "but with `AUTH_MODE=disabled` on 127.0.0.1 only localhost",
+        meaning="host names that requests may use besides localhost, comma-separated; `*`: all. If unset, all names are allowed; "
+        "without authentication on 127.0.0.1, only localhost",
     )
     public_url: str | None = setting(
         None,
         "PUBLIC_URL",
-        meaning="the server's address for clients, used in OAuth metadata and for the console's login; default: the address of the request",
+        meaning="the server's address for clients, used in OAuth metadata and for the console's login; unset: the address of the request",
         pattern=r'^https?://[^\s"/?#]+(/[^\s"?#]*)?$',
     )
     proxy_upstreams: str = setting(
