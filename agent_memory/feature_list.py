@@ -1,4 +1,4 @@
-"""List all features in the order in which they open: some core features, then the extensions, then the other core features."""
+"""List all features in the order in which they open: some core features, then extensions and interfaces, then the other core features."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ ENTRY_POINTS = "agent_memory.extensions"
 
 
 def find_extensions() -> Iterator[Feature]:
-    """Yield the feature of each folder in `extensions/`, then the features of installed packages, each sorted by name.
+    """Yield the features of the folders in `extensions/` and `interfaces/`, then those of installed packages, each sorted by name.
 
     Does not catch exceptions from an extension's import, so a broken extension prevents the server from starting.
     """
-    extensions = files("agent_memory").joinpath("extensions")
-    if extensions.is_dir():
-        for name in sorted(folder.name for folder in extensions.iterdir() if folder.joinpath("feature.py").is_file()):
-            yield import_name(f"agent_memory.extensions.{name}.feature:FEATURE")
+    for level in ("extensions", "interfaces"):
+        top = files("agent_memory").joinpath(level)
+        if top.is_dir():
+            for name in sorted(folder.name for folder in top.iterdir() if folder.joinpath("feature.py").is_file()):
+                yield import_name(f"agent_memory.{level}.{name}.feature:FEATURE")
     for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         yield point.load()
 

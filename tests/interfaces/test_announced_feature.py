@@ -141,6 +141,17 @@ def test_at_most_two_files_import_an_extension(feature: str) -> None:
     assert know <= EDITED
 
 
+def test_at_most_three_other_files_know_the_oauth_server() -> None:
+    """Its name, its protocol, its Redis keys and its console texts."""
+    names = re.compile(r"(?i)oauth_?server|oauth client|connection_renew|authorization server\b|connect_title")
+    folders = ("agent_memory", "worker/agent_memory_worker", "client/agent_memory_client", "client-ts/src")
+    files = {str(file.relative_to(ROOT)): file for folder in folders for file in (ROOT / folder).rglob("*.*")}
+    files = {name: file for name, file in files.items() if file.suffix in (".py", ".lua", ".html", ".json", ".ts", ".toml")}
+    files["pyproject.toml"] = ROOT / "pyproject.toml"
+    know = {name for name, file in files.items() if "/oauth_server/" not in name and names.search(file.read_text("utf-8"))}
+    assert know == {"agent_memory/foundation/core/settings/auth.py", "agent_memory/interfaces/http/app.py", "pyproject.toml"}
+
+
 def test_other_tests_never_import_a_registered_feature() -> None:
     """All other tests must pass after a feature's folder, tests and registration are deleted."""
     for folder in (Path(file).parent for file in parts("registration.py")):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from agent_memory.features.access.browser_sessions import BrowserSessions
-from agent_memory.features.access.connections import Connections
 from agent_memory.features.access.credentials import Authenticator, open_oauth
 from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
 from agent_memory.features.access.limits import LimitStore, RequestLimit
@@ -26,8 +25,9 @@ def open_access(foundation: Foundation, services: Services) -> None:
     gate, provider = open_oauth(settings, token_gate) if settings.auth.takes_jwts else (token_gate, None)
     services.add(
         Authenticator(gate),
+        tokens,
+        token_gate,
         TokenService(tokens, token_gate),
-        Connections(client, keys, tokens, token_gate),
         BrowserSessions(client, keys, token_gate if settings.auth.takes_keys else None, provider),
         RequestLimit(settings.limits, limits),
         embeddings,
@@ -47,8 +47,6 @@ ACCESS = Feature(
         KeySpace("toks", "hash", "the digests of the API keys, by id", "until revoked"),
         KeySpace("tok-secret", "string", "the key of those digests, unless AUTH_SECRET is set", "for ever", personal=False),
         KeySpace("browser:<digest>", "string", "the API key's digest, or claims, of a browser's login; empty: a used login", "12 hours"),
-        KeySpace("app:<client>", "string", "a registered OAuth client", "an hour; 90 days after its last use", personal=False),
-        KeySpace("grant:<digest>", "hash", "an OAuth code or refresh token: client, API key, use", "30 days", personal=False),
         KeySpace("rate:<tenant>", "hash", "a tenant's remaining requests", "until it is full again", personal=False),
         KeySpace("spent:<tenant>", "hash", "the model tokens that a tenant used on a day", "2 days", personal=False),
         KeySpace("ctx:<model>", "string", "learned from refusals: a model's tokens, or blindness", "an hour; a day", personal=False),

@@ -25,8 +25,7 @@ LISTED_MS = 30 * 24 * 3600 * 1000
 class Token:
     """A stored API key. Times are in ms. `former` contains the digests of replaced secrets that may still be valid.
 
-    For a connection (`connections.py`), `client` is the OAuth client, and `parent` is the digest of the key that
-    approved the connection.
+    A key is valid only as long as the key whose digest is `parent`. `client` is the program that received the key.
     """
 
     id: str

@@ -79,19 +79,14 @@ class TokenGate:
         self._trusted[digest] = (principal, until)
         return principal
 
-    async def digest_of(self, caller: Principal) -> str:
-        """Return the digest of a caller's own key.
-
-        Raises Unauthenticated if the key was revoked, and Forbidden if it belongs to a connection.
-        """
+    async def digests_of(self, caller: Principal) -> tuple[str, str | None]:
+        """Return the digests of a caller's own key and of its parent. Raises Unauthenticated if the key was revoked."""
         if caller.operator:
-            return await self.digest(self._admin or "")
+            return await self.digest(self._admin or ""), None
         token = await self._store.find_token(caller.subject.removeprefix("token:"))
         if token is None:
             raise Unauthenticated("unknown API key: it is wrong or was revoked")
-        if token.parent is not None:
-            raise Forbidden("a connected app cannot connect others: log in with your own API key")
-        return token.digest
+        return token.digest, token.parent
 
     def recall_principal(self, credential: str) -> tuple[Principal, bool] | None:
         if self._admin is not None and hmac.compare_digest(credential, self._admin):

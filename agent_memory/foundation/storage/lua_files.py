@@ -25,7 +25,7 @@ from typing import Any
 
 from pydantic_core import to_json
 
-LEVELS = ("foundation", "features", "extensions")
+LEVELS = ("foundation", "features", "extensions", "interfaces")
 """Folders of `agent_memory` that may contain scripts."""
 _DECLARED = re.compile(r"-- (KEYS|ARGV|NEEDS): (.+)")
 _ARGUMENT = re.compile(r"(\w+)(?:: (number|flag|json))?(\?|\.\.\.)?")

@@ -39,8 +39,11 @@ _POLICY = (
 )
 _MOST_FORM_BYTES = 1024 * 1024
 _MOST_FIELDS = 50
-_FOLDER = Path(__file__).parent
-_WORDS: dict[str, dict[str, str]] = {path.stem: json.loads(path.read_bytes()) for path in sorted((_FOLDER / "words").glob("*.json"))}
+# Other interfaces with pages have folders for UI strings and templates, too.
+_INTERFACES = Path(__file__).parents[1]
+_WORDS: dict[str, dict[str, str]] = {}
+for _file in sorted(_INTERFACES.glob("*/words/*.json")):
+    _WORDS.setdefault(_file.stem, {}).update(json.loads(_file.read_bytes()))
 
 
 def _day(text: str) -> str:
@@ -64,7 +67,8 @@ def _month(text: str) -> str:
 
 
 # REST omits fields without a value: templates treat these as false.
-_TEMPLATES = Environment(loader=FileSystemLoader(_FOLDER / "templates"), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+_LOADER = FileSystemLoader(sorted(_INTERFACES.glob("*/templates")))
+_TEMPLATES = Environment(loader=_LOADER, autoescape=True, trim_blocks=True, lstrip_blocks=True)
 _TEMPLATES.filters |= {"moment": moment, "day": _day, "month": _month, "origin": _origin, "number": "{:,}".format}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ from agent_memory.interfaces.http.middleware.known_caller import KnownCallerMidd
 from agent_memory.interfaces.http.middleware.rate_limit import RateLimitMiddleware
 from agent_memory.interfaces.http.middleware.request import RequestMiddleware
 from agent_memory.interfaces.http.middleware.token_scheme import TokenSchemeMiddleware
-from agent_memory.interfaces.http.protected_resource import OAUTH_PATHS, challenge_of, metadata_routes
+from agent_memory.interfaces.http.protected_resource import challenge_of, metadata_routes, provider_metadata
 from agent_memory.interfaces.http.routes import ROUTERS
 from agent_memory.interfaces.http.unserved_apis import UnservedRoutes, find_compatible_apis
 from agent_memory.interfaces.mcp.lazy import McpDoor
@@ -144,26 +144,27 @@ def _assembled(
     products = find_compatible_apis()
     # Path prefixes that accept Mem0's `Token` scheme.
     token_prefixes = products["mem0"].PREFIXES if "mem0" in products and (settings.auth.required or "mem0" in settings.compat.names) else ()
-    _add_middleware(app, settings, host, token_prefixes)
+    rest_app = _rest_app(app, settings)
+    oauth_routes, open_paths, login = _oauth_server(settings, rest_app)
+    _add_middleware(app, settings, host, token_prefixes, open_paths, login)
     app.router.routes += pages.pages(app.title, "/openapi.json", BASE if settings.server.console else "/docs")
     compatible = {name: product.routes() for name, product in products.items()}
     routes = [*routes, *(route for name in compatible if name in settings.compat.names for route in compatible[name])]
     mcp_routes = mcp.routes if mcp is not None else ()
-    rest_app = _rest_app(app, settings)
     console = console_routes(settings, rest_app) if settings.server.console else ()
     # Routes match in order, so our routes must come before the documentation's routes.
-    app.router.routes[:0] = [*routes, *metadata_routes(settings), *mcp_routes, *_oauth_routes(settings, rest_app), *console]
+    app.router.routes[:0] = [*routes, *metadata_routes(settings, login), *mcp_routes, *oauth_routes, *console]
     app.router.routes.append(UnservedRoutes({name: each for name, each in compatible.items() if name not in settings.compat.names}))
     return app
 
 
-def _oauth_routes(settings: Settings, rest_app: ASGIApp) -> Sequence[BaseRoute]:
+def _oauth_server(settings: Settings, rest_app: ASGIApp) -> tuple[Sequence[BaseRoute], frozenset[str], Mapping[str, object]]:
     if not settings.auth.oauth_server:
-        return ()
+        return (), frozenset(), provider_metadata(settings)
     # Import the MCP SDK only if it is needed, because this takes a second.
-    from agent_memory.interfaces.oauth_server.routes import oauth_routes
+    from agent_memory.interfaces.oauth_server.routes import oauth_server
 
-    return oauth_routes(settings, rest_app)
+    return oauth_server(settings, rest_app)
 
 
 def _rest_app(app: FastAPI, settings: Settings) -> ASGIApp:
@@ -182,7 +183,9 @@ def _limit_of(app: FastAPI) -> RequestLimit | None:
     return None if app.state.runtime is None else app.state.runtime[RequestLimit]
 
 
-def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes: tuple[str, ...]) -> None:
+def _add_middleware(
+    app: FastAPI, settings: Settings, host: str, token_prefixes: tuple[str, ...], open_paths: frozenset[str], login: Mapping[str, object]
+) -> None:
     """Add the middleware layers, from the innermost to the outermost."""
 
     def gate() -> CredentialGate | None:
@@ -195,8 +198,7 @@ def _add_middleware(app: FastAPI, settings: Settings, host: str, token_prefixes:
     if limited:
         app.add_middleware(RateLimitMiddleware, limit=limit, required=required)
     if required:
-        open_paths = OAUTH_PATHS if settings.auth.oauth_server else frozenset[str]()
-        app.add_middleware(AuthenticationMiddleware, gate=gate, challenge=partial(challenge_of, settings), open_paths=open_paths)
+        app.add_middleware(AuthenticationMiddleware, gate=gate, challenge=partial(challenge_of, settings, login), open_paths=open_paths)
     calls, most = (PREFIX,), settings.server.max_concurrent_requests
     app.add_middleware(AdmissionMiddleware, most=most, fair=required, calls=calls, most_calls=MOST_CALLS)
     if limited:

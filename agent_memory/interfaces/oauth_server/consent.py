@@ -12,13 +12,12 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from agent_memory.features.access import audit
-from agent_memory.features.access.connections import Connections, Wish
 from agent_memory.foundation.core.errors import BadInput
 from agent_memory.foundation.core.scope import Principal, Role
 from agent_memory.interfaces.console.frame import Fields, Page
 from agent_memory.interfaces.console.paths import BASE
-from agent_memory.interfaces.oauth_server.provider import SCOPES, Provider, is_safe_redirect, redirect_to
-from agent_memory.interfaces.oauth_server.resources import is_our_resource
+from agent_memory.interfaces.oauth_server.connections import Connections, Wish
+from agent_memory.interfaces.oauth_server.provider import SCOPES, Provider, is_our_resource, is_safe_redirect, redirect_to
 from agent_memory_client.models import Identifier
 
 CONSENT_PATH = f"{BASE}/connect"

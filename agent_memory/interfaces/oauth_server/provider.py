@@ -5,6 +5,7 @@ Clients are public: they get no secrets, and PKCE (S256) protects their codes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from mcp.server.auth.provider import (
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyUrl
 
-from agent_memory.features.access.connections import ACCESS_SECONDS, Connections, Grant
+from agent_memory.interfaces.oauth_server.connections import ACCESS_SECONDS, Connections, Grant
 
 SCOPES = ("memory:read", "memory:write")
 _MOST_REDIRECTS = 10
@@ -26,6 +27,7 @@ _MOST_URI_CHARS = 2000
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 # RFC 8252: native apps use reversed domain names as schemes. These well-known apps use other schemes.
 _APP_SCHEMES = frozenset({"cursor", "vscode", "vscode-insiders", "windsurf"})
+_RESOURCE_PATH = re.compile(r"(/[^/?#]+)?/mcp/?\Z|/?\Z")
 
 
 class Code(AuthorizationCode):
@@ -111,6 +113,11 @@ class Provider:
             raise TokenError("invalid_grant", "this connection was revoked, or its API key: log in again")
         access, refresh = tokens
         return OAuthToken(access_token=access, expires_in=ACCESS_SECONDS, scope=" ".join(grant.scopes), refresh_token=refresh)
+
+
+def is_our_resource(issuer: str, resource: str) -> bool:
+    """True if a resource indicator (RFC 8707) is this server, or MCP on this server."""
+    return resource.startswith(issuer) and _RESOURCE_PATH.match(resource.removeprefix(issuer)) is not None
 
 
 def is_safe_redirect(uri: AnyUrl) -> bool:

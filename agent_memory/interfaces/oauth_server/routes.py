@@ -5,6 +5,7 @@ Some clients ignore the metadata and expect these paths.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,15 +20,14 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, request_response
 from starlette.types import ASGIApp
 
-from agent_memory.features.access.connections import Connections
 from agent_memory.foundation.api.operation import NamedRoute
 from agent_memory.foundation.api.responses import JsonResponse
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.interfaces.console.frame import page_endpoint
+from agent_memory.interfaces.oauth_server.connections import Connections
 from agent_memory.interfaces.oauth_server.consent import CONSENT_PATH, show_consent
-from agent_memory.interfaces.oauth_server.provider import SCOPES, Provider
-from agent_memory.interfaces.oauth_server.resources import is_our_resource
+from agent_memory.interfaces.oauth_server.provider import SCOPES, Provider, is_our_resource
 
 _BODY_BYTES = 16 * 1024
 # Limits per minute: requests from one address, and registrations from all addresses.
@@ -35,19 +35,16 @@ _REQUESTS, _REGISTRATIONS, _ALL_REGISTRATIONS = 300, 30, 120
 _NO_STORE = {"cache-control": "no-store"}
 
 
-def check_settings(settings: Settings) -> str:
-    """Return the issuer. Raises StartupError if the other settings do not allow an authorization server."""
+def oauth_server(settings: Settings, rest_app: ASGIApp) -> tuple[Sequence[BaseRoute], frozenset[str], Mapping[str, object]]:
+    """Return the authorization server's routes, their public paths, and what the metadata of the protected resource says of logins.
+
+    The consent page is not public: it looks for a browser's login. Raises StartupError for unsuitable settings.
+    """
     issuer = (settings.server.public_url or "").rstrip("/")
     parts = urlsplit(issuer)
     is_safe = parts.scheme == "https" or parts.hostname in ("localhost", "127.0.0.1", "::1")
     if settings.auth.mode != "token" or not settings.server.console or not is_safe or parts.path:
         raise StartupError("OAUTH_SERVER needs AUTH_MODE=token, the console, and PUBLIC_URL: https, without a path")
-    return issuer
-
-
-def oauth_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
-    """Return the authorization server's routes. Raises StartupError for unsuitable settings."""
-    issuer = check_settings(settings)
 
     async def metadata(request: Request) -> Response:
         return JsonResponse(_metadata(issuer), headers={"cache-control": "max-age=3600"})
@@ -81,15 +78,16 @@ def oauth_routes(settings: Settings, rest_app: ASGIApp) -> list[BaseRoute]:
         return Response(headers=_NO_STORE)
 
     posts = {"/register": register, "/token": token, "/revoke": revoke}
-    return [
-        NamedRoute("/.well-known/oauth-authorization-server", metadata, include_in_schema=False),
-        NamedRoute("/authorize", authorize, include_in_schema=False),
+    gets = {"/.well-known/oauth-authorization-server": metadata, "/authorize": authorize}
+    routes = [
+        *(NamedRoute(path, each, include_in_schema=False) for path, each in gets.items()),
         *(
             NamedRoute(path, RequestBodyLimitMiddleware(request_response(each), _BODY_BYTES), methods=["POST"], include_in_schema=False)
             for path, each in posts.items()
         ),
         NamedRoute(CONSENT_PATH, page_endpoint(show_consent, settings, rest_app), methods=["GET", "POST"], include_in_schema=False),
     ]
+    return routes, frozenset({*gets, *posts}), {"authorization_servers": [issuer], "scopes_supported": list(SCOPES)}
 
 
 def _metadata(issuer: str) -> dict[str, object]:

@@ -26,7 +26,6 @@ from agent_memory.extensions.timeline.follower import TimelineFollower
 from agent_memory.extensions.timeline.section import TIMELINE_HEADING
 from agent_memory.extensions.timeline.store import TimelineOwner
 from agent_memory.extensions.timeline.summaries.summarizer import PeriodSummarizer
-from agent_memory.features.access.connections import Connections
 from agent_memory.features.jobs import operations as background
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.settings import load_settings
@@ -36,6 +35,7 @@ from agent_memory.interfaces.http.app import create_app
 from agent_memory.interfaces.mcp import tools as mcp_tools
 from agent_memory.interfaces.mcp.resources import PROMPT
 from agent_memory.interfaces.mcp.tools import RESOURCES, TOOLS
+from agent_memory.interfaces.oauth_server.connections import Connections
 from agent_memory_client import MemoryAPIClient, MemoryClientConfig, SyncMemoryAPIClient
 from agent_memory_client.models import ACTING_USER_HEADER, EXPORT_FORMAT, EXPORT_VERSION
 from agent_memory_worker.order_runner import carry_out

@@ -127,7 +127,7 @@ def test_lua_parts_are_required_only_from_lower_layers() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
     layers = [
         layer
-        for level in ("extensions", "features", "foundation")
+        for level in ("interfaces", "extensions", "features", "foundation")
         for contract in contracts
         if contract["id"] == level
         for layer in contract["layers"]

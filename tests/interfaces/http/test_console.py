@@ -24,7 +24,8 @@ from agent_memory.runtime import open_runtime
 from tests.support.api import Recorded
 from tests.support.cli import ROOT
 
-CONSOLE = ROOT / "agent_memory" / "interfaces" / "console"
+INTERFACES = ROOT / "agent_memory" / "interfaces"
+CONSOLE = INTERFACES / "console"
 CONSOLE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -66,8 +67,12 @@ def test_vendored_files_match_the_manifest() -> None:
 
 
 def test_every_template_text_is_translated() -> None:
-    languages = {path.stem: json.loads(path.read_text("utf-8")) for path in (CONSOLE / "words").glob("*.json")}
-    texts = "".join(path.read_text("utf-8") for path in (CONSOLE / "templates").rglob("*.html"))
+    languages: dict[str, dict[str, str]] = {}
+    for path in INTERFACES.glob("*/words/*.json"):
+        words = json.loads(path.read_text("utf-8"))
+        assert not words.keys() & languages.setdefault(path.stem, {}).keys(), path
+        languages[path.stem] |= words
+    texts = "".join(path.read_text("utf-8") for path in INTERFACES.glob("*/templates/**/*.html"))
     used = set(re.findall(r"\bt\.([a-z_0-9]+)", texts))
     beginnings = tuple(re.findall(r't\["([a-z]+_)" ~', texts))
     for language, words in languages.items():
@@ -105,7 +110,7 @@ def test_every_action_names_existing_rest_operations() -> None:
 
 
 def test_templates_never_disable_escaping() -> None:
-    for path in (CONSOLE / "templates").rglob("*.html"):
+    for path in INTERFACES.glob("*/templates/**/*.html"):
         text = path.read_text("utf-8")
         assert "|safe" not in text.replace(" ", ""), path.name
         assert "autoescape" not in text, path.name

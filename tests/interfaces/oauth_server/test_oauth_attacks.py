@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from agent_memory.features.access.connections import Connections
 from agent_memory.features.access.tokens import TokenService
 from agent_memory.foundation.core.errors import StartupError
 from agent_memory.interfaces.http.app import create_app
+from agent_memory.interfaces.oauth_server.connections import Connections
 from tests.interfaces.oauth_server.conftest import ADMIN, CALLBACK, App, Browser, MakeSettings, Site, sent_back
 from tests.support.waiting import wait_until
 

@@ -35,7 +35,7 @@ def test_core_passes_its_first_tests_without_extensions(tmp_path: Path) -> None:
     listed = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     file, *features = listed.stdout.split()
     assert Path(file).is_relative_to(tmp_path)
-    assert features == ["access", "extraction", "forget", "jobs", "memories", "privacy", "recall", "sessions", "transfer"]
+    assert features == ["access", "extraction", "forget", "jobs", "memories", "oauth_server", "privacy", "recall", "sessions", "transfer"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
 

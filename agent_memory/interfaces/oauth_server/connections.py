@@ -15,15 +15,15 @@ from secrets import token_urlsafe
 from time import time
 from typing import Any
 
-from redis.asyncio import Redis
-
 from agent_memory.features.access.limits import LimitStore, too_many
 from agent_memory.features.access.token_store import LISTED_MS, Token, TokenStore
 from agent_memory.features.access.tokens import LEASE_SECONDS, PREFIX, TokenGate
 from agent_memory.foundation.core.errors import Forbidden, Unauthenticated
+from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.scope import Principal, Role
+from agent_memory.foundation.foundation import Foundation
 from agent_memory.foundation.storage.connection import read, redis_errors
-from agent_memory.foundation.storage.keyspace import Keys, digest
+from agent_memory.foundation.storage.keyspace import digest
 from agent_memory.foundation.storage.scripts import Script
 from agent_memory_client.models import new_id
 
@@ -63,13 +63,11 @@ class Grant:
 
 
 class Connections:
-    def __init__(self, client: Redis, keys: Keys, tokens: TokenStore, gate: TokenGate) -> None:
-        self._client = client
-        self._keys = keys
-        self._tokens = tokens
-        self._gate = gate
-        self._limits = LimitStore(client, keys)
-        self._renew = Script(client, "access/connection_renew")
+    def __init__(self, foundation: Foundation, services: Services) -> None:
+        self._client, self._keys = foundation.client, foundation.keys
+        self._tokens, self._gate = services[TokenStore], services[TokenGate]
+        self._limits = LimitStore(foundation.client, foundation.keys)
+        self._renew = Script(foundation.client, "oauth_server/connection_renew")
 
     async def limit(self, name: str, per_minute: int) -> None:
         """Count a request without credentials against the limit `name`. Raises TooMany and RedisUnavailable."""
@@ -94,6 +92,9 @@ class Connections:
         """
         if caller.users is not None and not (users and users <= caller.users):
             raise Forbidden("your API key does not give access to this user", field="user")
+        parent, grandparent = await self._gate.digests_of(caller)
+        if grandparent is not None:
+            raise Forbidden("a connected app cannot connect others: log in with your own API key")
         token = Token(
             id=new_id(),
             digest=await self._gate.digest(token_urlsafe(32)),
@@ -104,7 +105,7 @@ class Connections:
             namespaces=caller.namespaces,
             users=users,
             agents=caller.agents,
-            parent=await self._gate.digest_of(caller),
+            parent=parent,
             client=wish.client_id,
         )
         await self._tokens.add_token(token, CODE_SECONDS * 1000, listed_ms=0)
