@@ -120,7 +120,7 @@ def app_with(monkeypatch: pytest.MonkeyPatch, command: str) -> Any:
     monkeypatch.syspath_prepend(ROOT / "examples" / "extension")
     points = [EntryPoint(command, "nickname_command:nickname", "agent_memory.commands")]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points if group == points[0].group else [])
-    return runpy.run_module("agent_memory.interfaces.cli.app")["app"]
+    return runpy.run_path(str(ROOT / "agent_memory" / "interfaces" / "cli" / "app.py"))["app"]
 
 
 def test_help_shows_the_command_of_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
