@@ -14,6 +14,7 @@ from agent_memory.features.memories.feature import MEMORIES
 from agent_memory.features.privacy.feature import PRIVACY
 from agent_memory.features.privacy.forget.feature import FORGET
 from agent_memory.features.recall.feature import RECALL
+from agent_memory.features.reembed.feature import REEMBED
 from agent_memory.features.sessions.feature import SESSIONS
 from agent_memory.features.transfer.feature import TRANSFER
 from agent_memory.foundation.core.feature import Feature, import_name
@@ -48,5 +49,5 @@ def check_names(features: Sequence[Feature]) -> None:
             raise ValueError(f"two {kind} are named {', '.join(twice)}: rename one, or uninstall its package")
 
 
-FEATURES: tuple[Feature, ...] = (ACCESS, JOBS, MEMORIES, SESSIONS, EXTRACTION, *find_extensions(), RECALL, PRIVACY, FORGET, TRANSFER)
+FEATURES: Sequence[Feature] = (ACCESS, JOBS, MEMORIES, REEMBED, SESSIONS, EXTRACTION, *find_extensions(), RECALL, PRIVACY, FORGET, TRANSFER)
 check_names(FEATURES)

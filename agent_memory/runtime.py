@@ -14,15 +14,15 @@ from typing import Any, TypeVar
 from redisvl.schema import IndexSchema
 
 from agent_memory.feature_list import FEATURES
-from agent_memory.features.memories.reembed.store import ReembedStore
-from agent_memory.features.memories.reembed.switch import ModelSwitch
 from agent_memory.features.recall.service import RecallService
+from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
+from agent_memory.features.reembed.store import ReembedStore
+from agent_memory.features.reembed.switch import ModelSwitch
 from agent_memory.foundation.core.errors import RedisUnavailable
 from agent_memory.foundation.core.feature import Services
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.foundation import Foundation, open_foundation, prepare_bucket
-from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
 from agent_memory.foundation.llm.local.weights import PACKAGES
 from agent_memory.foundation.llm.profiles import profile_of
 from agent_memory.foundation.llm.providers import Models, open_models

@@ -213,5 +213,6 @@ FEATURE = Feature(
     # guide: adds sentences to the prompt of extraction (profile/service.py)
     # session_part: stores fields of the feature in sessions (procedures/learning/results.py)
     # indexes: search indexes (items/search_index.py)
+    # background: async functions run(runtime, stop) that each worker runs as long as it lives (agent_memory_worker/reembed.py)
     # examples: requests for the OpenAPI document (timeline/examples.py)
 )

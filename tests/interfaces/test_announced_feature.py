@@ -152,6 +152,19 @@ def test_at_most_three_other_files_know_the_oauth_server() -> None:
     assert know == {"agent_memory/foundation/core/settings/auth.py", "agent_memory/interfaces/http/app.py", "pyproject.toml"}
 
 
+def test_at_most_three_files_know_reembedding() -> None:
+    """Not counted: its folder, its module of the worker, and the client's models."""
+    own = re.compile(r"^agent_memory/features/reembed/|^worker/agent_memory_worker/reembed\.py$")
+    names = re.compile(r"re-?embed|\bre:[a-z]+\b|embedding_choice", re.IGNORECASE)
+    files = {str(file.relative_to(ROOT)): file for folder in ("agent_memory", "worker") for file in (ROOT / folder).rglob("*.*")}
+    sources = {name: file for name, file in files.items() if file.suffix in {".py", ".lua", ".json"} and not own.search(name)}
+    assert {name for name, file in sources.items() if names.search(file.read_text("utf-8"))} == {
+        "agent_memory/feature_list.py",
+        "agent_memory/features/memories/lua/parts/documents.lua",
+        "agent_memory/runtime.py",
+    }
+
+
 def test_other_tests_never_import_a_registered_feature() -> None:
     """All other tests must pass after a feature's folder, tests and registration are deleted."""
     for folder in (Path(file).parent for file in parts("registration.py")):

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
-from agent_memory.features.memories.reembed import switch
-from agent_memory.features.memories.reembed.service import ReembedService
+from agent_memory.features.reembed import switch
+from agent_memory.features.reembed.service import ReembedService
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.runtime import Runtime, open_runtime
 from agent_memory_client.models import ReembedAction, ReembedRequest
-from agent_memory_worker.memories import reembed
+from agent_memory_worker import reembed
 from tests.support.lookalike import Lookalike
 from tests.support.rig import Rig
 from tests.support.waiting import wait_until
@@ -60,7 +60,7 @@ async def filling(runtime: Runtime) -> AsyncGenerator[None]:
         stop.set()
         await task
         # Otherwise the next worker waits for 15 s.
-        await runtime.client.delete(runtime.keys.reembed_turn)
+        await runtime.client.delete(f"{runtime.keys.root}re:turn")
 
 
 async def start(rig: Rig, request: ReembedRequest = SECOND) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 from docket import Docket, Worker
 from ulid import ULID
 
+from agent_memory.feature_list import FEATURES
 from agent_memory.features.memories.upkeep.reindex import Reindexer
 from agent_memory.foundation.core.errors import RedisUnavailable
+from agent_memory.foundation.core.feature import import_name
 from agent_memory.foundation.core.settings import Settings
 from agent_memory.foundation.storage.connection import redis_errors
 from agent_memory.foundation.storage.dead_messages import Carrier, CarrierGuard
 from agent_memory.runtime import Runtime
-from agent_memory_worker.memories.reembed import run_reembedding
 from agent_memory_worker.plain_serializer import only_plain_data
 from agent_memory_worker.relay import Relay, pause
 from agent_memory_worker.task_handlers import Tasks
@@ -37,21 +38,32 @@ async def run_worker(runtime: Runtime, settings: Settings, stop: asyncio.Event) 
     loop and relay.
     """
     only_plain_data()
-    reembedding = asyncio.create_task(run_reembedding(runtime, stop))
+    functions = [import_name(name) for feature in FEATURES for name in feature.background]
+    background = [asyncio.create_task(_keep_running(run, bucket, stop)) for run in functions for bucket in runtime.all]
     try:
         await asyncio.gather(*(_run(bucket, settings, stop) for bucket in runtime.all))
     finally:
-        # Re-embedding may be interrupted at any point.
-        reembedding.cancel()
-        await asyncio.gather(reembedding, return_exceptions=True)
+        for task in background:
+            task.cancel()
+        await asyncio.gather(*background, return_exceptions=True)
+
+
+async def _keep_running(run: Callable[[Runtime, asyncio.Event], Awaitable[None]], bucket: Runtime, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        try:
+            await run(bucket, stop)
+            return
+        except Exception:
+            log.exception("a background function failed; starting it again")
+            await pause(stop, _RESTART_SECONDS)
 
 
 async def _run(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
     while not stop.is_set():
         moved = runtime.bucket_redis.moved
-        # Prepare each time, because Redis may have returned with another store.
-        await _prepared(runtime, settings, stop)
         try:
+            # Each time, because Redis may have returned with another store.
+            await runtime[Reindexer].reindex_for_model()
             with redis_errors():
                 async with runtime.docket() as docket:
                     await _run_docket(runtime, docket, settings, stop, moved)
@@ -77,18 +89,6 @@ async def _run_docket(runtime: Runtime, docket: Docket, settings: Settings, stop
                 log.error("moved %d unreadable queue messages to the dead messages", dead)
             await pause(stop, _RESTART_SECONDS)
     await tasks.close()
-
-
-async def _prepared(runtime: Runtime, settings: Settings, stop: asyncio.Event) -> None:
-    """Prepare the store's indexes. Keep retrying while Redis is slow or unavailable."""
-    while not stop.is_set():
-        try:
-            await runtime[Reindexer].reindex_for_model()
-        except RedisUnavailable as error:
-            log.warning("worker is waiting for Redis: %s", error)
-            await pause(stop, _RESTART_SECONDS)
-        else:
-            return
 
 
 def _worker(docket: Docket, tasks: Tasks, settings: Settings) -> Worker:

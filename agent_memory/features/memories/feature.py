@@ -11,8 +11,6 @@ from agent_memory.features.memories.commit import MemoryCommits
 from agent_memory.features.memories.duplicates.service import COMPACT, DuplicateService
 from agent_memory.features.memories.duplicates.store import MergeStore
 from agent_memory.features.memories.quarantine.service import QuarantineService
-from agent_memory.features.memories.reembed.service import ReembedService
-from agent_memory.features.memories.reembed.store import ReembedStore
 from agent_memory.features.memories.retention.service import RetentionService
 from agent_memory.features.memories.search.document_frequency import DocumentFrequencies
 from agent_memory.features.memories.search.pages import PageReader
@@ -50,7 +48,6 @@ def open_memories(foundation: Foundation, services: Services) -> None:
     foundation.on_close(usage.close)
     followers = MemoryFollowers(services.followers)
     limit = MemoryLimit(settings.limits, lambda tenant: scan.count_memories(scope_of_work(tenant), Selection()))
-    reembed = ReembedStore(client, keys)
     services.add(
         scripts,
         store,
@@ -69,8 +66,6 @@ def open_memories(foundation: Foundation, services: Services) -> None:
         RetentionService(scan, commits),
         DuplicateService(services[OrderStore], scan),
         Reindexer(client, keys, foundation.outbox, spec, foundation.schemas),
-        reembed,
-        ReembedService(settings, reembed, foundation.counter),
         IdleTenants(client, keys),
     )
     _open_search(foundation, services, store, usage)
@@ -105,11 +100,7 @@ def _minutes_of_retention(settings: Settings) -> float | None:
 MEMORIES = Feature(
     name="memories",
     open=open_memories,
-    routes=(
-        "agent_memory.features.memories.routes:router",
-        "agent_memory.features.memories.routes:quarantine_router",
-        "agent_memory.features.memories.reembed.routes:router",
-    ),
+    routes=("agent_memory.features.memories.routes:router", "agent_memory.features.memories.routes:quarantine_router"),
     jobs={COMPACT: "agent_memory_worker.memories.duplicates:run_compaction"},
     schedule={
         "compact": PeriodicJob("agent_memory_worker.memories.duplicates:compact_changed", _minutes_of_compaction),

@@ -308,6 +308,9 @@ class Feature:
     due_work: Mapping[DueKind, str] = field(default_factory=dict[DueKind, str])
     """Maps a kind to the import string of an async function that takes the runtime and the members of due marks."""
     schedule: Mapping[str, PeriodicJob] = field(default_factory=dict[str, PeriodicJob])
+    background: Sequence[str] = ()
+    """Import strings of async functions that each worker runs, per bucket, as long as it lives. They take the runtime, and
+    an event that is set when the worker stops. A stopping worker cancels them. After an exception, they start again."""
     embed_missing: str | None = None
     """Import string of an async function that takes a runtime and a limit. It embeds at most that many of the feature's
     documents without a vector of the runtime's model, and returns their number."""

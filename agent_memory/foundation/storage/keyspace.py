@@ -49,11 +49,6 @@ am:{0}:wake         list    one token while work is due, so that workers need no
 am:{0}:mv:<source>  string  the progress of a move from another server's Redis, its report   30 days after its last step
 am:{0}:mv:<source>:s hash   its sessions and views that were moved, each with what it was   30 days after its last step
 am:{0}:cfg          hash    which store this is, its buckets, the key of ids, means of embedding models, former indexes   forever
-am:{0}:re           hash    a change of the embedding model: both models, phase, progress   until confirmed or aborted
-am:{0}:re:todo      set     names of memories and versions that lack a vector of the other model   as the change
-am:{0}:re:refused   set     names of memories and versions whose texts a model refuses       as the change
-am:{0}:re:processes hash    the model that each live process uses, and the time             as the change
-am:{0}:re:turn      string  the worker that fills in vectors now                           15 seconds
 am:{0}:ix:…         index   the search indexes
 am:{0}:<docket>:…           docket's own keys, in a store of several buckets or on a Redis Cluster; else am:<docket>:…   until done
 """
@@ -184,11 +179,6 @@ class Keys:
     job_times = _Key("seen")
     wake = _Key("wake")
     config = _Key("cfg")
-    reembed = _Key("re")
-    reembed_todo = _Key("re:todo")
-    reembed_refused = _Key("re:refused")
-    reembed_turn = _Key("re:turn")
-    reembed_processes = _Key("re:processes")
 
     memory = _named("m:")
     vector = _named("v:")

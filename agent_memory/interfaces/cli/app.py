@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
 from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -17,11 +20,11 @@ from typer.core import TyperGroup
 from agent_memory import __version__
 from agent_memory.foundation.core import garbage_collection
 from agent_memory.foundation.core.errors import AgentMemoryError, NotFound
-from agent_memory.interfaces.cli.commands.memories import call, delete, erase, forget, prompt, reembed, schedule_task, search, show, top
+from agent_memory.interfaces.cli.commands.memories import call, delete, erase, forget, prompt, schedule_task, search, show, top
 from agent_memory.interfaces.cli.commands.operate import accept_store, backup, health, migrate, rebuild
 from agent_memory.interfaces.cli.commands.tokens import app as tokens
 from agent_memory.interfaces.cli.commands.transfer import export_owner, import_file, migrate_prompt
-from agent_memory.interfaces.cli.decorators import Answer, extend, parameters, prints
+from agent_memory.interfaces.cli.decorators import Answer, asks, extend, parameters, prints
 from agent_memory.interfaces.cli.options import NOT_FOUND
 
 
@@ -169,6 +172,12 @@ def version() -> None:
     typer.echo(__version__)
 
 
+def _commands_of_features() -> dict[str, Any]:
+    """Return the commands of features: the function that `command.py` in a feature's folder defines has the folder's name."""
+    paths = [file.parts[-3:-1] for file in sorted(Path(__file__).parents[2].glob("*/*/command.py"))]
+    return {name: asks(getattr(import_module(f"agent_memory.{level}.{name}.command"), name)) for level, name in paths}
+
+
 _GROUPS: dict[str, dict[str, Any]] = {
     "Run": {"serve": serve, "api": api, "worker": worker, "mcp": mcp, "redis": redis},
     "Look": {"search": search, "prompt": prompt, "show": show, "doctor": doctor, "top": top, "health": health, "version": version},
@@ -178,7 +187,7 @@ _GROUPS: dict[str, dict[str, Any]] = {
         "migrate-prompt": migrate_prompt,
         "backup": backup,
         "rebuild": rebuild,
-        "reembed": reembed,
+        **_commands_of_features(),
         "accept-store": accept_store,
     },
     "Everything else": {"call": call},
@@ -190,6 +199,10 @@ _GROUPS: dict[str, dict[str, Any]] = {
         "task-worker": worker,
     },
 }
+for _point in entry_points(group="agent_memory.commands"):
+    if any(_point.name in group for group in _GROUPS.values()):
+        raise ValueError(f"two commands are named {_point.name}: rename one, or uninstall its package")
+    _GROUPS["Everything else"][_point.name] = asks(_point.load())
 _ALIASES = ("migrate-memories", "migrate-working-memory", "rebuild-index", "task-worker")
 for _name, _command in chain.from_iterable(group.items() for group in _GROUPS.values()):
     if isinstance(_command, typer.Typer):

@@ -13,9 +13,9 @@ from agent_memory.extensions.items.service import ItemService
 from agent_memory.extensions.items.store import ItemOwner
 from agent_memory.extensions.procedures.service import ProcedureService
 from agent_memory.extensions.procedures.store import ProcedureStore
-from agent_memory.features.memories.reembed.store import ReembedStore
+from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
+from agent_memory.features.reembed.store import ReembedStore
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
 from agent_memory_client.models import PutItem
 from agent_memory_client.models.features import procedures as wire
 from agent_memory_worker.items import embed_missing

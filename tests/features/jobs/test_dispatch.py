@@ -17,12 +17,13 @@ from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.sessions.store import SessionStore
 from agent_memory.foundation.core.errors import ModelAnswerInvalid
+from agent_memory.foundation.core.feature import Feature
 from agent_memory.foundation.core.scope import SessionRef
 from agent_memory.foundation.core.task_kinds import DueKind, TaskName
 from agent_memory.foundation.llm.openai.chat import OpenAIChat
 from agent_memory.foundation.storage.outbox import Claims, Outbox
 from agent_memory_client.models import CreateMemoryRecordRequest, SearchRequest
-from agent_memory_worker import task_handlers
+from agent_memory_worker import main, task_handlers
 from agent_memory_worker.main import run_worker
 from agent_memory_worker.retry_policy import backoff
 from agent_memory_worker.task_handlers import Tasks
@@ -89,6 +90,32 @@ async def test_worker_does_all_work_exactly_once(make_rig: MakeRig, chat: OpenAI
         assert len(await found(rig, "plum")) == 100
         assert {kind: one.dead for kind, one in (await rig.rt.outbox.backlog()).items()} == dict.fromkeys(DueKind, 0)
         assert not {f"{what}:{kind}" for what in ("try", "why", "due", "dead") for kind in WORK} & await rig.raw_keys()
+
+
+CALLS: list[str] = []
+
+
+async def fail_once(runtime: Any, stop: asyncio.Event) -> None:
+    CALLS.append("called")
+    if len(CALLS) == 1:
+        raise ValueError("the first call fails")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        CALLS.append("canceled")
+
+
+async def test_background_function_is_called_again_after_an_error_and_ends_with_the_worker(rig: Rig, monkeypatch: Any) -> None:
+    monkeypatch.setattr(main, "FEATURES", (Feature("failing", background=(f"{__name__}:fail_once",)),))
+    monkeypatch.setattr(main, "_RESTART_SECONDS", 0.01)
+    CALLS.clear()
+
+    async def is_called_again() -> bool:
+        return len(CALLS) > 1
+
+    async with working(rig):
+        await eventually(rig, is_called_again, "the second call")
+    assert CALLS == ["called", "called", "canceled"]
 
 
 async def test_corrupt_memory_does_not_block_others(make_rig: MakeRig) -> None:

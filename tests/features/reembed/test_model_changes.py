@@ -15,19 +15,19 @@ import pytest
 
 from agent_memory.features.jobs.erasure_orders import Erasure, ErasureOrders
 from agent_memory.features.jobs.operations import OperationService
-from agent_memory.features.memories.reembed import store as reembed_store
-from agent_memory.features.memories.reembed import switch
-from agent_memory.features.memories.reembed.service import ReembedService
 from agent_memory.features.memories.search.service import SearchService
 from agent_memory.features.memories.service import MemoryService
 from agent_memory.features.memories.store import MemoryStore
 from agent_memory.features.memories.upkeep.reindex import Reindexer
+from agent_memory.features.reembed import store as reembed_store
+from agent_memory.features.reembed import switch
+from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
+from agent_memory.features.reembed.service import ReembedService
 from agent_memory.foundation.core.errors import BadInput, Conflict, ModelUnavailable
 from agent_memory.foundation.core.task_kinds import DueKind
 from agent_memory.foundation.llm import profiles
-from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
 from agent_memory_client.models import EditMemoryRecordRequest, OperationState, ReembedRequest, SearchModeEnum, SearchRequest
-from agent_memory_worker.memories import reembed
+from agent_memory_worker import reembed
 from agent_memory_worker.memories.expiry import sweep
 from agent_memory_worker.privacy.erase import erase
 from tests.support.lookalike import Lookalike
@@ -177,14 +177,14 @@ async def test_time_left_is_measured_from_the_last_resumption(store: Store) -> N
     rig = await store.open()
     await rig.remember(*(record(f"note {number}") for number in range(8)))
     await start(rig)
-    key = rig.keys.reembed
+    key = f"{rig.keys.root}re"
     now = (await rig.rt.client.time())[0]
     await rig.rt.client.hset(key, mapping={"total": 8})
-    await rig.rt.client.sadd(rig.keys.reembed_todo, "a", "b")
+    await rig.rt.client.sadd(f"{rig.keys.root}re:todo", "a", "b")
     await act(rig, "pause")
     await act(rig, "resume")
     await rig.rt.client.hset(key, mapping={"since": now - 100})
-    await rig.rt.client.srem(rig.keys.reembed_todo, "a")
+    await rig.rt.client.srem(f"{rig.keys.root}re:todo", "a")
     status = await rig.rt[ReembedService].read_status()
     assert status.done == 7
     assert status.seconds_left is not None
@@ -224,7 +224,7 @@ async def test_each_phase_finds_new_memories_and_leaves_nothing_of_deleted_ones(
         await use("swapped", "white")
 
         async def is_filled() -> bool:
-            return not await rig.rt.client.exists(rig.keys.reembed_todo)
+            return not await rig.rt.client.exists(f"{rig.keys.root}re:todo")
 
         await wait_until(is_filled, "both vectors of all memories")
     assert sorted((await fields(rig)).values()) == [len(kept)] * 2

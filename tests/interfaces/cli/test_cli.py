@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import re
+import runpy
 import signal
 import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +113,24 @@ def test_help_does_not_load_the_server() -> None:
     code = f"import sys, agent_memory.interfaces.cli.app\nprint([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=clean_environment())
     assert done.stdout.strip() == "[]"
+
+
+def app_with(monkeypatch: pytest.MonkeyPatch, command: str) -> Any:
+    """Return the app of a process in which a package with this command is installed."""
+    monkeypatch.syspath_prepend(ROOT / "examples" / "extension")
+    points = [EntryPoint(command, "nickname_command:nickname", "agent_memory.commands")]
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points if group == points[0].group else [])
+    return runpy.run_path(str(ROOT / "agent_memory" / "interfaces" / "cli" / "app.py"))["app"]
+
+
+def test_help_shows_the_command_of_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = CliRunner().invoke(app_with(monkeypatch, "nickname"), ["--help"]).stdout
+    assert re.search(r"^  nickname  +Print a user's nickname\.$", shown.partition("Everything else:")[2], re.MULTILINE)
+
+
+def test_package_cannot_replace_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="two commands are named erase"):
+        app_with(monkeypatch, "erase")
 
 
 def test_environment_variables_in_help_exist_in_settings() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import httpx
 import pytest
 
 from tests.support.cli import ROOT, agent_memory, clean_environment
-from tests.support.processes import running
+from tests.support.processes import Running, running
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
@@ -35,9 +36,38 @@ def test_core_passes_its_first_tests_without_extensions(tmp_path: Path) -> None:
     listed = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     file, *features = listed.stdout.split()
     assert Path(file).is_relative_to(tmp_path)
-    assert features == ["access", "extraction", "forget", "jobs", "memories", "oauth_server", "privacy", "recall", "sessions", "transfer"]
+    assert features == [
+        "access",
+        "extraction",
+        "forget",
+        "jobs",
+        "memories",
+        "oauth_server",
+        "privacy",
+        "recall",
+        "reembed",
+        "sessions",
+        "transfer",
+    ]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+
+# Another package, whose background function fails at its first call.
+COUNTING = """
+from agent_memory.foundation.core.feature import Feature
+
+calls = []
+
+async def count_calls(runtime, stop):
+    calls.append(runtime.keys.root)
+    if len(calls) == 1:
+        raise ValueError("the first call fails")
+    print("calls of counting:", *calls, flush=True)
+    await stop.wait()
+
+FEATURE = Feature("counting", background=("counting:count_calls",))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +78,25 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = folder / "installed"
     install = ["pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(target), str(source)]
     subprocess.run([sys.executable, "-m", *install], check=True, env=clean_environment(), capture_output=True)
+    (target / "counting.py").write_text(COUNTING)
+    metadata = target / "counting-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: counting\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[agent_memory.extensions]\ncounting = counting:FEATURE\n")
     return target
 
 
 @pytest.fixture(scope="module")
-async def http(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[httpx.AsyncClient]:
-    """A client of a server that has the extension."""
+async def server(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> AsyncGenerator[Running]:
+    """A server that has the extensions."""
     folder = tmp_path_factory.mktemp("served")
-    async with running(folder, "serve", "--port", "0", PYTHONPATH=str(installed)) as server, httpx.AsyncClient(timeout=30) as client:
-        client.base_url = await server.base_url()
+    async with running(folder, "serve", "--port", "0", PYTHONPATH=str(installed)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+async def http(server: Running) -> AsyncGenerator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(timeout=30, base_url=await server.base_url()) as client:
         yield client
 
 
@@ -95,6 +135,18 @@ async def test_installed_extension_adds_data_jobs_and_a_prompt_section(http: htt
     imported = await http.post("/v1/users/bo/import", content=exported, headers={"content-type": "application/x-ndjson"})
     assert imported.json()["imported"]["nickname"] == 1, imported.text
     await becomes("Queen Ana", http, owner | {"user_id": "bo"})
+
+
+async def test_installed_package_runs_in_the_background_and_again_after_an_error(server: Running) -> None:
+    await server.said(r"(calls of counting: am:\{0\}: am:\{0\}:)\n")
+    assert server.output.count("ValueError: the first call fails") == 1
+
+
+async def test_installed_package_adds_a_command(installed: Path, http: httpx.AsyncClient, tmp_path: Path) -> None:
+    (await http.put("/v1/nickname", params={"user_id": "cleo", "name": "Queen Cleo"})).raise_for_status()
+    command = ("nickname", "cleo", "--json", "--url", str(http.base_url))
+    done = await asyncio.to_thread(agent_memory, *command, cwd=tmp_path, cold=True, PYTHONPATH=str(installed))
+    assert (done.returncode, done.stdout) == (0, '{"name": "Queen Cleo"}\n'), done.stderr
 
 
 def test_extension_refuses_an_invalid_setting_in_one_line(installed: Path, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent_memory.features.access.embedding_budget import EmbeddingBudget, TenantModels
-from agent_memory.features.memories.reembed.store import ReembedStore
 from agent_memory.features.memories.store import IndexEntry, IndexJob, MemoryStore
 from agent_memory.foundation.core.errors import BudgetSpent
 from agent_memory.foundation.core.task_kinds import DueKind
@@ -70,8 +69,7 @@ async def _index(
     leases: Mapping[str, Claim],
     passages: Mapping[str, Sequence[str]],
 ) -> int:
-    texts = list(dict.fromkeys(text for job in jobs for text in (*_context(job), *passages[job.mid])))
-    vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
+    vectors = await _embed(embedder, jobs, passages)
     kinds = kinds_of(embedder.model, jobs, vectors)
     dropped = await act_on_kinds(runtime, jobs, kinds)
 
@@ -100,17 +98,16 @@ def _entry(job: IndexJob, vectors: Mapping[str, NDArray[np.float32]], passages: 
     )
 
 
-async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
-    """Embed memories and versions with the runtime's model, and keep other models' vectors. Return how many were embedded.
-
-    Raises ModelUnavailable and ModelAnswerInvalid.
-    """
-    jobs, gone = await runtime[MemoryStore].index_jobs(names)
+async def embed_jobs(embedder: Embedder, jobs: Sequence[IndexJob]) -> list[IndexEntry]:
+    """Embed memories and versions, and store nothing. Raises ModelUnavailable and ModelAnswerInvalid."""
     passages = await run_in_thread(lambda: {job.mid: _passages(job) for job in jobs}, _characters(jobs))
+    vectors = await _embed(embedder, jobs, passages)
+    return await run_in_thread(lambda: [_entry(job, vectors, passages[job.mid]) for job in jobs], _characters(jobs))
+
+
+async def _embed(embedder: Embedder, jobs: Sequence[IndexJob], passages: Mapping[str, Sequence[str]]) -> dict[str, NDArray[np.float32]]:
     texts = list(dict.fromkeys(text for job in jobs for text in (*_context(job), *passages[job.mid])))
-    vectors = dict(zip(texts, await runtime.embedder.embed(texts), strict=True)) if texts else {}
-    entries = await run_in_thread(lambda: [_entry(job, vectors, passages[job.mid]) for job in jobs], _characters(jobs))
-    return await runtime[ReembedStore].store_vectors(entries, gone, runtime.spec)
+    return dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
 
 
 async def _put_off(runtime: Runtime, claim: Claim, spent: BudgetSpent) -> None:

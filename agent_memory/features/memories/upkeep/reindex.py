@@ -6,7 +6,7 @@ Searches use the new model's index immediately.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from redis.asyncio import Redis
 from redisvl.query import CountQuery
@@ -34,13 +34,16 @@ class Reindexer:
         self._outbox = outbox
         self._spec = spec
         self._schemas = schemas
+        # Returns anything but None while a feature replaces the model's vectors and indexes.
+        self.load_change: Callable[[], Awaitable[object]] | None = None
 
     async def reindex_for_model(self) -> int:
         """Mark all memories as due if the store was indexed for another model. Return how many were marked."""
         keys = self._keys
-        # During a change of the model, workers fill in vectors, and the change notes its model at its end.
-        before, changing = await read(self._client, lambda pipe: (pipe.hget(keys.config, "vectors"), pipe.exists(keys.reembed)))
-        if changing or before == self._spec.digest.encode():
+        if self.load_change is not None and await self.load_change() is not None:
+            return 0
+        (before,) = await read(self._client, lambda pipe: pipe.hget(keys.config, "vectors"))
+        if before == self._spec.digest.encode():
             return 0
         count = await self.mark_all_memories() if before is not None else 0
         names = ["vectors", self._spec.digest, "model", self._spec.model]
@@ -52,11 +55,9 @@ class Reindexer:
     async def drop_former_indexes(self) -> list[str]:
         """Drop a former model's indexes an hour after this method first found them. Return their names."""
         keys = self._keys
-        changing, (seconds, _), config = await read(
-            self._client, lambda pipe: (pipe.exists(keys.reembed), pipe.time(), pipe.hgetall(keys.config))
-        )
-        if changing:
+        if self.load_change is not None and await self.load_change() is not None:
             return []
+        (seconds, _), config = await read(self._client, lambda pipe: (pipe.time(), pipe.hgetall(keys.config)))
         former = await former_indexes(self._client, keys, self._schemas.values())
         noted = {name.decode(): float(at) for name, at in config.items() if name.startswith(_FORMER.encode())}
         await write(self._client, lambda pipe: [pipe.hsetnx(keys.config, _FORMER + name, str(seconds)) for name in former])

@@ -190,20 +190,6 @@ async def call(
     return await api.call(method.upper(), path, body=body)
 
 
-@asks
-async def reembed(
-    api: Api,
-    what: Annotated[str, typer.Argument(metavar="MODEL", help="model, or pause, resume, confirm, rollback, abort")] = "",
-    provider: Annotated[Literal["local", "openai"] | None, typer.Option(help="provider (the current one)")] = None,
-    rate: Annotated[float, typer.Option(help="most memories per second; 0: all")] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate the cost")] = False,
-) -> Any:
-    """Change the embedding model in the background, without interrupting searches. Without MODEL, show the progress."""
-    if what in ("", "pause", "resume", "confirm", "rollback", "abort"):
-        return await api.call("POST" if what else "GET", f"/v1/reembed/{what}".rstrip("/"))
-    return await api.call("POST", "/v1/reembed", body=_given(model=what, provider=provider, rate=rate, dry_run=dry_run))
-
-
 @delete.command(name="memory")
 @asks
 async def delete_memory(

@@ -16,9 +16,9 @@ from redisvl.schema import IndexSchema
 
 from agent_memory.features.memories.records import decode_memory
 from agent_memory.features.memories.store import IndexEntry
+from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
 from agent_memory.foundation.core.errors import Conflict
 from agent_memory.foundation.core.task_kinds import DueKind
-from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
 from agent_memory.foundation.storage.connection import Pipe, read, redis_errors, write
 from agent_memory.foundation.storage.keyspace import Keys
 from agent_memory.foundation.storage.scripts import Arg, Script
@@ -67,17 +67,18 @@ class ReembedStore:
     def __init__(self, client: Redis, keys: Keys) -> None:
         self._client = client
         self._keys = keys
-        self._names = {"state": keys.reembed, "todo": keys.reembed_todo, "config": keys.config}
-        self._change = Script(client, "memories/reembed_change")
-        self._vectors = Script(client, "memories/reembed_vectors")
-        self._pick = Script(client, "memories/reembed_pick")
-        self._sift = Script(client, "memories/reembed_sift")
+        self._own = [keys.root + name for name in ("re", "re:todo", "re:refused", "re:processes", "re:turn")]
+        self._state, self._todo, self._refused, self._processes, self._turn = self._own
+        self._names = {"state": self._state, "todo": self._todo, "config": keys.config}
+        self._change = Script(client, "reembed/change")
+        self._vectors = Script(client, "reembed/vectors")
+        self._pick = Script(client, "reembed/pick")
+        self._sift = Script(client, "reembed/sift")
 
     async def load_state(self) -> ReembedState | None:
-        keys = self._keys
         raw, missing, refused, (seconds, micros) = await read(
             self._client,
-            lambda pipe: [pipe.hgetall(keys.reembed), pipe.scard(keys.reembed_todo), pipe.scard(keys.reembed_refused), pipe.time()],
+            lambda pipe: [pipe.hgetall(self._state), pipe.scard(self._todo), pipe.scard(self._refused), pipe.time()],
         )
         if b"phase" not in raw:
             return None
@@ -112,10 +113,10 @@ class ReembedStore:
     async def take_turn(self, worker: str) -> bool:
         """True if this worker may fill in vectors for the next 15 seconds."""
         with redis_errors():
-            if await self._client.set(self._keys.reembed_turn, worker, nx=True, px=_TURN_MS):
+            if await self._client.set(self._turn, worker, nx=True, px=_TURN_MS):
                 return True
-            is_own = await self._client.get(self._keys.reembed_turn) == worker.encode()
-            return is_own and bool(await self._client.pexpire(self._keys.reembed_turn, _TURN_MS))
+            is_own = await self._client.get(self._turn) == worker.encode()
+            return is_own and bool(await self._client.pexpire(self._turn, _TURN_MS))
 
     async def load_successor(self, choice: EmbeddingChoice) -> EmbeddingChoice:
         """Return the model that replaced `choice` in a finished change, or `choice` if none did."""
@@ -124,19 +125,19 @@ class ReembedStore:
 
     async def announce(self, process: str, model: EmbeddingChoice, since: float, now: float) -> None:
         """Record which model a process uses for searches, and since when (epoch seconds)."""
-        key, entry = self._keys.reembed_processes, json.dumps([model, since, now])
+        key, entry = self._processes, json.dumps([model, since, now])
         await write(self._client, lambda pipe: (pipe.hset(key, process, entry), pipe.expire(key, _FORGET_SECONDS)))
 
     async def count_behind(self, state: ReembedState, seconds: float = 0) -> int:
         """Return how many live processes use another model, or have switched to the active one less than `seconds` ago."""
-        (raw,) = await read(self._client, lambda pipe: pipe.hvals(self._keys.reembed_processes))
+        (raw,) = await read(self._client, lambda pipe: pipe.hvals(self._processes))
         told = [(EmbeddingChoice(*model), since) for model, since, at in map(json.loads, raw) if at >= state.now - _LIVE_SECONDS]
         return sum(model != state.active or since > state.now - seconds for model, since in told)
 
     async def pick(self, limit: int, specs: Sequence[VectorSpec]) -> tuple[int, list[list[str]]]:
         """Take up to `limit` queued names. Return the number taken, and for each model, the names that lack its vector."""
         fields = [spec.field for spec in specs]
-        picked = await self._pick(todo=self._keys.reembed_todo, root=self._keys.root, limit=limit, fields=fields)
+        picked = await self._pick(todo=self._todo, root=self._keys.root, limit=limit, fields=fields)
         return len(picked), [[name.decode() for name, lacking in picked if lacking.decode() == field] for field in fields]
 
     async def sample_texts(self) -> tuple[int, list[str]]:
@@ -156,14 +157,14 @@ class ReembedStore:
         if names:
 
             def build(pipe: Pipe) -> None:
-                pipe.srem(self._keys.reembed_todo, *names)
-                pipe.sadd(self._keys.reembed_refused, *names)
+                pipe.srem(self._todo, *names)
+                pipe.sadd(self._refused, *names)
 
             await write(self._client, build, atomic=True)
 
     async def list_refused(self, limit: int) -> list[str]:
         """Return the ids of up to `limit` current memories whose texts a model refuses."""
-        (names,) = await read(self._client, lambda pipe: pipe.srandmember(self._keys.reembed_refused, limit))
+        (names,) = await read(self._client, lambda pipe: pipe.srandmember(self._refused, limit))
         rows = await read(self._client, lambda pipe: [pipe.hget(self._keys.memory(name.decode()), "j") for name in names]) if names else []
         return sorted(decode_memory(raw).id for raw in rows if raw is not None)
 
@@ -184,7 +185,7 @@ class ReembedStore:
         seen = lacking = 0
         starts = {prefix.encode() for prefix in prefixes}
         keys = self._keys
-        queues = {"todo": keys.reembed_todo, "refused": keys.reembed_refused, "due": keys.due(DueKind.MEMORY)}
+        queues = {"todo": self._todo, "refused": self._refused, "due": keys.due(DueKind.MEMORY)}
         names = {**queues, "root": keys.root, "field": spec.field, "model": spec.digest}
         cursor = -1
         while cursor:
@@ -212,7 +213,7 @@ class ReembedStore:
         return done + (await self._store(args) if args else 0)
 
     async def _store(self, args: list[Arg]) -> int:
-        return int(await self._vectors(todo=self._keys.reembed_todo, root=self._keys.root, memories=args))
+        return int(await self._vectors(todo=self._todo, root=self._keys.root, memories=args))
 
     async def note_error(self, text: str) -> None:
         phases = ["filling", "paused", "swapped", "ending"]
@@ -231,6 +232,6 @@ class ReembedStore:
 
         def build(pipe: Pipe) -> None:
             pipe.hset(keys.config, mapping={"vectors": spec.digest, "model": spec.model, "choice": choice})
-            pipe.delete(keys.reembed, keys.reembed_todo, keys.reembed_refused, keys.reembed_turn, keys.reembed_processes)
+            pipe.delete(*self._own)
 
         await write(self._client, build, atomic=True)

@@ -10,9 +10,9 @@ from typing import Generic, TypeVar
 
 from ulid import ULID
 
-from agent_memory.features.memories.reembed.store import ReembedStore
+from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
+from agent_memory.features.reembed.store import ReembedStore
 from agent_memory.foundation.core.errors import AgentMemoryError
-from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
 from agent_memory.foundation.storage.cluster import end_task
 
 log = logging.getLogger(__name__)

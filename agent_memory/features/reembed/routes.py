@@ -6,14 +6,20 @@ from typing import Annotated
 
 from fastapi import Body, Depends, Path, Request, Response
 
-from agent_memory.features.memories.reembed.service import ReembedService, join_statuses
+from agent_memory.features.reembed.service import ReembedService, join_statuses
 from agent_memory.foundation.api.dependencies import caller_of, home_of
 from agent_memory.foundation.api.operation import operations
 from agent_memory.foundation.api.responses import ModelResponse, errors
 from agent_memory.foundation.core.errors import Forbidden
+from agent_memory.foundation.core.feature import Example
 from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedStatus
 
 router = operations("operations")
+EXAMPLES = (
+    Example("get_reembedding"),
+    Example("act_on_reembedding", {"action": "pause"}),
+    Example("start_reembedding", body={"model": "use-multilingual-v3", "rate": 50, "dry_run": True}),
+)
 
 
 def services_of_operator(request: Request) -> list[ReembedService]:

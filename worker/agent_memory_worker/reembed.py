@@ -15,12 +15,13 @@ from time import monotonic
 from ulid import ULID
 
 from agent_memory.feature_list import FEATURES
-from agent_memory.features.memories.reembed.store import MOST_MISSING, ReembedState, ReembedStore
+from agent_memory.features.memories.store import MemoryStore
+from agent_memory.features.reembed.store import MOST_MISSING, ReembedState, ReembedStore
 from agent_memory.foundation.core.errors import AgentMemoryError, Conflict, ModelAnswerInvalid
 from agent_memory.foundation.core.feature import import_name
 from agent_memory.foundation.storage.search.indexes import drop_index, former_indexes
 from agent_memory.runtime import Runtime
-from agent_memory_worker.memories.indexing import fill_vectors
+from agent_memory_worker.memories.indexing import embed_jobs
 from agent_memory_worker.refused_texts import embed_singly
 from agent_memory_worker.relay import pause
 
@@ -31,21 +32,15 @@ _IDLE_SECONDS = 1.0
 _SETTLE_SECONDS = 10.0
 
 
-async def run_reembedding(runtime: Runtime, stop: asyncio.Event) -> None:
-    """Carry out switches to another embedding model until `stop` is set. `runtime` always uses the current model."""
+async def run_reembedding(bucket: Runtime, stop: asyncio.Event) -> None:
+    """Carry out a bucket's switches to another embedding model until `stop` is set. `bucket` always uses the current model."""
     worker = str(ULID())
-    await asyncio.gather(*(_run(bucket, worker, stop) for bucket in runtime.all))
-
-
-async def _run(bucket: Runtime, worker: str, stop: asyncio.Event) -> None:
     while not stop.is_set():
         seconds = _IDLE_SECONDS
         try:
             seconds = await _step(bucket, worker)
         except AgentMemoryError as error:
             log.warning("the change of the embedding model waits: %s", error.message)
-        except Exception:
-            log.exception("the change of the embedding model failed; continuing")
         await pause(stop, seconds)
 
 
@@ -110,6 +105,12 @@ async def _fill_names(store: ReembedStore, target: Runtime, names: Sequence[str]
         await store.note_error(f"{target.spec.model}: {error.message}")
         await store.set_aside(await embed_singly(target.embedder, names, lambda name: fill_vectors(target, [name])))
         await asyncio.sleep(_IDLE_SECONDS)
+
+
+async def fill_vectors(runtime: Runtime, names: Sequence[str]) -> int:
+    """Add vectors of the runtime's model, and keep other models' vectors. Raises ModelUnavailable and ModelAnswerInvalid."""
+    jobs, gone = await runtime[MemoryStore].index_jobs(names)
+    return await runtime[ReembedStore].store_vectors(await embed_jobs(runtime.embedder, jobs), gone, runtime.spec)
 
 
 async def _end(store: ReembedStore, state: ReembedState, kept: Runtime) -> float:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from agent_memory.features.memories.reembed.store import MOST_MISSING, Phase, ReembedStore
+from agent_memory.features.reembed.embedding_choice import EmbeddingChoice
+from agent_memory.features.reembed.store import MOST_MISSING, Phase, ReembedStore
 from agent_memory.foundation.core.errors import BadInput, Conflict, ModelAnswerInvalid, StartupError
 from agent_memory.foundation.core.settings import Settings
-from agent_memory.foundation.llm.embedding_choice import EmbeddingChoice
 from agent_memory.foundation.llm.providers import open_models
 from agent_memory.foundation.llm.tokens import TokenCounter
 from agent_memory_client.models import ReembedAction, ReembedRequest, ReembedStatus
