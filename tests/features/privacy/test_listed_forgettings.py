@@ -26,6 +26,16 @@ async def _changes(client: httpx.AsyncClient, **query: str) -> list[dict[str, An
     return (await client.get("/v1/changes", params=query)).json()["changes"]
 
 
+async def _erased(client: httpx.AsyncClient, user: str) -> str:
+    operation = (await client.delete(f"/v1/users/{user}")).headers["x-operation-id"]
+
+    async def is_done() -> bool:
+        return (await client.get(f"/v1/operations/{operation}")).json()["state"] == "done"
+
+    await wait_until(is_done, "the erasure", 120)
+    return operation
+
+
 async def test_forgettings_and_erasures_are_listed(make_settings: Callable[..., Settings], redis_url: str) -> None:
     async with stack(make_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN), redis_url) as url:
         (app, name), (other, _) = await _key(url), await _key(url, users=["eve"])
@@ -64,7 +74,7 @@ async def test_forgettings_and_erasures_are_listed(make_settings: Callable[..., 
             assert (await other.get("/v1/operations", params={"state": "done"})).json()["operations"] == []
 
 
-async def test_decisions_name_their_caller(make_settings: Callable[..., Settings], redis_url: str) -> None:
+async def test_decisions_name_their_caller_and_erasures_keep_their_receipts(make_settings: Callable[..., Settings], redis_url: str) -> None:
     async with stack(make_settings(AUTH_MODE="token", AUTH_ADMIN_TOKEN=ADMIN), redis_url) as url:
         (app, _), (reviewer, by), (admin, by_admin) = await _key(url), await _key(url), await _key(url, role="admin")
         async with app, reviewer, admin:
@@ -101,3 +111,11 @@ async def test_decisions_name_their_caller(make_settings: Callable[..., Settings
             assert (gone["actor"], gone["reason"], gone["forgotten"]) == (by, "deleted from quarantine", {"facts": 1})
             assert [each["memory_id"] for each in gone["memories"]] == ["gone"]
             assert POISON not in str(gone)
+
+            # Each erasure has a receipt of its own.
+            first, again = await _erased(app, "bob"), await _erased(reviewer, "bob")
+            assert await _changes(app, user_id="bob") == []
+            read = [(await app.get(f"/v1/operations/{each}")).json() for each in (again, first)]
+            assert [bool(each["stages"].get("memories")) for each in read] == [False, True]
+            assert [each["ordered_by"] == by for each in read] == [True, False]
+            assert (await app.get("/v1/operations", params={"state": "done"})).json()["operations"] == read
